@@ -1,0 +1,87 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings that every Swift target shares.
+let common: [SwiftSetting] = [
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+    .enableUpcomingFeature("ExistentialAny"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+    .enableUpcomingFeature("MemberImportVisibility"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
+    .enableUpcomingFeature("InferIsolatedConformances"),
+]
+
+/// The pure cores say `unsafe` wherever memory safety rests on our own reasoning.
+/// https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
+let core: [SwiftSetting] = common + [.strictMemorySafety()]
+
+let package = Package(
+    name: "swift-messaging",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+    products: [
+        .library(name: "MQTT", targets: ["MQTT"]),
+        .library(name: "STOMP", targets: ["STOMP"]),
+        .library(name: "LoopbackBroker", targets: ["LoopbackBroker"]),
+        .library(name: "MQTTCore", targets: ["MQTTCore"]),
+        .library(name: "STOMPCore", targets: ["STOMPCore"]),
+        .executable(name: "locations-device", targets: ["locations-device"]),
+        .executable(name: "motions-device", targets: ["motions-device"]),
+    ],
+    dependencies: [],
+    targets: [
+        // Pure cores: bytes and time in, bytes and events out.
+        .target(name: "MQTTCore", swiftSettings: core),
+        .target(name: "STOMPCore", swiftSettings: core),
+        .target(name: "WebSocketCore", swiftSettings: core),
+
+        // Every system call.
+        .target(name: "CPosix"),
+        .target(name: "Transport", dependencies: ["WebSocketCore", "CPosix"], swiftSettings: common),
+
+        // What people import.
+        .target(name: "Messaging", dependencies: ["Transport"], swiftSettings: common),
+        .target(name: "MQTT", dependencies: ["MQTTCore", "Messaging", "Transport"], swiftSettings: common),
+        .target(name: "STOMP", dependencies: ["STOMPCore", "Messaging", "Transport"], swiftSettings: common),
+        .target(
+            name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport"], swiftSettings: common),
+
+        // The two little programs.
+        .target(
+            name: "DeviceSupport", dependencies: ["LoopbackBroker", "Messaging"], path: "Examples/Shared",
+            swiftSettings: common),
+        .executableTarget(
+            name: "locations-device", dependencies: ["STOMP", "LoopbackBroker", "DeviceSupport"],
+            path: "Examples/locations-device", swiftSettings: common),
+        .executableTarget(
+            name: "motions-device", dependencies: ["MQTT", "LoopbackBroker", "DeviceSupport"],
+            path: "Examples/motions-device", swiftSettings: common),
+
+        // Tests mirror sources.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: common),
+        .testTarget(name: "MQTTCoreTests", dependencies: ["MQTTCore", "TestSupport"], swiftSettings: common),
+        .testTarget(name: "STOMPCoreTests", dependencies: ["STOMPCore", "TestSupport"], swiftSettings: common),
+        .testTarget(name: "WebSocketCoreTests", dependencies: ["WebSocketCore", "TestSupport"], swiftSettings: common),
+        .testTarget(name: "TransportTests", dependencies: ["Transport", "TestSupport"], swiftSettings: common),
+        .testTarget(name: "MessagingTests", dependencies: ["Messaging", "TestSupport"], swiftSettings: common),
+        .testTarget(name: "MQTTTests", dependencies: ["MQTT", "LoopbackBroker", "TestSupport"], swiftSettings: common),
+        .testTarget(
+            name: "STOMPTests", dependencies: ["STOMP", "LoopbackBroker", "TestSupport"], swiftSettings: common),
+        .testTarget(
+            name: "LoopbackBrokerTests", dependencies: ["LoopbackBroker", "MQTT", "STOMP", "TestSupport"],
+            swiftSettings: common),
+        .testTarget(
+            name: "DeviceTests", dependencies: ["DeviceSupport", "locations-device", "motions-device", "TestSupport"],
+            swiftSettings: common),
+        .testTarget(
+            name: "BrokerTests",
+            dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),
+        .executableTarget(
+            name: "benchmarks", dependencies: ["MQTT", "STOMP", "LoopbackBroker"], path: "Tests/Benchmarks",
+            exclude: ["C"], swiftSettings: common),
+    ],
+    swiftLanguageModes: [.v6]
+)
