@@ -1,0 +1,27 @@
+/// Bytes of the peer that break the protocol; the connection has to be closed.
+public struct MQTTViolation: Error, Sendable, Hashable {
+    /// What to answer in a DISCONNECT (or CONNACK) of MQTT 5.0 before closing; 3.1 and 3.1.1 close without a word.
+    public let reasonCode: MQTTReasonCode
+    /// What was wrong, in words, for people.
+    public let message: String
+    /// The clause that was broken, such as "MQTT-3.3.1-4", or "2.2.2.2" for prose without an id.
+    public let clause: String
+
+    public init(_ reasonCode: MQTTReasonCode, _ message: String, clause: String) {
+        self.reasonCode = reasonCode
+        self.message = message
+        self.clause = clause
+    }
+
+    static func malformed(_ message: String, _ clause: String) -> MQTTViolation {
+        MQTTViolation(.malformedPacket, message, clause: clause)
+    }
+
+    static func protocolError(_ message: String, _ clause: String) -> MQTTViolation {
+        MQTTViolation(.protocolError, message, clause: clause)
+    }
+}
+
+extension MQTTViolation: CustomStringConvertible {
+    public var description: String { "\(message) [\(clause)], \(reasonCode)" }
+}
