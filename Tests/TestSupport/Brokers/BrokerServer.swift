@@ -1,0 +1,115 @@
+import Foundation
+import Synchronization
+
+/// A broker that runs as a child process and can be ended, paused and started again on the same ports and data.
+public protocol RunningBroker: AnyObject, Sendable {
+    var server: BrokerServer { get }
+}
+
+extension RunningBroker {
+    /// Ends it in the ordinary way (SIGTERM), so that it saves what it saves.
+    public func stop() async { await server.stop() }
+
+    /// Kills it (SIGKILL): no farewell to clients, nothing saved.
+    public func kill() async { await server.kill() }
+
+    /// Starts it again on the same ports and data, after ending it with SIGTERM if it still runs.
+    public func restart() async throws { try await server.restart() }
+
+    /// Suspends all its processes: connections stay open and nothing answers.
+    public func freeze() { server.freeze() }
+
+    /// Resumes it after `freeze()`.
+    public func thaw() { server.thaw() }
+
+    public var isRunning: Bool { server.isRunning }
+
+    /// The end of what it logged, for failure messages.
+    public var log: String { server.log }
+}
+
+/// The process behind a broker, and how to tell that it is ready.
+public final class BrokerServer: Sendable {
+    private let command: Command
+    private let scratch: ScratchDirectory
+    private let logFiles: [String]
+    private let grace: Duration
+    private let startTimeout: Duration
+    private let isReady: @Sendable () async throws -> Bool
+    private let process = Mutex<ChildProcess?>(nil)
+
+    /// - Parameter isReady: tries the broker once; what it throws counts as "not yet".
+    init(
+        _ command: Command, in scratch: ScratchDirectory, logFiles: [String] = [], grace: Duration = .seconds(5),
+        startTimeout: Duration, isReady: @escaping @Sendable () async throws -> Bool
+    ) {
+        self.command = command
+        self.scratch = scratch
+        self.logFiles = logFiles
+        self.grace = grace
+        self.startTimeout = startTimeout
+        self.isReady = isReady
+    }
+
+    func start() async throws {
+        let child = try await ChildProcess.start(command)
+        process.withLock { $0 = child }
+        let ready = await eventually(timeout: startTimeout, every: .milliseconds(10)) {
+            if child.exitStatus != nil || Task.isCancelled { return true }
+            return (try? await isReady()) ?? false
+        }
+        guard ready, child.exitStatus == nil else {
+            throw TimeoutError("the broker is not ready within \(startTimeout); \(child.report)log:\n\(log)")
+        }
+        try Task.checkCancellation()
+    }
+
+    var isRunning: Bool { process.withLock { $0 }.map { $0.exitStatus == nil } ?? false }
+
+    func stop() async { await process.withLock { $0 }?.stop(grace: grace) }
+
+    func kill() async { await process.withLock { $0 }?.kill() }
+
+    func restart() async throws {
+        if isRunning { await stop() }
+        try await start()
+    }
+
+    func freeze() { process.withLock { $0 }?.signal(SIGSTOP) }
+
+    func thaw() { process.withLock { $0 }?.signal(SIGCONT) }
+
+    var log: String {
+        let files = logFiles.compactMap { FileManager.default.contents(atPath: $0) }
+            .map { String(decoding: $0.suffix(8192), as: UTF8.self) }
+        return ([process.withLock { $0 }?.report].compactMap(\.self) + files).joined(separator: "\n")
+    }
+}
+
+/// A name and password that a broker accepts.
+public struct BrokerUser: Sendable {
+    public var name: String
+    public var password: String
+
+    public init(_ name: String, password: String) {
+        self.name = name
+        self.password = password
+    }
+}
+
+/// The certificate that a broker's TLS listener shows.
+public struct BrokerTLS: Sendable {
+    /// PEM files; the server's certificate may be followed by those that signed it.
+    public var certificate: String
+    public var key: String
+    /// The authority that client certificates are checked against.
+    public var authority: String
+    public var requiresClientCertificate: Bool
+
+    public init(certificate: String, key: String, authority: String, requiresClientCertificate: Bool = false) {
+        self.certificate = certificate
+        self.key = key
+        self.authority = authority
+        self.requiresClientCertificate = requiresClientCertificate
+    }
+}

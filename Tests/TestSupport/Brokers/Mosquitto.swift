@@ -1,0 +1,108 @@
+import Foundation
+
+/// A Mosquitto of a test's own, ready within a tenth of a second.
+public final class Mosquitto: RunningBroker {
+    public struct Options: Sendable {
+        /// Only these may connect; nobody named means that everybody may.
+        public var users: [BrokerUser] = []
+        /// A second listener that speaks WebSocket.
+        public var webSocket = false
+        /// A listener on a Unix socket.
+        public var unixSocket = false
+        /// A listener with TLS.
+        public var tls: BrokerTLS?
+        /// A listener with TLS that speaks WebSocket.
+        public var webSocketTLS: BrokerTLS?
+        /// Saves sessions and retained messages at SIGTERM; what is killed has forgotten them.
+        public var persistence = false
+        /// More lines for the part of the configuration file that concerns all listeners, as `max_inflight_messages 1`.
+        public var extraLines: [String] = []
+
+        public init() {}
+    }
+
+    public let port: Int
+    public let webSocketPort: Int?
+    public let tlsPort: Int?
+    public let webSocketTLSPort: Int?
+    public let unixSocketPath: String?
+    public let options: Options
+    public let server: BrokerServer
+    private let scratch: ScratchDirectory
+
+    /// Starts a broker on free ports; it ends with the last reference.
+    public static func start(_ options: Options = Options()) async throws -> Mosquitto {
+        try Broker.mosquitto.requireInstalled()
+        let broker = try await Mosquitto(options)
+        try await broker.server.start()
+        return broker
+    }
+
+    /// Starts a broker with options set in place: `Mosquitto.start { $0.persistence = true }`.
+    public static func start(_ configure: (inout Options) -> Void) async throws -> Mosquitto {
+        var options = Options()
+        configure(&options)
+        return try await start(options)
+    }
+
+    private init(_ options: Options) async throws {
+        self.options = options
+        let scratch = try ScratchDirectory("mosquitto")
+        self.scratch = scratch
+        let port = FreePort.next()
+        self.port = port
+        webSocketPort = options.webSocket ? FreePort.next() : nil
+        tlsPort = options.tls == nil ? nil : FreePort.next()
+        webSocketTLSPort = options.webSocketTLS == nil ? nil : FreePort.next()
+        unixSocketPath = options.unixSocket ? scratch.file("mosquitto.sock") : nil
+
+        var lines = ["per_listener_settings false", "log_dest stdout", "log_type all", "log_timestamp false"]
+        if options.users.isEmpty {
+            lines.append("allow_anonymous true")
+        } else {
+            let file = scratch.file("passwords")
+            let entries = options.users.map { "\($0.name):\($0.password)\n" }.joined()
+            try scratch.write(entries, to: "passwords")
+            try await Tool.run("mosquitto_passwd", ["-U", file]).requireSuccess()
+            lines += ["allow_anonymous false", "password_file \(file)"]
+        }
+        lines.append("persistence \(options.persistence)")
+        if options.persistence { lines.append("persistence_location \(scratch.path)/") }
+        lines += options.extraLines
+        lines.append("listener \(port) 127.0.0.1")
+        if let webSocketPort { lines += ["listener \(webSocketPort) 127.0.0.1", "protocol websockets"] }
+        if let unixSocketPath { lines.append("listener 0 \(unixSocketPath)") }
+        if let tlsPort, let tls = options.tls {
+            lines += try Self.tlsLines(tls, port: tlsPort, copiedTo: scratch, as: "mqtt")
+        }
+        if let webSocketTLSPort, let tls = options.webSocketTLS {
+            lines += try Self.tlsLines(tls, port: webSocketTLSPort, copiedTo: scratch, as: "websockets")
+        }
+        let configuration = try scratch.write(lines.joined(separator: "\n") + "\n", to: "mosquitto.conf")
+        try scratch.giveTo(user: "mosquitto")
+
+        let user = options.users.first
+        server = BrokerServer(
+            Command("mosquitto", ["-c", configuration], directory: scratch.path, user: "mosquitto"), in: scratch,
+            startTimeout: .seconds(10)
+        ) {
+            try await Readiness.mqtt(RawConnection.open(port: port, timeout: .seconds(2)), user: user)
+        }
+    }
+
+    /// The broker's user need not be able to read where the certificates were made: it is given copies.
+    private static func tlsLines(
+        _ tls: BrokerTLS, port: Int, copiedTo scratch: ScratchDirectory, as name: String
+    ) throws -> [String] {
+        func copy(_ path: String, _ suffix: String) throws -> String {
+            let target = scratch.file("\(name)-\(suffix).pem")
+            try FileManager.default.copyItem(atPath: path, toPath: target)
+            return target
+        }
+        return [
+            "listener \(port) 127.0.0.1", "protocol \(name)", "cafile \(try copy(tls.authority, "ca"))",
+            "certfile \(try copy(tls.certificate, "certificate"))", "keyfile \(try copy(tls.key, "key"))",
+            "require_certificate \(tls.requiresClientCertificate)",
+        ]
+    }
+}

@@ -1,0 +1,3 @@
+public enum RabbitMQ {
+    static let program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+}
