@@ -1,0 +1,75 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// One address to connect to or to listen on.
+package struct SocketAddress: Sendable {
+    private var storage: sockaddr_storage
+    private let size: socklen_t
+
+    package var family: Int32 { Int32(storage.ss_family) }
+    package var isIPv6: Bool { family == AF_INET6 }
+
+    init(_ pointer: UnsafePointer<sockaddr>, size: socklen_t) {
+        storage = sockaddr_storage()
+        self.size = min(size, socklen_t(MemoryLayout<sockaddr_storage>.size))
+        withUnsafeMutableBytes(of: &storage) { target in
+            target.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(self.size)))
+        }
+    }
+
+    /// The address of a Unix-domain socket; nil when the path is empty, holds a NUL, or is too long for the system.
+    package init?(unixPath path: String) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        let fits = withUnsafeMutableBytes(of: &address.sun_path) { target in
+            guard bytes.count < target.count else { return false }
+            target.copyBytes(from: bytes)
+            return true
+        }
+        guard fits, !bytes.isEmpty, !bytes.contains(0) else { return nil }
+        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        self = withUnsafeBytes(of: &address) { raw in
+            // A sockaddr_un is a sockaddr to every call that takes one.
+            SocketAddress(raw.baseAddress!.assumingMemoryBound(to: sockaddr.self), size: size)
+        }
+    }
+
+    func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        withUnsafeBytes(of: storage) { raw in
+            // sockaddr_storage is made to be read as any sockaddr.
+            body(raw.baseAddress!.assumingMemoryBound(to: sockaddr.self), size)
+        }
+    }
+
+    /// The address a socket is bound to, or nil.
+    static func local(of descriptor: Int32) -> SocketAddress? {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &storage) { raw in
+            let pointer = raw.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            guard getsockname(descriptor, pointer, &size) == 0 else { return nil }
+            return SocketAddress(pointer, size: size)
+        }
+    }
+
+    /// The port, or 0 for addresses that have none.
+    var port: UInt16 {
+        withPointer { pointer, _ in
+            switch Int32(pointer.pointee.sa_family) {
+            case AF_INET:
+                pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { UInt16(bigEndian: $0.pointee.sin_port) }
+            case AF_INET6:
+                pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+                    UInt16(bigEndian: $0.pointee.sin6_port)
+                }
+            default: 0
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/// The layers between one stream and its engine, lowest first, with the buffers between them.
+package final class LayerStack: @unchecked Sendable {
+    // Sendable because it is handed over once, to the link, and from then on touched on the loop's thread only.
+    private var layers: [any ByteLayer]
+    private var started = 0
+    private var opened = 0
+    private var output: [UInt8] = []
+    /// When the handshakes of all layers must be done.
+    let deadline: Int64
+    /// What to report when they are not.
+    let timeout: TransportError
+
+    /// - Parameter layers: lowest first, at least one.
+    package init(_ layers: [any ByteLayer], deadline: Int64, timeout: TransportError) {
+        self.layers = layers
+        self.deadline = deadline
+        self.timeout = timeout
+    }
+
+    var isOpen: Bool { opened == layers.count }
+    var isFinished: Bool { layers.contains { $0.isFinished } }
+    var hasOutput: Bool { !output.isEmpty }
+
+    func opened(at now: Int64) throws(TransportError) {
+        try openNext(at: now)
+    }
+
+    /// Passes bytes from the stream up through the layers and appends what comes out at the top.
+    func receive(_ bytes: RawSpan, at now: Int64, into plain: inout [UInt8]) throws(TransportError) {
+        try receive(bytes, from: 0, at: now, into: &plain)
+    }
+
+    private func receive(
+        _ bytes: RawSpan, from index: Int, at now: Int64, into plain: inout [UInt8]
+    ) throws(TransportError) {
+        guard index < layers.count else {
+            bytes.withUnsafeBytes { plain.append(contentsOf: $0) }
+            return
+        }
+        var above: [UInt8] = []
+        var answer: [UInt8] = []
+        defer { if !answer.isEmpty { flushAnswer(answer, below: index) } }
+        try layers[index].receive(bytes, at: now, plain: &above, wire: &answer)
+        if !answer.isEmpty {
+            try descend(answer, below: index)
+            answer = []
+        }
+        try openNext(at: now)
+        if !above.isEmpty { try receive(above.span.bytes, from: index + 1, at: now, into: &plain) }
+    }
+
+    /// An alert that a failing layer wrote still goes out if the layers below can carry it.
+    private func flushAnswer(_ answer: [UInt8], below index: Int) {
+        try? descend(answer, below: index)
+    }
+
+    /// Moves what the engine wrote through all layers into `wire`, after what the layers wrote by themselves.
+    func take(_ engineOutput: inout [UInt8], into wire: inout [UInt8]) throws(TransportError) {
+        if isOpen && !engineOutput.isEmpty {
+            try descend(engineOutput, below: layers.count)
+            engineOutput.removeAll(keepingCapacity: true)
+        }
+        swap(&output, &wire)
+    }
+
+    func endReceived() throws(TransportError) {
+        for layer in layers { try layer.endReceived() }
+    }
+
+    private func descend(_ bytes: [UInt8], below index: Int) throws(TransportError) {
+        var current = bytes
+        for layer in layers[..<index].reversed() {
+            var next: [UInt8] = []
+            try layer.send(current.span.bytes, wire: &next)
+            current = next
+        }
+        output.append(contentsOf: current)
+    }
+
+    /// Starts each layer once all below it are open.
+    private func openNext(at now: Int64) throws(TransportError) {
+        while opened < layers.count {
+            if started <= opened {
+                started = opened + 1
+                var first: [UInt8] = []
+                try layers[opened].opened(at: now, wire: &first)
+                if !first.isEmpty { try descend(first, below: opened) }
+            }
+            guard layers[opened].isOpen else { return }
+            opened += 1
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/// What a link drives: a protocol engine with the bookkeeping of its shell (waiters, routes), all of it synchronous
+/// and called under the link's lock.
+///
+/// A machine lives as long as its client; connections come and go on it. It never calls out: what has to happen
+/// outside goes into `scratch` and is performed after the lock is released.
+package protocol LinkMachine: ~Copyable, Sendable {
+    associatedtype Scratch: LinkScratch
+
+    /// Bytes for the wire; the link swaps them out.
+    var output: [UInt8] { get set }
+    /// The time of the next `handleTimeout`, `Int64.max` for none.
+    var nextDeadline: Int64 { get }
+    /// Set when the connection should end once `output` is written.
+    var wantsClose: Bool { get }
+    /// Set while nothing more should be read: some receiver's bound is reached.
+    var wantsReadingPaused: Bool { get }
+
+    mutating func connectionOpened(at now: Int64, into scratch: Scratch)
+    /// The connection is gone; `error` is nil when the peer ended it in order.
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch)
+    /// `bytes` is everything not consumed so far; returns how many bytes were consumed.
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int
+    mutating func handleTimeout(at now: Int64, into scratch: Scratch)
+}
+
+/// Effects of a machine, collected under the lock and performed after it. One object serves all links of a loop.
+package protocol LinkScratch: AnyObject, SendableMetatype {
+    init()
+    /// Delivers and resumes. `bytes` is what `receive` was given, or empty.
+    func perform(_ bytes: RawSpan)
+}

@@ -1,0 +1,26 @@
+/// Something that lives on an event loop: it is told when its descriptor is ready, when its deadline has come, and
+/// what others posted to it.
+///
+/// A base class rather than a protocol so that the loop's bookkeeping lies inside the one object that each
+/// connection needs anyway.
+package class LoopHandler: @unchecked Sendable {
+    // Sendable because the bookkeeping below is touched on the loop's thread only;
+    // subclasses state how their own fields are kept.
+    package let loop: EventLoop
+    var timerIndex = -1
+    var deadline = Int64.max
+    var token = -1
+
+    init(loop: EventLoop) {
+        self.loop = loop
+    }
+
+    /// The descriptor that was registered is ready. On the loop's thread.
+    package func ready(_ readiness: Readiness, at now: Int64) {}
+
+    /// The deadline that was set has come. On the loop's thread.
+    package func deadlineReached(at now: Int64) {}
+
+    /// Somebody called `loop.post(_:_:)`; `code` is theirs. On the loop's thread.
+    package func posted(_ code: Int, at now: Int64) {}
+}

@@ -1,0 +1,73 @@
+#if canImport(Glibc)
+    import CPosix
+    import Glibc
+
+    /// `epoll`, woken by an `eventfd`.
+    final class EpollSelector: Selector, @unchecked Sendable {
+        // Sendable because the descriptors never change, `wake()` only writes to one of them,
+        // and all else is called by the loop's thread alone.
+        private let epoll: Int32
+        private let wakeDescriptor: Int32
+        private var ready = [epoll_event](repeating: epoll_event(), count: 256)
+        private static let wakeToken = UInt64.max
+
+        init() throws(TransportError) {
+            epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+            wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+            guard epoll >= 0, wakeDescriptor >= 0 else {
+                throw TransportError(.systemLimit, "cannot make an event loop: \(System.describe(errno))", errno: errno)
+            }
+            control(EPOLL_CTL_ADD, wakeDescriptor, Self.wakeToken, .read)
+        }
+
+        deinit {
+            close(epoll)
+            close(wakeDescriptor)
+        }
+
+        func add(_ descriptor: Int32, token: Int, interest: Readiness) {
+            control(EPOLL_CTL_ADD, descriptor, UInt64(token), interest)
+        }
+
+        func change(_ descriptor: Int32, token: Int, interest: Readiness) {
+            control(EPOLL_CTL_MOD, descriptor, UInt64(token), interest)
+        }
+
+        func remove(_ descriptor: Int32, token: Int) {
+            var event = epoll_event()
+            _ = epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
+        }
+
+        func wait(timeout: Int64, events: inout [ReadyEvent]) {
+            let count = epoll_wait(epoll, &ready, Int32(ready.count), pollMilliseconds(timeout))
+            guard count > 0 else { return }
+            for index in 0..<Int(count) {
+                let token = ready[index].data.u64
+                if token == Self.wakeToken {
+                    var counter: UInt64 = 0
+                    _ = read(wakeDescriptor, &counter, 8)
+                    continue
+                }
+                let flags = ready[index].events
+                var readiness: Readiness = []
+                if flags & EPOLLIN.rawValue != 0 { readiness.insert(.read) }
+                if flags & EPOLLOUT.rawValue != 0 { readiness.insert(.write) }
+                if flags & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { readiness.insert(.hangUp) }
+                events.append(ReadyEvent(token: Int(token), readiness: readiness))
+            }
+        }
+
+        func wake() {
+            var one: UInt64 = 1
+            _ = write(wakeDescriptor, &one, 8)
+        }
+
+        private func control(_ operation: Int32, _ descriptor: Int32, _ token: UInt64, _ interest: Readiness) {
+            var event = epoll_event()
+            if interest.contains(.read) { event.events |= EPOLLIN.rawValue }
+            if interest.contains(.write) { event.events |= EPOLLOUT.rawValue }
+            event.data.u64 = token
+            _ = epoll_ctl(epoll, operation, descriptor, &event)
+        }
+    }
+#endif

@@ -1,0 +1,110 @@
+#if canImport(Glibc)
+    import CPosix
+    import Glibc
+#elseif canImport(Musl)
+    import CPosix
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#else
+    #error("swift-messaging needs a POSIX system: add its C library here and in the other files of this folder.")
+#endif
+
+/// The result of one attempt to move bytes without blocking.
+package enum IOResult: Equatable, Sendable {
+    case bytes(Int)
+    case wouldBlock
+    case endOfStream
+    case failed(Int32)
+}
+
+/// The system calls that need care: `EINTR` is retried, no call raises `SIGPIPE`, no descriptor leaks into children.
+package enum System {
+    package static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        while true {
+            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .endOfStream }
+            if errno == EINTR { continue }
+            return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(errno)
+        }
+    }
+
+    package static func write(_ descriptor: Int32, from buffer: UnsafeRawBufferPointer) -> IOResult {
+        #if canImport(Darwin)
+            let flags: Int32 = 0  // SO_NOSIGPIPE is set when the socket is made.
+        #else
+            let flags = Int32(MSG_NOSIGNAL)
+        #endif
+        while true {
+            let count = send(descriptor, buffer.baseAddress, buffer.count, flags)
+            if count >= 0 { return .bytes(count) }
+            if errno == EINTR { continue }
+            return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(errno)
+        }
+    }
+
+    /// Makes a non-blocking, close-on-exec stream socket.
+    package static func makeStreamSocket(family: Int32) -> Int32 {
+        #if canImport(Darwin)
+            let descriptor = socket(family, SOCK_STREAM, 0)
+            guard descriptor >= 0 else { return -1 }
+            prepare(descriptor)
+            return descriptor
+        #else
+            return socket(family, streamSocketType | nonBlockingCloseOnExec, 0)
+        #endif
+    }
+
+    /// Accepts one connection, non-blocking and close-on-exec; -1 with `errno` when there is none.
+    package static func acceptConnection(_ listener: Int32) -> Int32 {
+        while true {
+            #if canImport(Darwin)
+                let descriptor = accept(listener, nil, nil)
+                if descriptor >= 0 { prepare(descriptor) }
+            #else
+                let descriptor = accept4(listener, nil, nil, nonBlockingCloseOnExec)
+            #endif
+            // ECONNABORTED: the peer left the queue before we came; the next one may be waiting.
+            if descriptor >= 0 || (errno != EINTR && errno != ECONNABORTED) { return descriptor }
+        }
+    }
+
+    package static func setOption(_ descriptor: Int32, level: Int32, name: Int32, to value: Int32) {
+        var value = value
+        _ = setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// Turns Nagle's algorithm off: the outbox coalesces by itself, and latency counts.
+    package static func disableNagle(_ descriptor: Int32) {
+        setOption(descriptor, level: Int32(IPPROTO_TCP), name: TCP_NODELAY, to: 1)
+    }
+
+    /// The pending error of a socket, 0 when there is none; says how a non-blocking connect ended.
+    package static func takeSocketError(_ descriptor: Int32) -> Int32 {
+        var code: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 else { return errno }
+        return code
+    }
+
+    package static func describe(_ code: Int32) -> String {
+        String(cString: strerror(code))
+    }
+
+    #if canImport(Glibc)
+        private static let streamSocketType = Int32(SOCK_STREAM.rawValue)
+        private static let nonBlockingCloseOnExec = Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    #elseif canImport(Musl)
+        private static let streamSocketType = SOCK_STREAM
+        private static let nonBlockingCloseOnExec = SOCK_NONBLOCK | SOCK_CLOEXEC
+    #endif
+
+    #if canImport(Darwin)
+        private static func prepare(_ descriptor: Int32) {
+            _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL, 0) | O_NONBLOCK)
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            setOption(descriptor, level: SOL_SOCKET, name: SO_NOSIGPIPE, to: 1)
+        }
+    #endif
+}

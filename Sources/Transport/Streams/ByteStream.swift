@@ -1,0 +1,21 @@
+/// A connected, non-blocking stream of bytes: a socket, or one end of an in-memory pair.
+///
+/// `attach`, `setInterest` and `close` are called on the loop's thread. `write` may be called from any thread, but
+/// by one at a time (the link's `sending` flag sees to it); `read` on the loop's thread.
+package protocol ByteStream: AnyObject, Sendable {
+    /// Reports readiness to `handler` from now on.
+    func attach(_ handler: LoopHandler, interest: Readiness)
+    func setInterest(_ interest: Readiness)
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult
+    func write(from buffer: UnsafeRawBufferPointer) -> IOResult
+    /// Tells the peer that nothing more will come; reading goes on.
+    func endWriting()
+    /// Stops reports to the handler that is attached; another may be attached then.
+    func detach()
+    /// Stops reports and ends the stream both ways; what the system holds of our last bytes still goes out.
+    func close()
+    /// Whether callers may write from their own threads.
+    var callersMaySend: Bool { get }
+    /// The peer, for messages to people.
+    var peerName: String { get }
+}

@@ -1,0 +1,235 @@
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Opens TCP and Unix-domain connections without blocking any thread.
+package enum Connector {
+    /// Connects to the first address of `endpoint` that answers, in the manner of RFC 8305: families alternate, and
+    /// the next address is tried as well when one has not answered within 250 ms.
+    ///
+    /// - Parameter timeout: nanoseconds for all of it, the name's look-up included.
+    package static func connect(
+        to endpoint: Endpoint, timeout: Int64, loop: EventLoop
+    ) async throws(TransportError) -> SocketStream {
+        let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
+        let race = ConnectRace(endpoint: endpoint, deadline: deadline, loop: loop)
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                race.start(continuation)
+            }
+        } onCancel: {
+            race.cancel()
+        }
+        return try result.get()
+    }
+
+    static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
+        guard let first = addresses.first else { return [] }
+        let preferred = addresses.filter { $0.family == first.family }
+        let others = addresses.filter { $0.family != first.family }
+        var result: [SocketAddress] = []
+        for index in 0..<max(preferred.count, others.count) {
+            if index < preferred.count { result.append(preferred[index]) }
+            if index < others.count { result.append(others[index]) }
+        }
+        return result
+    }
+}
+
+/// The attempts on all addresses of one endpoint; the first that succeeds wins, and the rest are dropped.
+private final class ConnectRace: LoopHandler, @unchecked Sendable {
+    // Sendable because all but `endpoint` and `overall` is touched on the loop's thread only.
+    private let endpoint: Endpoint
+    private let overall: Int64
+    private var continuation: UnsafeContinuation<Result<SocketStream, TransportError>, Never>?
+    private var isOver = false
+    private var waiting: [SocketAddress] = []
+    private var attempts: [ConnectAttempt] = []
+    private var lastFailure: TransportError?
+
+    private static let attemptDelay: Int64 = 250_000_000
+
+    init(endpoint: Endpoint, deadline: Int64, loop: EventLoop) {
+        self.endpoint = endpoint
+        overall = deadline
+        super.init(loop: loop)
+    }
+
+    func start(_ continuation: UnsafeContinuation<Result<SocketStream, TransportError>, Never>) {
+        loop.execute {
+            self.continuation = continuation
+            if self.isOver { return self.finish(.failure(self.cancelled)) }
+            self.loop.setDeadline(self, to: self.overall)
+        }
+        Task {
+            let result: Result<[SocketAddress], TransportError>
+            do throws(TransportError) {
+                result = .success(try await Resolver.resolve(endpoint))
+            } catch {
+                result = .failure(error)
+            }
+            loop.execute { self.resolved(result) }
+        }
+    }
+
+    func cancel() {
+        loop.execute {
+            self.isOver = true
+            self.finish(.failure(self.cancelled))
+        }
+    }
+
+    private var cancelled: TransportError {
+        TransportError(.cancelled, "connecting to \(endpoint) was cancelled")
+    }
+
+    private func resolved(_ result: Result<[SocketAddress], TransportError>) {
+        guard continuation != nil else { return }
+        switch result {
+        case .success(let addresses):
+            waiting = Connector.interleaved(addresses).reversed()
+            startNext(at: MonotonicClock.now)
+        case .failure(let error):
+            finish(.failure(error))
+        }
+    }
+
+    private func startNext(at now: Int64) {
+        guard continuation != nil else { return }
+        while let address = waiting.popLast() {
+            let attempt = ConnectAttempt(address, race: self, loop: loop)
+            attempts.append(attempt)
+            if attempt.start() {
+                let next = waiting.isEmpty ? overall : min(overall, now.advanced(byNanoseconds: Self.attemptDelay))
+                loop.setDeadline(self, to: next)
+                return
+            }
+            if continuation == nil { return }
+        }
+        if attempts.allSatisfy(\.isOver) { finish(.failure(lastFailure ?? timedOut)) }
+    }
+
+    override func deadlineReached(at now: Int64) {
+        if now >= overall {
+            finish(.failure(timedOut))
+        } else if waiting.isEmpty {
+            loop.setDeadline(self, to: overall)
+        } else {
+            startNext(at: now)
+        }
+    }
+
+    private var timedOut: TransportError {
+        TransportError(
+            .timedOut, "\(endpoint) did not answer in time; check the address, or allow more time to connect")
+    }
+
+    func succeeded(_ stream: SocketStream) {
+        finish(.success(stream))
+    }
+
+    func failed(_ code: Int32) {
+        failedAtOnce(code)
+        startNext(at: MonotonicClock.now)
+    }
+
+    /// Notes why an attempt failed, without starting another.
+    func failedAtOnce(_ code: Int32) {
+        let words = System.describe(code)
+        switch code {
+        case ECONNREFUSED:
+            lastFailure = TransportError(
+                .connectionRefused, "\(endpoint) refused the connection: nothing listens there", errno: code)
+        case ENETUNREACH, EHOSTUNREACH, ENETDOWN:
+            lastFailure = TransportError(.unreachable, "\(endpoint) cannot be reached: \(words)", errno: code)
+        case ETIMEDOUT:
+            lastFailure = timedOut
+        case EMFILE, ENFILE:
+            lastFailure = TransportError(
+                .systemLimit, "cannot connect to \(endpoint): too many open files; raise the limit (ulimit -n)",
+                errno: code)
+        default:
+            lastFailure = TransportError(.unreachable, "cannot connect to \(endpoint): \(words)", errno: code)
+        }
+    }
+
+    private func finish(_ result: Result<SocketStream, TransportError>) {
+        guard let continuation else { return }
+        self.continuation = nil
+        waiting.removeAll()
+        for attempt in attempts { attempt.abandon() }
+        attempts.removeAll()
+        loop.setDeadline(self, to: .max)
+        continuation.resume(returning: result)
+    }
+
+    fileprivate var peerName: String { "\(endpoint)" }
+}
+
+/// One non-blocking `connect(2)` under way.
+private final class ConnectAttempt: LoopHandler, @unchecked Sendable {
+    // Sendable because all is touched on the loop's thread only.
+    private let address: SocketAddress
+    private let race: ConnectRace
+    private var descriptor: Int32 = -1
+    private(set) var isOver = false
+
+    init(_ address: SocketAddress, race: ConnectRace, loop: EventLoop) {
+        self.address = address
+        self.race = race
+        super.init(loop: loop)
+    }
+
+    /// Returns false when it failed at once; the race goes on to the next by itself then.
+    func start() -> Bool {
+        descriptor = System.makeStreamSocket(family: address.family)
+        guard descriptor >= 0 else {
+            isOver = true
+            race.failedAtOnce(errno)
+            return false
+        }
+        let code = address.withPointer { connect(descriptor, $0, $1) }
+        // EAGAIN: the queue of a Unix-domain listener is full.
+        if code == 0 || errno == EINPROGRESS || errno == EINTR {
+            loop.register(self, descriptor: descriptor, interest: .write)
+            return true
+        }
+        let reason = errno
+        close()
+        race.failedAtOnce(reason)
+        return false
+    }
+
+    override func ready(_ readiness: Readiness, at now: Int64) {
+        guard !isOver else { return }
+        let code = System.takeSocketError(descriptor)
+        loop.unregister(self, descriptor: descriptor)
+        isOver = true
+        if code == 0 {
+            let isTCP = address.family == AF_INET || address.family == AF_INET6
+            let stream = SocketStream(descriptor: descriptor, peerName: race.peerName, isTCP: isTCP)
+            descriptor = -1
+            race.succeeded(stream)
+        } else {
+            close()
+            race.failed(code)
+        }
+    }
+
+    func abandon() {
+        if !isOver { loop.unregister(self, descriptor: descriptor) }
+        close()
+    }
+
+    private func close() {
+        isOver = true
+        if descriptor >= 0 { _ = closeDescriptor(descriptor) }
+        descriptor = -1
+    }
+}

@@ -1,0 +1,110 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Accepts connections on a TCP port of the loopback interface or on a Unix-domain socket.
+package final class Listener: LoopHandler, @unchecked Sendable {
+    // Sendable because the descriptor and the closure never change, and the rest is touched on the loop's thread only.
+    private let descriptor: Int32
+    private let accepted: @Sendable (SocketStream) -> Void
+    private let unixPath: String?
+    private var isOpen = true
+    /// The port that is listened on, 0 for a Unix-domain socket.
+    package let port: UInt16
+
+    /// Starts to listen; `accepted` is called on the loop's thread with each connection.
+    ///
+    /// - Parameter endpoint: a literal address (port 0 takes a free one), or the path of a socket to be made.
+    package static func listen(
+        on endpoint: Endpoint, loop: EventLoop, accepted: @escaping @Sendable (SocketStream) -> Void
+    ) async throws(TransportError) -> Listener {
+        let address = try await Resolver.resolve(endpoint)[0]
+        let descriptor = System.makeStreamSocket(family: address.family)
+        guard descriptor >= 0 else { throw failure(endpoint, errno) }
+        var path: String?
+        if case .unix(let name) = endpoint {
+            path = name
+        } else {
+            // A restarted server takes its port back although old connections still linger there.
+            System.setOption(descriptor, level: SOL_SOCKET, name: SO_REUSEADDR, to: 1)
+        }
+        guard address.withPointer({ bind(descriptor, $0, $1) }) == 0, startListening(descriptor, 1024) == 0 else {
+            let code = errno
+            _ = closeDescriptor(descriptor)
+            throw failure(endpoint, code)
+        }
+        let port = SocketAddress.local(of: descriptor)?.port ?? 0
+        let listener = Listener(descriptor, port: port, unixPath: path, loop: loop, accepted: accepted)
+        loop.execute { loop.register(listener, descriptor: descriptor, interest: .read) }
+        return listener
+    }
+
+    private static func failure(_ endpoint: Endpoint, _ code: Int32) -> TransportError {
+        TransportError(.cannotListen, "cannot listen on \(endpoint): \(System.describe(code))", errno: code)
+    }
+
+    private init(
+        _ descriptor: Int32, port: UInt16, unixPath: String?, loop: EventLoop,
+        accepted: @escaping @Sendable (SocketStream) -> Void
+    ) {
+        self.descriptor = descriptor
+        self.port = port
+        self.unixPath = unixPath
+        self.accepted = accepted
+        super.init(loop: loop)
+    }
+
+    deinit {
+        if isOpen { shut() }
+    }
+
+    private func shut() {
+        _ = closeDescriptor(descriptor)
+        if let unixPath { unlink(unixPath) }
+    }
+
+    override package func ready(_ readiness: Readiness, at now: Int64) {
+        // A bounded number at once, so that a flood of connections does not starve those that are there.
+        for _ in 0..<64 {
+            let connection = System.acceptConnection(descriptor)
+            guard connection >= 0 else {
+                // Out of descriptors: look again in a while instead of spinning on the same readiness.
+                if errno == EMFILE || errno == ENFILE { pause(at: now) }
+                return
+            }
+            accepted(SocketStream(descriptor: connection, peerName: "a client", isTCP: unixPath == nil))
+        }
+    }
+
+    override package func deadlineReached(at now: Int64) {
+        if isOpen { loop.change(self, descriptor: descriptor, interest: .read) }
+    }
+
+    private func pause(at now: Int64) {
+        loop.change(self, descriptor: descriptor, interest: [])
+        loop.setDeadline(self, to: now.advanced(byNanoseconds: 100_000_000))
+    }
+
+    /// Stops listening; connections that were accepted stay. The port is free when this returns.
+    package func close() async {
+        await withUnsafeContinuation { continuation in
+            loop.execute {
+                if self.isOpen {
+                    self.loop.setDeadline(self, to: .max)
+                    self.loop.unregister(self, descriptor: self.descriptor)
+                    self.shut()
+                    self.isOpen = false
+                }
+                continuation.resume()
+            }
+        }
+    }
+}
+
+private func startListening(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
+    listen(descriptor, backlog)
+}

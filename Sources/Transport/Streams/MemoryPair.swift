@@ -1,0 +1,192 @@
+import Synchronization
+
+/// Two connected streams inside one process, for tests: whatever one end writes the other can read, as far as the
+/// script of faults lets it.
+package enum MemoryPair {
+    /// What goes wrong on the way. Values may be changed while the pair is in use.
+    package struct Faults: Sendable {
+        /// The most bytes that one `read` returns; small values split packets everywhere.
+        package var bytesPerRead = Int.max
+        /// The most bytes that lie between the two ends; a full pipe blocks the writer.
+        package var capacity = 1 << 20
+        /// After this many more bytes the connection is cut, both ways.
+        package var bytesUntilCut = Int.max
+        /// Nothing moves and nobody is told: a half-open link.
+        package var isFrozen = false
+        /// How many of the next bytes are inverted.
+        package var bytesToCorrupt = 0
+
+        package init() {}
+    }
+
+    package static func make() -> (client: MemoryStream, server: MemoryStream) {
+        let upward = MemoryPipe()
+        let downward = MemoryPipe()
+        return (
+            MemoryStream(incoming: downward, outgoing: upward, peerName: "the other end of a memory pair"),
+            MemoryStream(incoming: upward, outgoing: downward, peerName: "the other end of a memory pair")
+        )
+    }
+}
+
+/// One direction of a memory pair.
+final class MemoryPipe: Sendable {
+    struct State {
+        var bytes: [UInt8] = []
+        var faults = MemoryPair.Faults()
+        var writerIsClosed = false
+        var readerIsClosed = false
+        var isCut = false
+        var reader: MemoryStream.Notifier?
+        var writer: MemoryStream.Notifier?
+    }
+
+    let state = Mutex(State())
+
+    /// Who has to look again after a change.
+    func notifyBoth() {
+        let (reader, writer) = state.withLock { ($0.reader, $0.writer) }
+        reader?.notify()
+        writer?.notify()
+    }
+}
+
+/// One end of a memory pair.
+package final class MemoryStream: ByteStream, @unchecked Sendable {
+    // Sendable because the pipes are locked, and `notifier` is touched on the loop's thread only.
+    private let incoming: MemoryPipe
+    private let outgoing: MemoryPipe
+    private var notifier: Notifier?
+    package let peerName: String
+
+    init(incoming: MemoryPipe, outgoing: MemoryPipe, peerName: String) {
+        self.incoming = incoming
+        self.outgoing = outgoing
+        self.peerName = peerName
+    }
+
+    package var callersMaySend: Bool { true }
+
+    /// Changes what goes wrong with the bytes that this end sends.
+    package func changeFaults(_ change: (inout MemoryPair.Faults) -> Void) {
+        outgoing.state.withLock { change(&$0.faults) }
+        outgoing.notifyBoth()
+    }
+
+    package func attach(_ handler: LoopHandler, interest: Readiness) {
+        let notifier = Notifier(handler: handler, stream: self, loop: handler.loop)
+        notifier.interest = interest
+        self.notifier = notifier
+        incoming.state.withLock { $0.reader = notifier }
+        outgoing.state.withLock { $0.writer = notifier }
+        notifier.notify()
+    }
+
+    package func setInterest(_ interest: Readiness) {
+        notifier?.interest = interest
+        notifier?.notify()
+    }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        let result = incoming.state.withLock { state -> IOResult in
+            if state.isCut { return .failed(104) }
+            if state.faults.isFrozen { return .wouldBlock }
+            let count = min(buffer.count, state.bytes.count, state.faults.bytesPerRead)
+            guard count > 0 else { return state.writerIsClosed ? .endOfStream : .wouldBlock }
+            state.bytes.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+            state.bytes.removeFirst(count)
+            return .bytes(count)
+        }
+        incoming.notifyBoth()
+        return result
+    }
+
+    package func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
+        let (result, cut) = outgoing.state.withLock { state -> (IOResult, Bool) in
+            if state.isCut || state.readerIsClosed { return (.failed(32), false) }
+            let room = max(0, state.faults.capacity - state.bytes.count)
+            let count = min(buffer.count, room, state.faults.bytesUntilCut)
+            let start = state.bytes.count
+            state.bytes.append(contentsOf: buffer[..<count])
+            let damaged = min(count, state.faults.bytesToCorrupt)
+            for index in start..<(start + damaged) { state.bytes[index] = ~state.bytes[index] }
+            state.faults.bytesToCorrupt -= damaged
+            if state.faults.bytesUntilCut != .max {
+                state.faults.bytesUntilCut -= count
+                if state.faults.bytesUntilCut == 0 {
+                    state.isCut = true
+                    return (.bytes(count), true)
+                }
+            }
+            return (count == 0 ? .wouldBlock : .bytes(count), false)
+        }
+        if cut { incoming.state.withLock { $0.isCut = true } }
+        outgoing.notifyBoth()
+        if cut { incoming.notifyBoth() }
+        return result
+    }
+
+    package func endWriting() {
+        outgoing.state.withLock { $0.writerIsClosed = true }
+        outgoing.notifyBoth()
+    }
+
+    package func detach() {
+        notifier?.handler = nil
+        notifier = nil
+        incoming.state.withLock { $0.reader = nil }
+        outgoing.state.withLock { $0.writer = nil }
+    }
+
+    package func close() {
+        detach()
+        endWriting()
+        incoming.state.withLock { $0.readerIsClosed = true }
+        incoming.notifyBoth()
+    }
+
+    fileprivate var readiness: Readiness {
+        var readiness: Readiness = []
+        incoming.state.withLock { state in
+            if state.isCut || (!state.faults.isFrozen && (!state.bytes.isEmpty || state.writerIsClosed)) {
+                readiness.insert(.read)
+            }
+        }
+        outgoing.state.withLock { state in
+            if state.isCut || state.readerIsClosed || state.bytes.count < state.faults.capacity {
+                readiness.insert(.write)
+            }
+        }
+        return readiness
+    }
+
+    /// Plays the selector: tells the handler on its loop as long as what it is interested in is ready.
+    final class Notifier: LoopHandler, @unchecked Sendable {
+        // Sendable because `isPosted` is atomic and the rest is touched on the loop's thread only.
+        weak var handler: LoopHandler?
+        private let stream: MemoryStream
+        var interest: Readiness = []
+        private let isPosted = Atomic(false)
+
+        init(handler: LoopHandler, stream: MemoryStream, loop: EventLoop) {
+            self.handler = handler
+            self.stream = stream
+            super.init(loop: loop)
+        }
+
+        func notify() {
+            if isPosted.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged {
+                loop.post(self, 0)
+            }
+        }
+
+        override func posted(_ code: Int, at now: Int64) {
+            isPosted.store(false, ordering: .releasing)
+            let ready = stream.readiness.intersection(interest)
+            guard !ready.isEmpty, let handler else { return }
+            handler.ready(ready, at: now)
+            // Level-triggered: look again, until there is nothing to report.
+            if self.handler != nil, !stream.readiness.intersection(interest).isEmpty { notify() }
+        }
+    }
+}

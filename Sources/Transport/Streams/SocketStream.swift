@@ -1,0 +1,67 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A connected TCP or Unix-domain socket.
+package final class SocketStream: ByteStream, @unchecked Sendable {
+    // Sendable because the descriptor never changes and lives until the last reference is gone (so a sender on
+    // another thread can never hit a reused number), and `handler` is touched on the loop's thread only.
+    private let descriptor: Int32
+    private var handler: LoopHandler?
+    package let peerName: String
+    package var callersMaySend: Bool { true }
+
+    /// Takes over `descriptor`, which must be non-blocking.
+    package init(descriptor: Int32, peerName: String, isTCP: Bool) {
+        self.descriptor = descriptor
+        self.peerName = peerName
+        if isTCP { System.disableNagle(descriptor) }
+    }
+
+    deinit {
+        _ = closeDescriptor(descriptor)
+    }
+
+    package func attach(_ handler: LoopHandler, interest: Readiness) {
+        self.handler = handler
+        handler.loop.register(handler, descriptor: descriptor, interest: interest)
+    }
+
+    package func setInterest(_ interest: Readiness) {
+        guard let handler else { return }
+        handler.loop.change(handler, descriptor: descriptor, interest: interest)
+    }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        System.read(descriptor, into: buffer)
+    }
+
+    package func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
+        System.write(descriptor, from: buffer)
+    }
+
+    package func endWriting() {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    package func detach() {
+        guard let handler else { return }
+        handler.loop.unregister(handler, descriptor: descriptor)
+        self.handler = nil
+    }
+
+    package func close() {
+        detach()
+        // The descriptor itself is closed in deinit; shutdown makes a sender on another thread fail at once.
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+}
+
+/// `close(2)` under a name that does not collide with methods.
+func closeDescriptor(_ descriptor: Int32) -> Int32 {
+    close(descriptor)
+}
