@@ -1,0 +1,80 @@
+/// The fixed header of a packet: its type, its flags and how much follows.
+public struct MQTTFrameHeader: Sendable, Hashable {
+    /// The largest packet that the format can say, with its header.
+    public static let largestPacket = 268_435_460
+
+    public let type: MQTTPacketType
+    /// The lower half of the first byte.
+    public let flags: UInt8
+    /// The size of the fixed header itself, 2 to 5 bytes.
+    public let headerCount: Int
+    /// The Remaining Length.
+    public let bodyCount: Int
+
+    /// The size of the whole packet.
+    public var packetCount: Int { headerCount + bodyCount }
+
+    init(type: MQTTPacketType, flags: UInt8, headerCount: Int, bodyCount: Int) {
+        self.type = type
+        self.flags = flags
+        self.headerCount = headerCount
+        self.bodyCount = bodyCount
+    }
+
+    /// Reads the fixed header at `offset`, or nil while more bytes are needed to see it whole.
+    ///
+    /// It looks at five bytes at most and keeps nothing, so it can be asked again with more. A packet larger than
+    /// `maximumPacketSize` is refused here, before anybody takes memory for it.
+    /// - Parameter version: 3.1 is laxer about flags; before CONNECT nobody knows, and the default serves.
+    public static func parse(
+        _ bytes: RawSpan, at offset: Int = 0, maximumPacketSize: Int, version: MQTTVersion = .v3_1_1
+    ) throws(MQTTViolation) -> MQTTFrameHeader? {
+        guard offset >= 0, offset < bytes.byteCount else { return nil }
+        let first = bytes.byte(at: offset)
+        guard let type = MQTTPacketType(rawValue: first >> 4) else { throw .packetTypeZero }
+        let flags = first & 0x0F
+        if !areValid(flags, of: type, version: version) { throw invalidFlags(flags, of: type) }
+        switch VariableByteInteger.parse(bytes, at: offset + 1, end: bytes.byteCount) {
+        case .value(let bodyCount, let byteCount):
+            let header = MQTTFrameHeader(
+                type: type, flags: flags, headerCount: 1 + byteCount, bodyCount: bodyCount)
+            if header.packetCount > maximumPacketSize { throw tooLarge(header, maximumPacketSize) }
+            return header
+        case .incomplete: return nil
+        case .tooLong: throw .malformed("the remaining length takes more than four bytes", "MQTT 1.5.5")
+        case .notMinimal: throw .malformed("the remaining length is longer than it needs to be", "MQTT-1.5.5-1")
+        }
+    }
+
+    /// 3.1 lets clients set DUP on what they repeat, and calls the other flags unused.
+    @inline(__always)
+    private static func areValid(_ flags: UInt8, of type: MQTTPacketType, version: MQTTVersion) -> Bool {
+        if type == .publish {
+            let qos = flags & 0b0110
+            return qos != 0b0110 && (flags & 0b1000 == 0 || qos != 0 || version == .v3_1)
+        }
+        if flags == type.requiredFlags { return true }
+        guard version == .v3_1 else { return false }
+        return type.requiredFlags == 0 || flags & 0b0110 == 0b0010
+    }
+
+    private static func invalidFlags(_ flags: UInt8, of type: MQTTPacketType) -> MQTTViolation {
+        guard type == .publish else {
+            return .malformed("\(type) with fixed-header flags \(flags)", "MQTT-2.1.3-1")
+        }
+        return flags & 0b0110 == 0b0110
+            ? .malformed("PUBLISH with QoS 3", "MQTT-3.3.1-4")
+            : .malformed("PUBLISH at QoS 0 with DUP set", "MQTT-3.3.1-2")
+    }
+
+    private static func tooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTViolation {
+        MQTTViolation(
+            .packetTooLarge,
+            "\(header.type) of \(header.packetCount) bytes, above the maximum packet size of \(maximum)",
+            clause: "MQTT-3.1.2-24")
+    }
+}
+
+extension MQTTViolation {
+    fileprivate static var packetTypeZero: MQTTViolation { .malformed("packet type 0", "MQTT 2.1.2") }
+}
