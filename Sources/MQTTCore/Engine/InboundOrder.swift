@@ -1,0 +1,123 @@
+/// The QoS 1 and QoS 2 messages of this connection that are not acknowledged yet, in the order of their arrival.
+///
+/// Acknowledgements leave in that order whatever order the application gives them in [MQTT 5.0 4.6.0-2, 4.6.0-3], so
+/// this is a ring: an answer marks an entry, and only marked entries at the head are taken out. Each entry has a token,
+/// the number of its arrival over all connections, so that an answer finds its entry by subtraction and an answer that
+/// belongs to an earlier connection is recognised.
+struct InboundOrder: Sendable {
+    struct Entry: Sendable {
+        var packetID: UInt16
+        var isQoS2: Bool
+        /// A QoS 2 message that was delivered on an earlier connection: nobody was told this entry's token.
+        var isRepeat: Bool
+        var isAnswered: Bool
+        var reason: UInt8
+        /// The answer may leave only when this ticket of the session store is done; 0 for none.
+        var ticket: UInt64
+    }
+
+    private var ring: [Entry] = []
+    private var head = 0
+    /// The number of entries.
+    private(set) var count = 0
+    /// The token of the entry at the head; tokens start at 1, because 0 marks a message without acknowledgement.
+    private(set) var base: UInt64 = 1
+    /// Every entry up to this token counts as answered.
+    private var answeredThrough: UInt64 = 0
+
+    /// QoS 2 messages that the application holds from an earlier connection and has not answered: token to identifier.
+    private(set) var carried: [UInt64: UInt16] = [:]
+
+    /// Records an arrival and returns its token.
+    mutating func append(_ entry: Entry) -> UInt64 {
+        if count == ring.count { grow(with: entry) }
+        ring[(head + count) & (ring.count - 1)] = entry
+        count += 1
+        return base + UInt64(count) - 1
+    }
+
+    /// Marks the entry of a token. Returns what it is, or nil if it is not of this connection or was answered before.
+    mutating func answer(_ token: UInt64, reason: UInt8) -> Entry? {
+        guard token > answeredThrough, let position = position(of: token), !ring[position].isAnswered else {
+            return nil
+        }
+        ring[position].isAnswered = true
+        ring[position].reason = reason
+        return ring[position]
+    }
+
+    /// Sets the ticket that the answer of a token waits for.
+    mutating func hold(_ token: UInt64, until ticket: UInt64) {
+        if let position = position(of: token) { ring[position].ticket = ticket }
+    }
+
+    /// Marks all entries up to a token as answered with success.
+    mutating func answerAll(through token: UInt64) {
+        answeredThrough = max(answeredThrough, min(token, base + UInt64(count) - 1))
+    }
+
+    /// Takes the entry at the head out if it is answered and its ticket is done.
+    mutating func popAnswered(persistedThrough: UInt64) -> Entry? {
+        guard count > 0 else { return nil }
+        let entry = ring[head]
+        guard entry.isAnswered || base <= answeredThrough, entry.ticket <= persistedThrough else { return nil }
+        head = (head + 1) & (ring.count - 1)
+        count -= 1
+        base += 1
+        return entry
+    }
+
+    /// The QoS 2 entries that are in the ring, oldest first, with their tokens.
+    func forEachUnansweredQoS2(_ body: (UInt64, Entry) -> Void) {
+        for offset in 0..<count {
+            let entry = ring[(head + offset) & (ring.count - 1)]
+            let token = base + UInt64(offset)
+            if entry.isQoS2, !entry.isAnswered, token > answeredThrough { body(token, entry) }
+        }
+    }
+
+    /// The token of the unanswered entry of a packet identifier; a search, for the rare answer that comes from an
+    /// earlier connection.
+    func unansweredToken(of packetID: UInt16) -> UInt64? {
+        var found: UInt64?
+        forEachUnansweredQoS2 { token, entry in if entry.packetID == packetID { found = token } }
+        return found
+    }
+
+    /// Forgets the entries: the peer sends again what it has no acknowledgement for. QoS 2 messages that the application
+    /// still holds are carried over, because they are not delivered a second time.
+    mutating func connectionClosed() {
+        var kept: [(UInt64, UInt16)] = []
+        forEachUnansweredQoS2 { token, entry in if !entry.isRepeat { kept.append((token, entry.packetID)) } }
+        for (token, id) in kept { carried[token] = id }
+        base += UInt64(count)
+        count = 0
+        head = 0
+        ring = []
+    }
+
+    /// Takes a message of an earlier connection out of those carried over.
+    mutating func removeCarried(_ token: UInt64) -> UInt16? {
+        carried.removeValue(forKey: token)
+    }
+
+    /// Forgets what was carried over: the session is gone.
+    mutating func removeAllCarried() {
+        carried.removeAll()
+    }
+
+    private func position(of token: UInt64) -> Int? {
+        guard token >= base, token - base < UInt64(count) else { return nil }
+        return (head + Int(token - base)) & (ring.count - 1)
+    }
+
+    private mutating func grow(with filler: Entry) {
+        var larger: [Entry] = []
+        let capacity = max(8, ring.count * 2)
+        larger.reserveCapacity(capacity)
+        for offset in 0..<count { larger.append(ring[(head + offset) & (ring.count - 1)]) }
+        while larger.count < capacity { larger.append(filler) }
+        ring = larger
+        head = 0
+    }
+}

@@ -1,0 +1,87 @@
+/// The arithmetic of keep alive: when to ping, and when the connection is dead.
+///
+/// The interval is measured on packets sent [MQTT 5.0 3.1.2-20], but a client that only sends would never notice that
+/// nothing comes back, so it also pings when nothing was read for the interval. After PINGREQ anything that is read
+/// within the timeout counts as life: PINGRESP may stand behind a large message.
+struct KeepAlive: Sendable {
+    enum Action {
+        case none
+        case ping
+        case dead
+    }
+
+    /// The interval in nanoseconds; 0 is off.
+    private(set) var interval: Int64 = 0
+    private var pingTimeout: Int64 = .max
+    private var isServer = false
+    private(set) var lastSent: Int64 = 0
+    private(set) var lastReceived: Int64 = 0
+    /// When the oldest unanswered PINGREQ was written; `Int64.max` for none.
+    private(set) var pingSent: Int64 = .max
+    private(set) var readingPaused = false
+
+    /// Starts for a connection. A server allows one and a half times the interval [MQTT 5.0 3.1.2-22].
+    mutating func start(seconds: UInt16, pingTimeout: Int64, isServer: Bool, at now: Int64) {
+        interval = Int64(seconds) * (isServer ? 1_500_000_000 : 1_000_000_000)
+        self.pingTimeout = pingTimeout
+        self.isServer = isServer
+        lastSent = now
+        lastReceived = now
+        pingSent = .max
+    }
+
+    mutating func stop() {
+        interval = 0
+        pingSent = .max
+    }
+
+    mutating func sent(at now: Int64) { lastSent = now }
+    mutating func received(at now: Int64) { lastReceived = now }
+
+    mutating func pinged(at now: Int64) {
+        lastSent = now
+        if pingSent == .max { pingSent = now }
+    }
+
+    /// PINGRESP arrived: how long it took, or nil if nobody asked.
+    mutating func answered(at now: Int64) -> Int64? {
+        guard pingSent != .max else { return nil }
+        defer { pingSent = .max }
+        return now - pingSent
+    }
+
+    /// The caller itself stopped reading, or reads again: silence then proves nothing.
+    mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
+        guard paused != readingPaused else { return }
+        readingPaused = paused
+        lastReceived = now
+    }
+
+    var deadline: Int64 {
+        if isServer { return interval == 0 || readingPaused ? .max : sum(lastReceived, interval) }
+        return min(pingDue, deathDue)
+    }
+
+    func due(at now: Int64) -> Action {
+        if isServer { return now >= deadline ? .dead : .none }
+        if now >= deathDue { return .dead }
+        return now >= pingDue ? .ping : .none
+    }
+
+    private var pingDue: Int64 {
+        guard interval != 0 else { return .max }
+        // While an answer is awaited only the sending side can ask for another ping.
+        let quietSince = pingSent == .max && !readingPaused ? min(lastSent, lastReceived) : lastSent
+        return sum(quietSince, interval)
+    }
+
+    private var deathDue: Int64 {
+        guard pingSent != .max, !readingPaused else { return .max }
+        return sum(max(pingSent, lastReceived), pingTimeout)
+    }
+
+    private func sum(_ time: Int64, _ span: Int64) -> Int64 {
+        let (result, overflow) = time.addingReportingOverflow(span)
+        return overflow ? .max : result
+    }
+}

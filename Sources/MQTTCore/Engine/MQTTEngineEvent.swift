@@ -1,0 +1,129 @@
+/// One thing that happened, and where between the messages of its batch.
+public struct MQTTEngineEvent: Sendable {
+    /// The number of messages in the same ``MQTTEffects`` that came before.
+    public var messagesBefore: Int
+    /// What happened.
+    public var kind: Kind
+
+    public init(messagesBefore: Int, kind: Kind) {
+        self.messagesBefore = messagesBefore
+        self.kind = kind
+    }
+
+    /// What can happen.
+    public enum Kind: Sendable {
+        // MARK: Both roles
+
+        /// The peer broke the protocol, or a time ran out. A DISCONNECT that says so is in `output` where the version
+        /// has one; close the connection after it is written.
+        case connectionFailed(MQTTConnectionFailure)
+
+        /// The peer sent DISCONNECT. Close the connection.
+        indirect case disconnectReceived(MQTTPacket.Disconnect)
+
+        /// The peer sent AUTH: answer with ``MQTTEngine/authenticate(reason:data:properties:at:)``, or nothing is left
+        /// to do if its reason code is success.
+        indirect case authenticationReceived(MQTTPacket.Auth)
+
+        /// PUBACK, PUBREC or PUBCOMP of a publish carried a reason string or user properties. Comes before the
+        /// completion of the same token is reported.
+        indirect case acknowledgementProperties(token: UInt64, MQTTProperties)
+
+        // MARK: Client
+
+        /// The server accepted the connection.
+        indirect case connected(MQTTConnectionInfo)
+
+        /// The server refused the connection. Close it.
+        indirect case connectionRefused(MQTTPacket.Connack)
+
+        /// The answer to SUBSCRIBE: one reason code for each filter, in the order of the filters [MQTT 5.0 3.9.3-1].
+        indirect case subscribeCompleted(token: UInt64, codes: [MQTTReasonCode], properties: MQTTProperties)
+
+        /// The answer to UNSUBSCRIBE: one reason code for each filter; none before 5.0.
+        indirect case unsubscribeCompleted(token: UInt64, codes: [MQTTReasonCode], properties: MQTTProperties)
+
+        /// SUBSCRIBE or UNSUBSCRIBE will have no answer: the connection closed.
+        case requestFailed(token: UInt64)
+
+        /// SUBSCRIBE or UNSUBSCRIBE had no answer in time. Its packet identifier stays taken, and a late answer is
+        /// still reported.
+        case requestLate(token: UInt64)
+
+        /// PINGRESP arrived this many nanoseconds after PINGREQ.
+        case pingAnswered(after: Int64)
+
+        /// The server had no session for us. What it had not finally acknowledged went back into the queue and is
+        /// published again under new identifiers; the tokens are of QoS 2 messages that may have been delivered, so that
+        /// they may now be delivered twice [MQTT 5.0 3.2.2-5].
+        case sessionLost(republished: Int, possibleDuplicates: [UInt64])
+
+        // MARK: Server
+
+        /// A client asks to connect: answer with ``MQTTEngine/acceptConnection(sessionPresent:properties:at:into:)`` or
+        /// ``MQTTEngine/refuseConnection(_:properties:at:)``. What the same batch reports after it was sent without
+        /// waiting for the answer; drop it if the answer is a refusal.
+        indirect case connectReceived(MQTTPacket.Connect)
+
+        /// A client subscribes: answer with ``MQTTEngine/acknowledgeSubscribe(_:codes:properties:at:)``.
+        indirect case subscribeReceived(MQTTPacket.Subscribe)
+
+        /// A client unsubscribes: answer with ``MQTTEngine/acknowledgeUnsubscribe(_:codes:properties:at:)``.
+        indirect case unsubscribeReceived(MQTTPacket.Unsubscribe)
+    }
+}
+
+/// Why an engine gave a connection up.
+public enum MQTTConnectionFailure: Sendable, Equatable {
+    /// The peer broke the protocol.
+    case violation(MQTTViolation)
+    /// No CONNACK (client) or CONNECT (server) in time.
+    case connectTimeout
+    /// Nothing was read after PINGREQ within the ping timeout: the connection is dead.
+    case pingTimeout
+    /// A client was silent for one and a half times its keep alive [MQTT 5.0 3.1.2-22].
+    case keepAliveTimeout
+    /// The server did not answer an authentication step in time.
+    case authenticationTimeout
+}
+
+/// What CONNACK settled.
+public struct MQTTConnectionInfo: Sendable {
+    /// The protocol version of the connection.
+    public var version: MQTTVersion
+    /// Whether the server kept a session for us.
+    public var sessionPresent: Bool
+    /// The client identifier in force, which the server may have assigned.
+    public var clientID: String
+    /// The keep alive in force, in seconds; 0 means none [MQTT 5.0 3.1.2-21].
+    public var keepAlive: UInt16
+    /// The session expiry in force, in seconds.
+    public var sessionExpiry: UInt32
+    /// What may be sent to the peer.
+    public var limits: MQTTPeerLimits
+    /// All properties of CONNACK.
+    public var properties: MQTTProperties
+}
+
+/// What a peer accepts.
+public struct MQTTPeerLimits: Sendable, Equatable {
+    /// The number of unacknowledged QoS 1 and QoS 2 messages.
+    public var receiveMaximum: UInt16 = 65_535
+    /// The largest packet in bytes.
+    public var maximumPacketSize: UInt32 = .max
+    /// The number of topic aliases.
+    public var topicAliasMaximum: UInt16 = 0
+    /// The highest QoS.
+    public var maximumQoS: QoS = .exactlyOnce
+    /// Whether retained messages are kept.
+    public var retainAvailable = true
+    /// Whether filters may hold wildcards.
+    public var wildcardSubscriptionAvailable = true
+    /// Whether subscription identifiers are understood.
+    public var subscriptionIdentifiersAvailable = true
+    /// Whether shared subscriptions are understood.
+    public var sharedSubscriptionAvailable = true
+
+    /// What every server accepts unless it says otherwise.
+    public init() {}
+}

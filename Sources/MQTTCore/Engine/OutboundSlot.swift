@@ -1,0 +1,71 @@
+/// Everything we sent, or still have to send, that has a packet identifier or waits for one.
+///
+/// Slots live in one array that is used over and over and are chained by their indexes, so that a publish in the
+/// steady state takes no memory but the references to its topic and payload.
+struct OutboundSlot: Sendable {
+    enum Kind: UInt8, Sendable {
+        case free
+        /// Waits in the queue, without identifier.
+        case queued
+        /// PUBLISH was sent, PUBACK or PUBREC is awaited.
+        case published
+        /// PUBREC came, PUBCOMP is awaited.
+        case received
+        case subscribe
+        case unsubscribe
+    }
+
+    var kind: Kind = .free
+    /// The low bits of the fixed header of PUBLISH: QoS and RETAIN.
+    var flags: UInt8 = 0
+    var packetID: UInt16 = 0
+    var previous: Int32 = -1
+    var next: Int32 = -1
+    /// The number of filters of SUBSCRIBE and UNSUBSCRIBE.
+    var filterCount: Int32 = 0
+    var token: UInt64 = 0
+    /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` once that was said.
+    var time: Int64 = 0
+    /// The message may be sent when this ticket of the session store is done; 0 for none.
+    var ticket: UInt64 = 0
+    var topic: String = ""
+    var payload: [UInt8] = []
+    var properties = MQTTProperties()
+
+    /// The quality of service in the flags.
+    var qos: UInt8 { flags >> 1 & 0b11 }
+
+    /// What a queued message counts against the limit of bytes.
+    var queuedBytes: Int { topic.utf8.count + payload.count }
+}
+
+/// A chain of slots: first in, first out, with removal anywhere.
+struct SlotChain: Sendable {
+    private(set) var first: Int32 = -1
+    private(set) var last: Int32 = -1
+    private(set) var count = 0
+
+    mutating func append(_ index: Int32, _ slots: inout [OutboundSlot]) {
+        slots[Int(index)].previous = last
+        slots[Int(index)].next = -1
+        if last >= 0 { slots[Int(last)].next = index } else { first = index }
+        last = index
+        count += 1
+    }
+
+    mutating func prepend(_ index: Int32, _ slots: inout [OutboundSlot]) {
+        slots[Int(index)].previous = -1
+        slots[Int(index)].next = first
+        if first >= 0 { slots[Int(first)].previous = index } else { last = index }
+        first = index
+        count += 1
+    }
+
+    mutating func remove(_ index: Int32, _ slots: inout [OutboundSlot]) {
+        let previous = slots[Int(index)].previous
+        let next = slots[Int(index)].next
+        if previous >= 0 { slots[Int(previous)].next = next } else { first = next }
+        if next >= 0 { slots[Int(next)].previous = previous } else { last = previous }
+        count -= 1
+    }
+}

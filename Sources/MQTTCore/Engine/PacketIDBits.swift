@@ -1,0 +1,36 @@
+/// A set of packet identifiers that takes no memory while it is empty and at most 8 KiB.
+struct PacketIDBits: Sendable {
+    private var words: [UInt64] = []
+    /// The number of identifiers in the set.
+    private(set) var count = 0
+
+    func contains(_ id: UInt16) -> Bool {
+        let word = Int(id) >> 6
+        return word < words.count && words[word] & (1 << UInt64(id & 63)) != 0
+    }
+
+    /// Adds an identifier. False if it was there.
+    @discardableResult
+    mutating func insert(_ id: UInt16) -> Bool {
+        guard !contains(id) else { return false }
+        while words.count <= Int(id) >> 6 { words.append(0) }
+        words[Int(id) >> 6] |= 1 << UInt64(id & 63)
+        count += 1
+        return true
+    }
+
+    /// Removes an identifier. False if it was not there.
+    @discardableResult
+    mutating func remove(_ id: UInt16) -> Bool {
+        guard contains(id) else { return false }
+        words[Int(id) >> 6] &= ~(1 << UInt64(id & 63))
+        count -= 1
+        return true
+    }
+
+    /// Removes all and gives the memory back.
+    mutating func removeAll() {
+        words = []
+        count = 0
+    }
+}
