@@ -18,7 +18,7 @@ package enum MonotonicClock {
 
 extension Duration {
     /// The duration in whole nanoseconds, clamped to what 64 bits hold (292 years).
-    package var nanoseconds: Int64 {
+    package var inNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return seconds < 0 ? .min : .max }

@@ -1,0 +1,13 @@
+/// What a client shows to a server to be let in. Never printed.
+public struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
+    public var userName: String
+    public var password: String?
+
+    public init(userName: String, password: String? = nil) {
+        self.userName = userName
+        self.password = password
+    }
+
+    public var description: String { "Credentials(•••)" }
+    public var debugDescription: String { description }
+}

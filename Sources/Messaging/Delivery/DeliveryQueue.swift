@@ -1,0 +1,198 @@
+import Synchronization
+
+/// Batches on their way from a connection to one receiver: bounded by messages and bytes, one receiver at a time.
+///
+/// The connection's side never waits. When a bound is reached, `isFull` tells it to withhold acknowledgements, and
+/// the policy decides about the rest; `drained` is called when the receiver has caught up to half of the bounds.
+package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendable {
+    package enum Next: Sendable {
+        case batch(Batch)
+        case finished
+        case failed(Failure)
+    }
+
+    package enum PushOutcome: Sendable {
+        case stored
+        /// A bound is reached: withhold acknowledgements, or stop reading if `pauseReading` is the policy.
+        case full
+        /// The receiver is gone.
+        case refused
+    }
+
+    private struct State {
+        var batches: [Batch] = []
+        var head = 0
+        var messages = 0
+        var bytes = 0
+        var gap = 0
+        var receiver: UnsafeContinuation<Next?, Never>?
+        var end: Next?
+        var isThrottling = false
+        var isRefusing = false
+
+        var isEmpty: Bool { head == batches.count }
+
+        mutating func removeFirst() -> Batch {
+            let batch = batches[head]
+            head += 1
+            if head == batches.count {
+                batches.removeAll(keepingCapacity: true)
+                head = 0
+            } else if head >= 64, head * 2 >= batches.count {
+                batches.removeFirst(head)
+                head = 0
+            }
+            messages -= batch.count
+            bytes -= batch.byteCount
+            return batch
+        }
+    }
+
+    package let policy: BufferPolicy
+    private let state = Mutex(State())
+    private let fullness = Atomic(false)
+    private let lost = Atomic(0)
+    private let drained: @Sendable () -> Void
+
+    /// - Parameter drained: called on the receiver's thread, without any lock held, each time that a full queue has
+    ///   been emptied to half.
+    package init(policy: BufferPolicy, drained: @escaping @Sendable () -> Void) {
+        self.policy = policy
+        self.drained = drained
+    }
+
+    /// Whether a bound is reached; cheap enough to ask for every message.
+    package var isFull: Bool { fullness.load(ordering: .relaxed) }
+
+    /// How many messages were dropped so far.
+    package var droppedCount: Int { lost.load(ordering: .relaxed) }
+
+    /// Hands a batch over.
+    package func push(_ batch: Batch) -> PushOutcome {
+        var receiver: UnsafeContinuation<Next?, Never>?
+        let outcome = state.withLock { state -> PushOutcome in
+            if state.isRefusing || state.end != nil { return .refused }
+            if state.gap > 0 {
+                batch.noteGap(state.gap)
+                state.gap = 0
+            }
+            if let waiting = state.receiver {
+                state.receiver = nil
+                receiver = waiting
+                return .stored
+            }
+            state.batches.append(batch)
+            state.messages += batch.count
+            state.bytes += batch.byteCount
+            guard state.messages >= policy.messages || state.bytes >= policy.bytes else { return .stored }
+            if policy.overflow == .dropOldest { dropOldest(&state) }
+            state.isThrottling = true
+            fullness.store(true, ordering: .relaxed)
+            return .full
+        }
+        receiver?.resume(returning: .batch(batch))
+        return outcome
+    }
+
+    private func dropOldest(_ state: inout State) {
+        var gap = 0
+        var index = state.head
+        while index < state.batches.count, state.messages > policy.messages || state.bytes > policy.bytes {
+            let batch = state.batches[index]
+            if gap > 0 {
+                batch.noteGap(gap)
+                gap = 0
+            }
+            // Bytes come free only with a whole batch.
+            let wanted = state.bytes > policy.bytes ? batch.count : state.messages - policy.messages
+            let dropped = batch.dropOldest(wanted)
+            state.messages -= dropped
+            lost.add(dropped, ordering: .relaxed)
+            if batch.count == 0 {
+                gap += dropped
+                state.bytes -= batch.byteCount
+                state.batches.remove(at: index)
+            } else {
+                batch.noteGap(dropped)
+                index += 1
+            }
+        }
+        if gap > 0 {
+            if index < state.batches.count { state.batches[index].noteGap(gap) } else { state.gap += gap }
+        }
+    }
+
+    /// The next batch; waits for one. Returns nil when the task is cancelled.
+    package nonisolated(nonsending) func next() async -> Next? {
+        if let ready = takeReady() { return ready }
+        return await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                var replaced: UnsafeContinuation<Next?, Never>?
+                var wasDrained = false
+                let ready = state.withLock { state -> Next?? in
+                    if let ready = takeReady(&state, &wasDrained) { return .some(ready) }
+                    if Task.isCancelled { return .some(nil) }
+                    // Two receivers of one iterator are a mistake of the caller; the first one sees an end.
+                    replaced = state.receiver
+                    state.receiver = continuation
+                    return nil
+                }
+                replaced?.resume(returning: nil)
+                if wasDrained { drained() }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            let receiver = state.withLock { state in
+                defer { state.receiver = nil }
+                return state.receiver
+            }
+            receiver?.resume(returning: nil)
+        }
+    }
+
+    /// What is there without waiting.
+    package func takeReady() -> Next? {
+        var wasDrained = false
+        let ready = state.withLock { takeReady(&$0, &wasDrained) }
+        if wasDrained { drained() }
+        return ready
+    }
+
+    private func takeReady(_ state: inout State, _ wasDrained: inout Bool) -> Next? {
+        guard !state.isEmpty else { return state.end }
+        let batch = state.removeFirst()
+        if state.isThrottling, state.messages <= policy.messages / 2, state.bytes <= policy.bytes / 2 {
+            state.isThrottling = false
+            fullness.store(false, ordering: .relaxed)
+            wasDrained = true
+        }
+        return .batch(batch)
+    }
+
+    /// Ends the queue: what waits is still delivered, then `end`. The first end counts.
+    package func finish(_ end: Next = .finished) {
+        let receiver = state.withLock { state -> UnsafeContinuation<Next?, Never>? in
+            guard state.end == nil else { return nil }
+            state.end = end
+            defer { state.receiver = nil }
+            return state.receiver
+        }
+        receiver?.resume(returning: end)
+    }
+
+    /// The receiver is gone: what waits is dropped, what comes is refused.
+    package func abandon() {
+        let receiver = state.withLock { state -> UnsafeContinuation<Next?, Never>? in
+            state.isRefusing = true
+            state.batches = []
+            state.head = 0
+            state.messages = 0
+            state.bytes = 0
+            defer { state.receiver = nil }
+            return state.receiver
+        }
+        fullness.store(false, ordering: .relaxed)
+        receiver?.resume(returning: .finished)
+        drained()
+    }
+}

@@ -1,0 +1,17 @@
+/// Where a client's connection stands.
+public enum ConnectionState<Failure: Error & Sendable>: Sendable {
+    /// Not connected, and not trying to be; with the reason if it was not ours.
+    case disconnected(Failure?)
+    /// Opening a connection; attempts count from 1 since the last success.
+    case connecting(attempt: Int)
+    case connected
+    /// Waiting before the next attempt.
+    case waiting(Duration, attempt: Int, after: Failure)
+    /// Saying good-bye.
+    case disconnecting
+
+    /// Whether messages flow.
+    public var isConnected: Bool {
+        if case .connected = self { true } else { false }
+    }
+}
