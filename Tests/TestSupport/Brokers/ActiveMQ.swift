@@ -1,5 +1,156 @@
 import Foundation
 
-public enum ActiveMQ {
-    static var isUnpacked: Bool { access("/usr/share/activemq/bin/activemq.jar", R_OK) == 0 }
+/// An ActiveMQ Classic with STOMP and MQTT, ready within two seconds.
+public final class ActiveMQ: RunningBroker {
+    private static let home = "/usr/share/activemq"
+    /// Without it the MQTT connector listens and then drops each client.
+    private static let mqttLibrary = "/usr/share/java/mqtt-client.jar"
+    static var isUnpacked: Bool { access(home + "/bin/activemq.jar", R_OK) == 0 && access(mqttLibrary, R_OK) == 0 }
+
+    public struct Options: Sendable {
+        /// Only these may connect; nobody named means that everybody may.
+        public var users: [BrokerUser] = []
+        /// A STOMP listener with TLS.
+        public var tls: BrokerTLS?
+        /// Keeps messages in KahaDB, on disk, through `stop()` and `kill()`.
+        public var persistence = false
+        /// A query for the STOMP connector's URI, as `transport.defaultHeartBeat=1000,1000`.
+        public var stompQuery = ""
+        /// More XML for the `<broker>` element, placed before the connectors in the alphabet that its schema demands.
+        public var destinationPolicy = ""
+
+        public init() {}
+    }
+
+    public let stompPort: Int
+    /// STOMP on the non-blocking connector.
+    public let stompNIOPort: Int
+    public let mqttPort: Int
+    public let stompTLSPort: Int?
+    public let options: Options
+    public let server: BrokerServer
+
+    /// Starts a broker on free ports; it ends with the last reference.
+    public static func start(_ options: Options = Options()) async throws -> ActiveMQ {
+        try Broker.activeMQ.requireInstalled()
+        let broker = try await ActiveMQ(options)
+        try await broker.server.start()
+        return broker
+    }
+
+    /// Starts a broker with options set in place.
+    public static func start(_ configure: (inout Options) -> Void) async throws -> ActiveMQ {
+        var options = Options()
+        configure(&options)
+        return try await start(options)
+    }
+
+    private init(_ options: Options) async throws {
+        self.options = options
+        let scratch = try ScratchDirectory("activemq")
+        stompPort = FreePort.next()
+        stompNIOPort = FreePort.next()
+        mqttPort = FreePort.next()
+        stompTLSPort = options.tls == nil ? nil : FreePort.next()
+        for name in ["data", "lib", "tmp"] { try scratch.makeDirectory(name) }
+        try FileManager.default.copyItem(atPath: Self.mqttLibrary, toPath: scratch.file("lib/mqtt-client.jar"))
+        try scratch.write(Self.logging, to: "conf/log4j.properties")
+
+        let query = options.stompQuery.isEmpty ? "" : "?" + options.stompQuery.replacing("&", with: "&amp;")
+        var connectors = [
+            ("stomp", "stomp://127.0.0.1:\(stompPort)\(query)"),
+            ("stomp+nio", "stomp+nio://127.0.0.1:\(stompNIOPort)\(query)"),
+            ("mqtt", "mqtt://127.0.0.1:\(mqttPort)"),
+        ]
+        var security = ""
+        if let stompTLSPort, let tls = options.tls {
+            security = try await Self.keyStores(tls, in: scratch)
+            let clients = tls.requiresClientCertificate ? "?transport.needClientAuth=true" : ""
+            connectors.append(("stomp+ssl", "stomp+ssl://127.0.0.1:\(stompTLSPort)\(clients)"))
+        }
+        try scratch.write(
+            Self.configuration(options, data: scratch.file("data"), security: security, connectors: connectors),
+            to: "conf/activemq.xml")
+        try scratch.giveTo(user: "activemq")
+
+        let base = scratch.path
+        let command = Command(
+            "java",
+            [
+                "-Xms64M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+                "-Djava.io.tmpdir=\(base)/tmp", "-Dactivemq.home=\(Self.home)", "-Dactivemq.base=\(base)",
+                "-Dactivemq.conf=\(base)/conf", "-Dactivemq.data=\(base)/data",
+                "-Dlog4j.configuration=file:\(base)/conf/log4j.properties", "-jar",
+                "\(Self.home)/bin/activemq.jar", "start", "xbean:file:\(base)/conf/activemq.xml",
+            ], directory: base, user: "activemq")
+        let user = options.users.first
+        server = BrokerServer(command, in: scratch, grace: .seconds(15), startTimeout: .seconds(60)) {
+            [stompPort, mqttPort] in
+            let stomp = try await RawConnection.open(port: stompPort)
+            guard try await Readiness.stomp(stomp, user: user, host: "localhost") else { return false }
+            return try await Readiness.mqtt(RawConnection.open(port: mqttPort), user: user)
+        }
+    }
+
+    private static let logging = """
+        log4j.rootLogger=INFO, console
+        log4j.appender.console=org.apache.log4j.ConsoleAppender
+        log4j.appender.console.layout=org.apache.log4j.PatternLayout
+        log4j.appender.console.layout.ConversionPattern=%d{ABSOLUTE} %-5p %c{1}: %m%n
+
+        """
+
+    private static func configuration(
+        _ options: Options, data: String, security: String, connectors: [(name: String, uri: String)]
+    ) -> String {
+        let users = options.users.map {
+            #"<authenticationUser username="\#($0.name)" password="\#($0.password)" groups="users"/>"#
+        }
+        let plugins =
+            users.isEmpty
+            ? ""
+            : "<plugins><simpleAuthenticationPlugin><users>\(users.joined())</users>"
+                + "</simpleAuthenticationPlugin></plugins>"
+        let transports = connectors.map { #"<transportConnector name="\#($0.name)" uri="\#($0.uri)"/>"# }
+        let schema = "http://activemq.apache.org/schema/core"
+        let beans = "http://www.springframework.org/schema/beans"
+        return """
+            <beans xmlns="\(beans)" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="\(beans) \
+            \(beans)/spring-beans-2.0.xsd \(schema) \(schema)/activemq-core.xsd">
+            <broker xmlns="\(schema)" useJmx="false" brokerName="localhost" dataDirectory="\(data)" \
+            persistent="\(options.persistence)">
+            \(options.destinationPolicy)
+            \(options.persistence ? #"<persistenceAdapter><kahaDB directory="\#(data)/kahadb"/></persistenceAdapter>"# : "")
+            \(plugins)
+            \(security)
+            <transportConnectors>\(transports.joined(separator: "\n"))</transportConnectors>
+            </broker>
+            </beans>
+
+            """
+    }
+
+    /// Java reads PKCS12: one store with the server's key, and one with the authority, which only `keytool` can mark
+    /// as trusted.
+    private static func keyStores(_ tls: BrokerTLS, in scratch: ScratchDirectory) async throws -> String {
+        let (server, trust) = (scratch.file("server.p12"), scratch.file("trust.p12"))
+        try await Tool.run(
+            "openssl",
+            [
+                "pkcs12", "-export", "-in", tls.certificate, "-inkey", tls.key, "-name", "server", "-out", server,
+                "-passout", "pass:changeit",
+            ]
+        ).requireSuccess()
+        try await Tool.run(
+            "keytool",
+            [
+                "-importcert", "-noprompt", "-alias", "authority", "-file", tls.authority, "-keystore", trust,
+                "-storetype", "PKCS12", "-storepass", "changeit",
+            ]
+        ).requireSuccess()
+        return """
+            <sslContext><sslContext keyStore="file:\(server)" keyStorePassword="changeit" \
+            trustStore="file:\(trust)" trustStorePassword="changeit"/></sslContext>
+            """
+    }
 }

@@ -85,31 +85,3 @@ public final class BrokerServer: Sendable {
         return ([process.withLock { $0 }?.report].compactMap(\.self) + files).joined(separator: "\n")
     }
 }
-
-/// A name and password that a broker accepts.
-public struct BrokerUser: Sendable {
-    public var name: String
-    public var password: String
-
-    public init(_ name: String, password: String) {
-        self.name = name
-        self.password = password
-    }
-}
-
-/// The certificate that a broker's TLS listener shows.
-public struct BrokerTLS: Sendable {
-    /// PEM files; the server's certificate may be followed by those that signed it.
-    public var certificate: String
-    public var key: String
-    /// The authority that client certificates are checked against.
-    public var authority: String
-    public var requiresClientCertificate: Bool
-
-    public init(certificate: String, key: String, authority: String, requiresClientCertificate: Bool = false) {
-        self.certificate = certificate
-        self.key = key
-        self.authority = authority
-        self.requiresClientCertificate = requiresClientCertificate
-    }
-}

@@ -90,19 +90,15 @@ public final class Mosquitto: RunningBroker {
         }
     }
 
-    /// The broker's user need not be able to read where the certificates were made: it is given copies.
     private static func tlsLines(
         _ tls: BrokerTLS, port: Int, copiedTo scratch: ScratchDirectory, as name: String
     ) throws -> [String] {
-        func copy(_ path: String, _ suffix: String) throws -> String {
-            let target = scratch.file("\(name)-\(suffix).pem")
-            try FileManager.default.copyItem(atPath: path, toPath: target)
-            return target
+        try tls.copied(to: scratch, as: name) { files in
+            [
+                "listener \(port) 127.0.0.1", "protocol \(name)", "cafile \(files.authority)",
+                "certfile \(files.certificate)", "keyfile \(files.key)",
+                "require_certificate \(tls.requiresClientCertificate)",
+            ]
         }
-        return [
-            "listener \(port) 127.0.0.1", "protocol \(name)", "cafile \(try copy(tls.authority, "ca"))",
-            "certfile \(try copy(tls.certificate, "certificate"))", "keyfile \(try copy(tls.key, "key"))",
-            "require_certificate \(tls.requiresClientCertificate)",
-        ]
     }
 }

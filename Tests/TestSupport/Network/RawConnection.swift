@@ -1,8 +1,11 @@
 import Foundation
+import Synchronization
 
 /// A plain connection for tests that write bytes by hand. Non-blocking and polled, so that no thread is ever held.
 public final class RawConnection: Sendable {
     private let descriptor: Int32
+    /// Received, but beyond the terminator that somebody asked for.
+    private let unread = Mutex<[UInt8]>([])
 
     private init(_ descriptor: Int32) {
         self.descriptor = descriptor
@@ -78,6 +81,11 @@ public final class RawConnection: Sendable {
 
     /// What has arrived, at most 64 KiB; nil while nothing has, empty at the end of the stream.
     public func receiveNow() throws -> [UInt8]? {
+        let kept = unread.withLock { unread in
+            defer { unread = [] }
+            return unread
+        }
+        if !kept.isEmpty { return kept }
         var chunk = [UInt8](repeating: 0, count: 64 * 1024)
         let count = recv(descriptor, &chunk, chunk.count, 0)
         if count >= 0 { return Array(chunk[..<count]) }
@@ -108,5 +116,13 @@ public final class RawConnection: Sendable {
     /// Collects at least `count` bytes, fewer when the peer closes before.
     public func receive(atLeast count: Int, timeout: Duration = .seconds(5)) async throws -> [UInt8] {
         try await receive(timeout: timeout) { $0.count >= count }
+    }
+
+    /// Collects bytes up to and with the next `terminator`; what came after it is for the next call.
+    public func receive(through terminator: UInt8, timeout: Duration = .seconds(5)) async throws -> [UInt8] {
+        let bytes = try await receive(timeout: timeout) { $0.contains(terminator) }
+        guard let end = bytes.firstIndex(of: terminator) else { return bytes }
+        unread.withLock { $0 = Array(bytes[(end + 1)...]) }
+        return Array(bytes[...end])
     }
 }

@@ -1,0 +1,40 @@
+import Synchronization
+
+/// Brokers that all suites of a test process share, started when first asked for and ended when the process exits.
+///
+/// A test that stops, kills or freezes a broker starts its own. In a shared one, a test uses destinations and client
+/// identifiers of its own.
+public enum SharedBrokers {
+    private static let mosquittoSlot = Slot { try await Mosquitto.start { $0.webSocket = true } }
+    private static let rabbitMQSlot = Slot { try await RabbitMQ.start() }
+    private static let activeMQSlot = Slot { try await ActiveMQ.start() }
+
+    /// Anonymous clients, a WebSocket listener, no persistence.
+    public static func mosquitto() async throws -> Mosquitto { try await mosquittoSlot.value() }
+
+    /// User `guest` with password `guest`, virtual host `/`, all plugins.
+    public static func rabbitMQ() async throws -> RabbitMQ { try await rabbitMQSlot.value() }
+
+    /// Anonymous clients, no persistence.
+    public static func activeMQ() async throws -> ActiveMQ { try await activeMQSlot.value() }
+
+    /// Starts once, however many ask at the same time; a failed start is reported to each of them and not tried again.
+    private final class Slot<Value: Sendable>: Sendable {
+        private let task = Mutex<Task<Value, any Error>?>(nil)
+        private let start: @Sendable () async throws -> Value
+
+        init(_ start: @escaping @Sendable () async throws -> Value) {
+            self.start = start
+        }
+
+        func value() async throws -> Value {
+            let running = task.withLock { task in
+                // Detached: a cancelled first test must not take the broker from the others.
+                let running = task ?? Task.detached { [start] in try await start() }
+                task = running
+                return running
+            }
+            return try await running.value
+        }
+    }
+}
