@@ -55,13 +55,49 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
 
-    /// The time at which ``handleTimeout(at:into:)`` wants to be called; `Int64.max` for never.
-    public var nextDeadline: Int64 { .max }
+    /// What outlives the connection.
+    var session = MQTTSession()
+    /// Topics of received messages.
+    var topics = TopicCache()
+    var keepAlive = KeepAlive()
+    var inboundAliases = InboundAliases()
+    var outboundAliases = OutboundAliases()
+
+    /// The topic published to last, which is known to be valid.
+    var lastTopic: [UInt8] = []
+    /// When CONNECT or CONNACK is late; `Int64.max` for never.
+    var connectDeadline = Int64.max
+    /// When the peer's next AUTH is late; `Int64.max` for never.
+    var authenticationDeadline = Int64.max
+    /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
+    var authenticationMethod: String?
+    /// The session expiry that CONNECT named.
+    var connectSessionExpiry: UInt32 = 0
+    /// Whether the session ends with the connection.
+    var sessionEndsWithConnection = false
+    /// Whether CONNECT said Clean Start.
+    var connectCleanStart = false
+    /// The client identifier and the keep alive of CONNECT.
+    var connectClientID = ""
+    var connectKeepAlive: UInt16 = 0
+    /// PINGREQ that came before a server had answered CONNECT.
+    var deferredPings = 0
+    /// A publish was refused because the queue was full: say when there is room.
+    var owesRoom = false
+    /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
+    var grantedReceiveMaximum = 65_535
+    var acceptedPacketSize = MQTTFrameHeader.largestPacket
 
     /// An engine without a connection and without a session.
     public init(configuration: MQTTEngineConfiguration) {
         self.configuration = configuration
         version = configuration.version
+    }
+
+    /// An engine that goes on with a session.
+    public init(configuration: MQTTEngineConfiguration, session: MQTTSession) {
+        self.init(configuration: configuration)
+        self.session = session
     }
 }
 
@@ -73,155 +109,33 @@ public enum MQTTPublishOutcome: Sendable {
     case queued
 }
 
-// MARK: - Connections
+// MARK: - Questions
 
 extension MQTTEngine {
-    /// A connection to the peer is open. A client writes CONNECT; a server awaits it.
-    ///
-    /// - Throws: ``MQTTMisuse/Code/alreadyConnected``, or ``MQTTMisuse/Code/invalidConfiguration`` if the configuration
-    ///   cannot be said in CONNECT.
-    public mutating func connectionOpened(at now: Int64) throws(MQTTMisuse) {}
-
-    /// The connection is gone, for whatever reason. Requests without an answer fail; messages in flight stay for the
-    /// next connection.
-    public mutating func connectionClosed(at now: Int64, into effects: inout MQTTEffects) {}
-
-    /// Bytes arrived: `bytes` is everything that was not consumed before.
-    ///
-    /// - Returns: the number of bytes consumed. The caller presents the rest again, with more behind it.
-    public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects) -> Int { 0 }
-
-    /// Time passed, perhaps beyond ``nextDeadline``.
-    public mutating func handleTimeout(at now: Int64, into effects: inout MQTTEffects) {}
-
-    /// The caller stopped or resumed reading by its own decision: silence of the peer then proves nothing, but we still
-    /// write our pings.
-    public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {}
-
-    /// Writes PINGREQ now, whether or not the keep alive asks for it; the answer is
-    /// ``MQTTEngineEvent/Kind/pingAnswered(after:)``. Clients only.
-    ///
-    /// - Throws: ``MQTTMisuse/Code/notConnected``, ``MQTTMisuse/Code/wrongRole``.
-    public mutating func ping(at now: Int64) throws(MQTTMisuse) {}
-
-    /// Writes DISCONNECT as the last packet [MQTT 5.0 3.14.4-1]. Close the connection once ``output`` is written.
-    ///
-    /// Before 5.0 the reason and the properties are not sent, and a server writes nothing at all.
-    /// - Throws: ``MQTTMisuse/Code/notConnected``; ``MQTTMisuse/Code/propertyNotAllowed`` for a session expiry although
-    ///   CONNECT said 0 [MQTT 5.0 3.14.2.2.2].
-    public mutating func disconnect(
-        reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {}
-
-    /// Writes AUTH with the method of the connection, in answer to
-    /// ``MQTTEngineEvent/Kind/authenticationReceived(_:)``; 5.0 only [MQTT 5.0 4.12].
-    ///
-    /// - Parameter reason: `continueAuthentication`; `reauthenticate` for a client that starts it anew once connected;
-    ///   `success` for a server that ends a re-authentication.
-    public mutating func authenticate(
-        reason: MQTTReasonCode = .continueAuthentication, data: [UInt8]?, properties: MQTTProperties = [],
-        at now: Int64
-    ) throws(MQTTMisuse) {}
-}
-
-// MARK: - Messages
-
-extension MQTTEngine {
-    /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
-    ///
-    /// Order is kept among messages of the same QoS; a QoS 0 message may overtake queued ones of QoS 1 and 2.
-    /// The topic, payload and properties of QoS 1 and 2 are kept by reference until the acknowledgement.
-    ///
-    /// - Parameter token: given back in ``MQTTPublishCompletion``.
-    /// - Throws: before anything is written: ``MQTTMisuse/Code/notConnected`` (QoS 0 without a connection),
-    ///   ``MQTTMisuse/Code/invalidTopic``, ``MQTTMisuse/Code/packetTooLarge``, ``MQTTMisuse/Code/qosNotSupported``,
-    ///   ``MQTTMisuse/Code/retainNotAvailable``, ``MQTTMisuse/Code/queueFull``, ``MQTTMisuse/Code/closing``,
-    ///   ``MQTTMisuse/Code/propertyNotAllowed``.
-    public mutating func publish(
-        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false,
-        properties: MQTTProperties = [], token: UInt64 = 0, at now: Int64
-    ) throws(MQTTMisuse) -> MQTTPublishOutcome { .written }
-
-    /// Takes the oldest message that was never sent out of the queue and returns its token; nil if there is none. For
-    /// callers whose policy is to drop the oldest when the queue is full.
-    public mutating func dropOldestQueued() -> UInt64? { nil }
+    /// The time at which ``handleTimeout(at:into:)`` wants to be called; `Int64.max` for never.
+    public var nextDeadline: Int64 {
+        switch phase {
+        case .closed, .closing: return .max
+        case .connecting, .deciding: return min(connectDeadline, authenticationDeadline)
+        case .connected:
+            let window = session.window
+            let request = window.requests.first
+            let late = request < 0 ? Int64.max : window.slots[Int(request)].time
+            return min(keepAlive.deadline, late, authenticationDeadline)
+        }
+    }
 
     /// The number of messages in the queue.
-    public var queuedCount: Int { 0 }
+    public var queuedCount: Int { session.window.queue.count }
     /// The bytes (topics and payloads) in the queue.
-    public var queuedBytes: Int { 0 }
+    public var queuedBytes: Int { session.window.queuedBytes }
     /// The number of messages sent and not finally acknowledged.
-    public var inFlightCount: Int { 0 }
-
-    /// Acknowledges one received message of QoS 1 or 2.
-    ///
-    /// PUBACK and PUBREC are written in the order of arrival, so that an answer given early waits for those before it
-    /// [MQTT 5.0 4.6.0-2]. A token of an earlier connection does no harm.
-    /// - Parameter reason: a code of PUBACK or PUBREC; only 5.0 says it to the peer.
-    public mutating func acknowledge(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {}
-
-    /// Acknowledges every message up to and including a token with success.
-    public mutating func acknowledgeAll(through delivery: UInt64, at now: Int64) {}
+    public var inFlightCount: Int { session.inFlightCount }
 
     /// The topic of a message of the current effects.
-    public func topic(at index: UInt32) -> String { "" }
+    public func topic(at index: UInt32) -> String { topics.string(at: Int(index)) }
 
     /// A number that changes whenever the index is given to another topic; never 0 for an index in use. Indexes are
     /// small, so that a caller may keep what it knows of each (a route) in an array beside this number.
-    public func topicGeneration(at index: UInt32) -> UInt64 { 0 }
-}
-
-// MARK: - Requests of a client
-
-extension MQTTEngine {
-    /// Writes SUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/subscribeCompleted(token:codes:properties:)``.
-    ///
-    /// - Parameter properties: Subscription Identifier, user properties; 5.0 only.
-    /// - Throws: ``MQTTMisuse/Code/notConnected``, ``MQTTMisuse/Code/noFilters``, ``MQTTMisuse/Code/invalidFilter``,
-    ///   ``MQTTMisuse/Code/subscriptionNotSupported``, ``MQTTMisuse/Code/packetTooLarge``,
-    ///   ``MQTTMisuse/Code/noPacketIdentifier``.
-    public mutating func subscribe(
-        _ subscriptions: [MQTTSubscriptionRequest], properties: MQTTProperties = [], token: UInt64, at now: Int64
-    ) throws(MQTTMisuse) {}
-
-    /// Writes UNSUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/unsubscribeCompleted(token:codes:properties:)``.
-    public mutating func unsubscribe(
-        _ filters: [String], properties: MQTTProperties = [], token: UInt64, at now: Int64
-    ) throws(MQTTMisuse) {}
-
-    /// Forgets the session and every message in flight or queued, each with a completion
-    /// ``MQTTPublishCompletion/Outcome/discarded``. Only without a connection; the server keeps its side until a
-    /// connection with Clean Start.
-    public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTMisuse) {}
-}
-
-// MARK: - Answers of a server
-
-extension MQTTEngine {
-    /// Writes CONNACK with success, and then what a resumed session has to send again.
-    ///
-    /// Receive Maximum, Maximum Packet Size, Topic Alias Maximum, Maximum QoS and Retain Available are taken from the
-    /// configuration; `properties` adds others (Assigned Client Identifier, Server Keep Alive, …).
-    /// - Parameter sessionPresent: whether the session in this engine is the client's and goes on; see
-    ///   ``replaceSession(_:)``. False forgets it.
-    public mutating func acceptConnection(
-        sessionPresent: Bool, properties: MQTTProperties = [], at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTMisuse) {}
-
-    /// Writes CONNACK with a failure as the last packet. Close the connection once ``output`` is written.
-    ///
-    /// A code that 3.1 and 3.1.1 cannot say closes without CONNACK [MQTT 3.1.1 3.2.2-6].
-    public mutating func refuseConnection(
-        _ reason: MQTTReasonCode, properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {}
-
-    /// Writes SUBACK: a code for each filter, in their order [MQTT 5.0 3.9.3-1].
-    public mutating func acknowledgeSubscribe(
-        _ packetID: UInt16, codes: [MQTTReasonCode], properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {}
-
-    /// Writes UNSUBACK: a code for each filter, in their order; before 5.0 the codes are not sent.
-    public mutating func acknowledgeUnsubscribe(
-        _ packetID: UInt16, codes: [MQTTReasonCode], properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {}
+    public func topicGeneration(at index: UInt32) -> UInt64 { topics.generation(at: Int(index)) }
 }

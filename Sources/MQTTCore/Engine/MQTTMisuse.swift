@@ -35,6 +35,8 @@ public struct MQTTMisuse: Error, Sendable, CustomStringConvertible {
         public static let notInThisVersion = Code(rawValue: "notInThisVersion")
         /// The configuration contradicts itself.
         public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")
+        /// A value that cannot be written: too long, or holding a NUL.
+        public static let invalidValue = Code(rawValue: "invalidValue")
         /// The operation belongs to the other role.
         public static let wrongRole = Code(rawValue: "wrongRole")
         /// The answer does not fit what was asked.

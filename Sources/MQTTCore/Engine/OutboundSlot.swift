@@ -26,6 +26,10 @@ struct OutboundSlot: Sendable {
     var token: UInt64 = 0
     /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` once that was said.
     var time: Int64 = 0
+    /// Rises with each message: the order in which messages came in.
+    var sequence: UInt64 = 0
+    /// The connection on which it holds a place of the window; 0 for none.
+    var connection: UInt32 = 0
     /// The message may be sent when this ticket of the session store is done; 0 for none.
     var ticket: UInt64 = 0
     var topic: String = ""
@@ -67,5 +71,16 @@ struct SlotChain: Sendable {
         if previous >= 0 { slots[Int(previous)].next = next } else { first = next }
         if next >= 0 { slots[Int(next)].previous = previous } else { last = previous }
         count -= 1
+    }
+
+    /// The slots of the chain, first to last.
+    func indices(_ slots: [OutboundSlot]) -> [Int32] {
+        var found: [Int32] = []
+        var index = first
+        while index >= 0 {
+            found.append(index)
+            index = slots[Int(index)].next
+        }
+        return found
     }
 }

@@ -32,18 +32,4 @@ extension RawSpan {
         hash = (hash ^ tail) &* 0xC4CE_B9FE_1A85_EC53
         return hash ^ hash >> 29
     }
-
-    /// Eight bytes as an integer, in the byte order of the machine: only compared and hashed.
-    @inline(__always)
-    func word(at offset: Int) -> UInt64 {
-        // Any eight bytes are an integer, and the span checks that they are inside it.
-        unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self)
-    }
-
-    /// One byte.
-    @inline(__always)
-    func byte(at offset: Int) -> UInt8 {
-        // Any byte is an integer, and the span checks that it is inside it.
-        unsafe unsafeLoad(fromByteOffset: offset, as: UInt8.self)
-    }
 }

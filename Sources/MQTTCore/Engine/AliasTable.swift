@@ -1,0 +1,110 @@
+/// The topic aliases that we give out on one connection: the least recently used one is given to a new topic.
+///
+/// Topics are compared as bytes: two spellings that Swift's `==` takes for equal are different topics
+/// [MQTT 5.0 4.7.3-4]. No mapping outlives its connection [MQTT 5.0 3.3.2-7].
+struct OutboundAliases: Sendable {
+    /// What to write for a topic.
+    struct Choice {
+        var alias: UInt16
+        /// The peer knows the alias already, so that the topic is left empty.
+        var isKnown: Bool
+    }
+
+    private struct Entry: Sendable {
+        var hash: UInt64
+        var lastUse: UInt64
+        var topic: [UInt8]
+    }
+
+    private var entries: [Entry] = []
+    private var clock: UInt64 = 0
+    private var last = 0
+    /// The largest alias that may be used; 0 for none [MQTT 5.0 3.3.2-9].
+    private(set) var maximum = 0
+
+    /// Forgets all aliases and allows `maximum` of them.
+    mutating func reset(maximum: UInt16) {
+        self.maximum = Int(maximum)
+        entries.removeAll(keepingCapacity: maximum != 0)
+        last = 0
+    }
+
+    /// The alias of a topic, given out now if it has none.
+    mutating func choose(_ topic: RawSpan) -> Choice {
+        clock &+= 1
+        if last < entries.count, matches(last, topic) { return known(last) }
+        let hash = topic.hashed
+        var oldest = 0
+        for index in entries.indices {
+            if entries[index].hash == hash, matches(index, topic) { return known(index) }
+            if entries[index].lastUse < entries[oldest].lastUse { oldest = index }
+        }
+        let bytes = (0..<topic.byteCount).map { topic.byte(at: $0) }
+        let entry = Entry(hash: hash, lastUse: clock, topic: bytes)
+        if entries.count < maximum {
+            entries.append(entry)
+            last = entries.count - 1
+        } else {
+            entries[oldest] = entry
+            last = oldest
+        }
+        return Choice(alias: UInt16(last + 1), isKnown: false)
+    }
+
+    /// Takes back the alias given out last: the packet that should have told the peer of it was not written.
+    mutating func withdrawLast() {
+        entries[last].topic = []
+        entries[last].lastUse = 0
+    }
+
+    private func matches(_ index: Int, _ topic: RawSpan) -> Bool {
+        let known = entries[index].topic
+        // The bytes of an array of bytes: nothing to reinterpret.
+        return unsafe known.count == topic.byteCount && known.span.bytes.isEqual(at: 0, to: topic)
+    }
+
+    private mutating func known(_ index: Int) -> Choice {
+        entries[index].lastUse = clock
+        last = index
+        return Choice(alias: UInt16(index + 1), isKnown: true)
+    }
+}
+
+/// The topic aliases that the peer gave out on one connection, up to the maximum that we advertised
+/// [MQTT 5.0 3.3.2-10].
+struct InboundAliases: Sendable {
+    private struct Entry: Sendable {
+        var topic: String = ""
+        var index = 0
+        var generation: UInt64 = 0
+    }
+
+    private var entries: [Entry] = []
+    private(set) var maximum = 0
+
+    /// Forgets all aliases and allows `maximum` of them.
+    mutating func reset(maximum: UInt16) {
+        self.maximum = Int(maximum)
+        entries = []
+    }
+
+    /// Remembers the topic of an alias, which is at most `maximum` and not 0.
+    mutating func set(_ alias: Int, index: Int, in cache: borrowing TopicCache) {
+        while entries.count < alias { entries.append(Entry()) }
+        entries[alias - 1] = Entry(
+            topic: cache.string(at: index), index: index, generation: cache.generation(at: index))
+    }
+
+    /// The index of the topic of an alias, or nil if the alias was never set.
+    mutating func index(of alias: Int, in cache: inout TopicCache) throws(MQTTViolation) -> Int? {
+        guard alias <= entries.count, entries[alias - 1].generation != 0 else { return nil }
+        let entry = entries[alias - 1]
+        if cache.use(entry.index, generation: entry.generation) { return entry.index }
+        let bytes = Array(entry.topic.utf8)
+        // The bytes of an array of bytes: nothing to reinterpret.
+        let index = unsafe try cache.index(of: bytes.span.bytes)
+        entries[alias - 1].index = index
+        entries[alias - 1].generation = cache.generation(at: index)
+        return index
+    }
+}

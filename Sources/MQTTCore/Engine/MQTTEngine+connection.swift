@@ -1,0 +1,270 @@
+// Opening and closing, on both sides; CONNECT and CONNACK of a client.
+
+extension MQTTEngine {
+    /// A connection to the peer is open. A client writes CONNECT; a server awaits it.
+    ///
+    /// - Throws: ``MQTTMisuse/Code/alreadyConnected``, or ``MQTTMisuse/Code/invalidConfiguration`` if the configuration
+    ///   cannot be said in CONNECT.
+    public mutating func connectionOpened(at now: Int64) throws(MQTTMisuse) {
+        guard phase == .closed else {
+            throw MQTTMisuse(.alreadyConnected, "a connection is open: report that it closed before opening another")
+        }
+        output.removeAll(keepingCapacity: true)
+        limits = MQTTPeerLimits()
+        version = configuration.version
+        inboundAliases.reset(maximum: configuration.topicAliasMaximum)
+        outboundAliases.reset(maximum: 0)
+        acceptedPacketSize = min(Int(configuration.maximumPacketSize), MQTTFrameHeader.largestPacket)
+        grantedReceiveMaximum = Int(max(1, configuration.receiveMaximum))
+        deferredPings = 0
+        authenticationDeadline = .max
+        authenticationMethod = nil
+        if configuration.role == .client { try writeConnect() }
+        keepAlive.start(seconds: 0, pingTimeout: configuration.pingTimeout, isServer: isServer, at: now)
+        connectDeadline = now.adding(configuration.connectTimeout)
+        phase = .connecting
+    }
+
+    /// The connection is gone, for whatever reason. Requests without an answer fail; messages in flight stay for the
+    /// next connection.
+    public mutating func connectionClosed(at now: Int64, into effects: inout MQTTEffects) {
+        guard phase != .closed else { return }
+        phase = .closed
+        output.removeAll(keepingCapacity: true)
+        keepAlive.stop()
+        while session.window.requests.first >= 0 {
+            let index = session.window.requests.first
+            effects.report(.requestFailed(token: session.window.slots[Int(index)].token))
+            session.window.finishRequest(index)
+        }
+        session.connectionClosed()
+        if sessionEndsWithConnection { session.isHeld = false }
+    }
+
+    var isServer: Bool { configuration.role == .server }
+
+    private mutating func writeConnect() throws(MQTTMisuse) {
+        if version < .v5_0 {
+            if configuration.clientID.isEmpty && (!configuration.cleanStart || version == .v3_1) {
+                throw MQTTMisuse(
+                    .invalidConfiguration,
+                    version == .v3_1
+                        ? "MQTT 3.1 requires a client identifier of 1 to 23 characters: set clientID"
+                        : "an empty client identifier requires cleanStart in MQTT 3.1.1 [MQTT-3.1.3-7]: set either")
+            }
+            if configuration.password != nil && configuration.username == nil {
+                throw MQTTMisuse(
+                    .invalidConfiguration,
+                    "MQTT \(version) allows a password only with a user name [MQTT-3.1.2-22]: set username")
+            }
+        } else if configuration.authenticationData != nil && configuration.authenticationMethod == nil {
+            throw MQTTMisuse(
+                .invalidConfiguration,
+                "authentication data without a method [MQTT 5.0 3.1.2.11.10]: set authenticationMethod")
+        }
+        var connect = MQTTPacket.Connect(
+            version: version, clientID: configuration.clientID, cleanStart: configuration.cleanStart,
+            keepAlive: configuration.keepAlive, username: configuration.username, password: configuration.password,
+            will: configuration.will, properties: version.hasProperties ? connectProperties : [])
+        if !version.hasProperties { connect.will?.properties = [] }
+        do throws(MQTTEncodingError) {
+            try MQTTPacket.connect(connect).encode(into: &output, version: version)
+        } catch {
+            throw MQTTMisuse(.invalidConfiguration, "CONNECT cannot be written: \(error.message)")
+        }
+        connectClientID = configuration.clientID
+        connectCleanStart = configuration.cleanStart
+        connectKeepAlive = configuration.keepAlive
+        connectSessionExpiry = version.hasProperties ? configuration.sessionExpiry : 0
+        authenticationMethod = version.hasProperties ? configuration.authenticationMethod : nil
+    }
+
+    private var connectProperties: MQTTProperties {
+        var properties = configuration.connectProperties
+        properties.sessionExpiryInterval = configuration.sessionExpiry == 0 ? nil : configuration.sessionExpiry
+        properties.receiveMaximum = grantedReceiveMaximum == 65_535 ? nil : UInt16(grantedReceiveMaximum)
+        properties.maximumPacketSize =
+            acceptedPacketSize == MQTTFrameHeader.largestPacket ? nil : UInt32(acceptedPacketSize)
+        properties.topicAliasMaximum = configuration.topicAliasMaximum == 0 ? nil : configuration.topicAliasMaximum
+        properties.authenticationMethod = configuration.authenticationMethod
+        properties.authenticationData = configuration.authenticationData
+        return properties
+    }
+
+    // MARK: CONNACK
+
+    mutating func receivedConnack(
+        _ connack: MQTTPacket.Connack, at now: Int64, into effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        guard !connack.reasonCode.isError else {
+            effects.report(.connectionRefused(connack))
+            return beginClosing(&effects)
+        }
+        let properties = connack.properties
+        if let method = properties.authenticationMethod, !isOurMethod(method) {
+            throw .protocolError("CONNACK names another authentication method than CONNECT", "MQTT-4.12.0-5")
+        }
+        // 3.1 has no Session Present: there the server goes on with the session if it was asked to.
+        let goesOn = version == .v3_1 ? !connectCleanStart : connack.sessionPresent
+        if connack.sessionPresent {
+            if connectCleanStart {
+                throw .protocolError("Session Present although CONNECT asked for a clean start", "MQTT-3.2.2-2")
+            }
+            if version == .v5_0 && !session.isHeld && !configuration.acceptsUnknownSession {
+                throw .protocolError("Session Present, but there is no session on this side", "MQTT-3.2.2-4")
+            }
+        }
+        try adoptLimits(properties)
+        if let assigned = properties.assignedClientIdentifier {
+            configuration.clientID = assigned
+            connectClientID = assigned
+        }
+        let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
+        sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : connectCleanStart
+        session.isHeld = true
+        connectDeadline = .max
+        authenticationDeadline = .max
+        let seconds = properties.serverKeepAlive ?? connectKeepAlive
+        keepAlive.start(seconds: seconds, pingTimeout: configuration.pingTimeout, isServer: false, at: now)
+        phase = .connected
+        effects.report(
+            .connected(
+                MQTTConnectionInfo(
+                    version: version, sessionPresent: connack.sessionPresent, clientID: connectClientID,
+                    keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
+        if goesOn { resumeSession(at: now) } else { sessionWasLost(into: &effects) }
+        pump(at: now, into: &effects)
+    }
+
+    /// What the server accepts, from CONNACK.
+    private mutating func adoptLimits(_ properties: MQTTProperties) throws(MQTTViolation) {
+        try adoptCommonLimits(properties)
+        limits.maximumQoS = properties.maximumQoS ?? .exactlyOnce
+        limits.retainAvailable = properties.retainAvailable ?? true
+        limits.wildcardSubscriptionAvailable = properties.wildcardSubscriptionAvailable ?? true
+        limits.subscriptionIdentifiersAvailable = properties.subscriptionIdentifierAvailable ?? true
+        limits.sharedSubscriptionAvailable = properties.sharedSubscriptionAvailable ?? true
+    }
+
+    /// What CONNECT and CONNACK both say.
+    mutating func adoptCommonLimits(_ properties: MQTTProperties) throws(MQTTViolation) {
+        if let maximum = properties.receiveMaximum {
+            guard maximum > 0 else { throw .protocolError("Receive Maximum of 0", "MQTT 5.0 3.1.2.11.3") }
+            limits.receiveMaximum = maximum
+        }
+        if let size = properties.maximumPacketSize {
+            guard size > 0 else { throw .protocolError("Maximum Packet Size of 0", "MQTT 5.0 3.1.2.11.4") }
+            limits.maximumPacketSize = size
+        }
+        limits.topicAliasMaximum = properties.topicAliasMaximum ?? 0
+        outboundAliases.reset(maximum: min(limits.topicAliasMaximum, configuration.outboundTopicAliasMaximum))
+    }
+
+    func isOurMethod(_ method: String) -> Bool {
+        authenticationMethod.map { $0.utf8.elementsEqual(method.utf8) } ?? false
+    }
+
+    // MARK: Closing
+
+    /// Writes DISCONNECT as the last packet [MQTT 5.0 3.14.4-1]. Close the connection once ``output`` is written.
+    ///
+    /// Before 5.0 the reason and the properties are not sent, and a server writes nothing at all.
+    /// - Throws: ``MQTTMisuse/Code/notConnected``; ``MQTTMisuse/Code/propertyNotAllowed`` for a session expiry although
+    ///   CONNECT said 0 [MQTT 5.0 3.14.2.2.2].
+    public mutating func disconnect(
+        reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
+    ) throws(MQTTMisuse) {
+        guard phase == .connected else { throw notConnected("DISCONNECT") }
+        if version.hasProperties {
+            if let expiry = properties.sessionExpiryInterval {
+                guard !isServer, expiry == 0 || connectSessionExpiry != 0 else {
+                    throw MQTTMisuse(
+                        .propertyNotAllowed,
+                        "DISCONNECT may not set a session expiry of \(expiry) s, because "
+                            + (isServer
+                                ? "only clients send it" : "CONNECT said 0: set sessionExpiry before connecting"))
+                }
+                sessionEndsWithConnection = expiry == 0
+            }
+            let packet = MQTTPacket.disconnect(.init(reasonCode: reason, properties: properties))
+            try write(packet)
+        } else if !isServer {
+            try write(.disconnect(.init()))
+        }
+        keepAlive.sent(at: now)
+        phase = .closing
+    }
+
+    /// The peer broke the protocol: say so where the version can, and close [MQTT 5.0 4.13.1].
+    mutating func fail(_ violation: MQTTViolation, into effects: inout MQTTEffects) {
+        fail(.violation(violation), violation.reasonCode, into: &effects)
+    }
+
+    mutating func fail(
+        _ failure: MQTTConnectionFailure, _ reason: MQTTReasonCode?, into effects: inout MQTTEffects
+    ) {
+        if let reason {
+            if isServer && (phase == .connecting || phase == .deciding) {
+                writeRefusal(reason)
+            } else if version.hasProperties {
+                // A DISCONNECT of two or three bytes is smaller than any limit that lets a connection work.
+                try? write(.disconnect(.init(reasonCode: reason)))
+            }
+        }
+        effects.report(.connectionFailed(failure))
+        beginClosing(&effects)
+    }
+
+    mutating func beginClosing(_ effects: inout MQTTEffects) {
+        phase = .closing
+        effects.shouldClose = true
+    }
+
+    /// Appends a packet that the peer can take.
+    mutating func write(_ packet: borrowing MQTTPacket) throws(MQTTMisuse) {
+        do throws(MQTTEncodingError) {
+            try packet.encode(
+                into: &output, version: version,
+                maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+        } catch {
+            throw MQTTMisuse(error)
+        }
+    }
+
+    func notConnected(_ packet: String) -> MQTTMisuse {
+        switch phase {
+        case .closing: MQTTMisuse(.closing, "\(packet) cannot be sent: the last packet of this connection was sent")
+        case .connected: MQTTMisuse(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
+        default: MQTTMisuse(.notConnected, "\(packet) cannot be sent: there is no accepted connection; connect first")
+        }
+    }
+}
+
+extension Int64 {
+    /// The sum, or the largest value.
+    func adding(_ span: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(span)
+        return overflow ? .max : sum
+    }
+}
+
+extension MQTTEffects {
+    /// Appends an event at its place among the messages.
+    mutating func report(_ kind: MQTTEngineEvent.Kind) {
+        events.append(MQTTEngineEvent(messagesBefore: messages.count, kind: kind))
+    }
+}
+
+extension MQTTMisuse {
+    /// What the encoder refused, as the caller's mistake.
+    init(_ error: MQTTEncodingError) {
+        switch error.code {
+        case .packetTooLarge: self.init(.packetTooLarge, error.message)
+        case .invalidTopicName: self.init(.invalidTopic, error.message)
+        case .invalidTopicFilter: self.init(.invalidFilter, error.message)
+        case .invalidProperty: self.init(.propertyNotAllowed, error.message)
+        case .notInThisVersion: self.init(.notInThisVersion, error.message)
+        default: self.init(.invalidValue, error.message)
+        }
+    }
+}

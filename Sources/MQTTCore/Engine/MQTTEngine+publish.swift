@@ -1,0 +1,194 @@
+// Messages that leave.
+
+extension MQTTEngine {
+    /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
+    ///
+    /// Order is kept among messages of the same QoS; a QoS 0 message may overtake queued ones of QoS 1 and 2.
+    /// The topic, payload and properties of QoS 1 and 2 are kept by reference until the acknowledgement. A topic alias
+    /// is chosen by the engine. To peers that know no properties a server sends none.
+    ///
+    /// - Parameter token: given back in ``MQTTPublishCompletion``.
+    /// - Throws: before anything is written: ``MQTTMisuse/Code/notConnected`` (QoS 0 without a connection),
+    ///   ``MQTTMisuse/Code/invalidTopic``, ``MQTTMisuse/Code/packetTooLarge``, ``MQTTMisuse/Code/qosNotSupported``,
+    ///   ``MQTTMisuse/Code/retainNotAvailable``, ``MQTTMisuse/Code/queueFull``, ``MQTTMisuse/Code/propertyNotAllowed``,
+    ///   ``MQTTMisuse/Code/notInThisVersion``, ``MQTTMisuse/Code/noPacketIdentifier``.
+    public mutating func publish(
+        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false,
+        properties: MQTTProperties = [], token: UInt64 = 0, at now: Int64
+    ) throws(MQTTMisuse) -> MQTTPublishOutcome {
+        if !properties.isEmpty { try check(properties) }
+        guard phase == .connected else {
+            return try queueWhileDisconnected(topic, payload, qos, retain, properties, token, now)
+        }
+        try checkLimits(qos, retain)
+        if qos == .atMostOnce {
+            try encodePublish(topic, payload, retain ? 1 : 0, 0, properties)
+            keepAlive.sent(at: now)
+            return .written
+        }
+        let flags = qos.rawValue << 1 | (retain ? 1 : 0)
+        guard session.window.used < windowLimit, session.window.queue.count == 0, session.window.resend < 0 else {
+            return try enqueue(topic, payload, flags, properties, token, now)
+        }
+        guard let id = session.window.reserveID() else {
+            throw MQTTMisuse(
+                .noPacketIdentifier, "all 65,535 packet identifiers are in use: wait for acknowledgements")
+        }
+        do throws(MQTTMisuse) {
+            try encodePublish(topic, payload, flags, id, properties)
+        } catch {
+            session.window.releaseID(id)
+            throw error
+        }
+        session.window.recordSent(
+            id, topic: topic, payload: payload, flags: flags, properties: properties, token: token, at: now)
+        keepAlive.sent(at: now)
+        return .written
+    }
+
+    /// How many messages may be unacknowledged: what the peer and we ourselves allow [MQTT 5.0 4.9.0-1].
+    var windowLimit: Int { Int(min(limits.receiveMaximum, max(1, configuration.maximumInFlight))) }
+
+    // MARK: Checks
+
+    @inline(__always)
+    private func checkLimits(_ qos: QoS, _ retain: Bool) throws(MQTTMisuse) {
+        if qos > limits.maximumQoS {
+            throw MQTTMisuse(
+                .qosNotSupported, "\(qos) is above the peer's maximum, \(limits.maximumQoS): publish with that or less")
+        }
+        if retain && !limits.retainAvailable {
+            throw MQTTMisuse(.retainNotAvailable, "the peer keeps no retained messages: publish with retain off")
+        }
+    }
+
+    private func check(_ properties: MQTTProperties) throws(MQTTMisuse) {
+        if !isServer && !version.hasProperties {
+            throw MQTTMisuse(
+                .notInThisVersion, "MQTT \(version) has no properties: leave them out, or connect with 5.0")
+        }
+        for property in properties.list {
+            if property.identifier == .topicAlias {
+                throw MQTTMisuse(
+                    .propertyNotAllowed,
+                    "topic aliases are given by the engine: leave it out and set outboundTopicAliasMaximum")
+            }
+            if property.identifier == .subscriptionIdentifier && !isServer {
+                throw MQTTMisuse(
+                    .propertyNotAllowed, "a client sends no subscription identifier in PUBLISH [MQTT-3.3.4-6]")
+            }
+        }
+    }
+
+    /// Checks what cannot wait until the message is written: it may be a long time until then.
+    private mutating func checkWhole(
+        _ topic: String, _ payload: [UInt8], _ properties: MQTTProperties
+    ) throws(MQTTMisuse) {
+        var whole: [UInt8] = []
+        do throws(MQTTEncodingError) {
+            // The encoder judges topic and properties; the payload is only counted.
+            try MQTTPacket.Publish.encode(
+                into: &whole, version: .v5_0, topic: topic, payload: RawSpan(), properties: properties)
+        } catch {
+            throw MQTTMisuse(error)
+        }
+        let size = whole.count + 5 + payload.count
+        let limit = min(phase == .connected ? Int(limits.maximumPacketSize) : .max, MQTTFrameHeader.largestPacket)
+        if size > limit {
+            throw MQTTMisuse(
+                .packetTooLarge, "a PUBLISH of \(size) bytes, above the maximum packet size of \(limit): split it")
+        }
+    }
+
+    // MARK: Queueing
+
+    private mutating func queueWhileDisconnected(
+        _ topic: String, _ payload: [UInt8], _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
+        _ token: UInt64, _ now: Int64
+    ) throws(MQTTMisuse) -> MQTTPublishOutcome {
+        if qos == .atMostOnce && !configuration.queuesQoS0WhileDisconnected {
+            throw MQTTMisuse(
+                .notConnected, "a QoS 0 message needs an accepted connection: connect first, or queue QoS 0 messages")
+        }
+        return try enqueue(topic, payload, qos.rawValue << 1 | (retain ? 1 : 0), properties, token, now)
+    }
+
+    private mutating func enqueue(
+        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ properties: MQTTProperties, _ token: UInt64,
+        _ now: Int64
+    ) throws(MQTTMisuse) -> MQTTPublishOutcome {
+        try checkWhole(topic, payload, properties)
+        let size = topic.utf8.count + payload.count
+        if session.window.queue.count >= configuration.queueCountLimit {
+            owesRoom = true
+            throw MQTTMisuse(
+                .queueFull,
+                "the queue holds \(session.window.queue.count) messages, its limit: wait for room or drop the oldest")
+        }
+        if session.window.queuedBytes + size > configuration.queueByteLimit {
+            owesRoom = true
+            throw MQTTMisuse(
+                .queueFull,
+                "\(size) bytes more than the \(session.window.queuedBytes) in the queue exceed its limit of "
+                    + "\(configuration.queueByteLimit): wait for room or drop the oldest")
+        }
+        _ = session.window.enqueue(
+            topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0, at: now)
+        return .queued
+    }
+
+    /// Takes the oldest message that was never sent out of the queue and returns its token; nil if there is none. For
+    /// callers whose policy is to drop the oldest when the queue is full.
+    public mutating func dropOldestQueued() -> UInt64? {
+        let index = session.window.queue.first
+        guard index >= 0 else { return nil }
+        let token = session.window.slots[Int(index)].token
+        session.window.dropQueued(index)
+        return token
+    }
+
+    // MARK: Writing
+
+    /// Appends PUBLISH, with a topic alias if the peer takes them.
+    mutating func encodePublish(
+        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties
+    ) throws(MQTTMisuse) {
+        do throws(MQTTEncodingError) {
+            if outboundAliases.maximum > 0 {
+                try encodeWithAlias(topic, payload, flags, id, properties)
+            } else {
+                try encode(topic, payload, flags, id, properties, alias: 0)
+            }
+        } catch {
+            throw MQTTMisuse(error)
+        }
+    }
+
+    private mutating func encodeWithAlias(
+        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties
+    ) throws(MQTTEncodingError) {
+        let bytes = Array(topic.utf8)
+        // The bytes of an array of bytes: nothing to reinterpret.
+        let choice = unsafe outboundAliases.choose(bytes.span.bytes)
+        if choice.isKnown { return try encode("", payload, flags, id, properties, alias: choice.alias) }
+        do throws(MQTTEncodingError) {
+            try encode(topic, payload, flags, id, properties, alias: choice.alias)
+        } catch {
+            outboundAliases.withdrawLast()
+            guard error.code == .packetTooLarge else { throw error }
+            // The three bytes of the alias may be the ones too many.
+            try encode(topic, payload, flags, id, properties, alias: 0)
+        }
+    }
+
+    private mutating func encode(
+        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties, alias: UInt16
+    ) throws(MQTTEncodingError) {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        unsafe try MQTTPacket.Publish.encode(
+            into: &output, version: version, topic: topic, payload: payload.span.bytes,
+            qos: QoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce, retain: flags & 1 != 0, duplicate: flags & 8 != 0,
+            packetID: id, properties: version.hasProperties ? properties : [], topicAlias: alias,
+            maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+    }
+}

@@ -1,0 +1,127 @@
+// What arrives: frames to packets, packets to the part of the engine that they concern.
+
+extension MQTTEngine {
+    /// Bytes arrived: `bytes` is everything that was not consumed before.
+    ///
+    /// - Returns: the number of bytes consumed. The caller presents the rest again, with more behind it.
+    public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects) -> Int {
+        guard phase != .closed, phase != .closing else { return bytes.byteCount }
+        if effects.messages.isEmpty { topics.beginBatch() }
+        // Any byte is life to a client; a server wants whole packets within the keep alive [MQTT 5.0 3.1.2-22].
+        if !isServer { keepAlive.received(at: now) }
+        var offset = 0
+        do throws(MQTTViolation) {
+            while let header = try MQTTFrameHeader.parse(
+                bytes, at: offset, maximumPacketSize: acceptedPacketSize, version: version),
+                bytes.byteCount - offset >= header.packetCount
+            {
+                if header.type == .publish {
+                    try receivedPublish(header, bytes, at: offset, now, &effects)
+                } else {
+                    try receivedPacket(header, bytes, at: offset, now, &effects)
+                    if phase == .closing { return bytes.byteCount }
+                }
+                offset += header.packetCount
+            }
+        } catch {
+            fail(error, into: &effects)
+            return bytes.byteCount
+        }
+        if isServer && offset > 0 { keepAlive.received(at: now) }
+        return offset
+    }
+
+    private mutating func receivedPacket(
+        _ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int, _ now: Int64, _ effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        switch header.type {
+        case .puback, .pubrec, .pubrel, .pubcomp:
+            try requireAccepted(header.type)
+            let view = try MQTTAcknowledgementView.parse(header, in: bytes, at: offset, version: version)
+            var properties = MQTTProperties()
+            if view.propertiesCount > 0 { properties = try view.properties(in: bytes, of: header.type) }
+            try receivedAcknowledgement(
+                header.type, view.packetID, view.reasonCode, properties, at: now, into: &effects)
+        case .pingreq where isServer:
+            try requireAccepted(header.type)
+            if phase == .deciding { deferredPings += 1 } else { writePong(at: now) }
+        case .pingresp where !isServer:
+            try requireAccepted(header.type)
+            if let span = keepAlive.answered(at: now) { effects.report(.pingAnswered(after: span)) }
+        default:
+            let body = bytes.extracting(offset + header.headerCount..<offset + header.packetCount)
+            let packet = try MQTTPacket.decode(header, body: body, version: version)
+            try received(packet, at: now, into: &effects)
+        }
+    }
+
+    mutating func writePong(at now: Int64) {
+        MQTTPacket.encodePingresp(into: &output)
+        keepAlive.sent(at: now)
+    }
+
+    private mutating func received(
+        _ packet: MQTTPacket, at now: Int64, into effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        switch packet {
+        case .connack(let connack) where !isServer:
+            guard phase == .connecting else { throw .protocolError("a second CONNACK", "MQTT-3.2.0-2") }
+            try receivedConnack(connack, at: now, into: &effects)
+        case .connect(let connect) where isServer:
+            guard phase == .connecting else { throw .protocolError("a second CONNECT", "MQTT-3.1.0-2") }
+            try receivedConnect(connect, at: now, into: &effects)
+        case .suback(let suback) where !isServer:
+            try requireAccepted(.suback)
+            try receivedSuback(suback, into: &effects)
+        case .unsuback(let unsuback) where !isServer:
+            try requireAccepted(.unsuback)
+            try receivedUnsuback(unsuback, into: &effects)
+        case .subscribe(let subscribe) where isServer:
+            try requireAccepted(.subscribe)
+            effects.report(.subscribeReceived(subscribe))
+        case .unsubscribe(let unsubscribe) where isServer:
+            try requireAccepted(.unsubscribe)
+            effects.report(.unsubscribeReceived(unsubscribe))
+        case .disconnect(let disconnect):
+            try receivedDisconnect(disconnect, into: &effects)
+        case .auth(let auth):
+            try receivedAuth(auth, at: now, into: &effects)
+        default:
+            let role = isServer ? "client" : "server"
+            throw .protocolError("\(packet.type), which a \(role) does not send", "MQTT 5.0 2.1.2")
+        }
+    }
+
+    /// CONNECT and CONNACK come before everything else.
+    @inline(__always)
+    func requireAccepted(_ type: MQTTPacketType) throws(MQTTViolation) {
+        if phase == .connected || phase == .deciding { return }
+        throw tooEarly(type)
+    }
+
+    private func tooEarly(_ type: MQTTPacketType) -> MQTTViolation {
+        isServer
+            ? .protocolError("\(type) before CONNECT", "MQTT-3.1.0-1")
+            : .protocolError("\(type) before CONNACK", "MQTT-3.2.0-1")
+    }
+
+    private mutating func receivedDisconnect(
+        _ disconnect: MQTTPacket.Disconnect, into effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        guard isServer || version.hasProperties else {
+            throw .protocolError("DISCONNECT from a server of MQTT \(version)", "MQTT 3.1.1 3.14")
+        }
+        if isServer {
+            try requireAccepted(.disconnect)
+            if let expiry = disconnect.properties.sessionExpiryInterval {
+                guard expiry == 0 || connectSessionExpiry != 0 else {
+                    throw .protocolError(
+                        "DISCONNECT sets a session expiry although CONNECT said 0", "MQTT 5.0 3.14.2.2.2")
+                }
+                sessionEndsWithConnection = expiry == 0
+            }
+        }
+        effects.report(.disconnectReceived(disconnect))
+        beginClosing(&effects)
+    }
+}

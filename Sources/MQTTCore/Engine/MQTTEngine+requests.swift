@@ -1,0 +1,121 @@
+// SUBSCRIBE and UNSUBSCRIBE of a client, and their answers.
+
+extension MQTTEngine {
+    /// Writes SUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/subscribeCompleted(token:codes:properties:)``.
+    ///
+    /// Requests never wait for the window [MQTT 5.0 4.9.0-3].
+    /// - Parameter properties: Subscription Identifier, user properties; 5.0 only.
+    /// - Throws: ``MQTTMisuse/Code/notConnected``, ``MQTTMisuse/Code/noFilters``, ``MQTTMisuse/Code/invalidFilter``,
+    ///   ``MQTTMisuse/Code/subscriptionNotSupported``, ``MQTTMisuse/Code/packetTooLarge``,
+    ///   ``MQTTMisuse/Code/noPacketIdentifier``.
+    public mutating func subscribe(
+        _ subscriptions: [MQTTSubscriptionRequest], properties: MQTTProperties = [], token: UInt64, at now: Int64
+    ) throws(MQTTMisuse) {
+        try checkRequest("SUBSCRIBE", subscriptions.count)
+        if !properties.subscriptionIdentifiers.isEmpty && !limits.subscriptionIdentifiersAvailable {
+            throw MQTTMisuse(
+                .subscriptionNotSupported, "the server knows no subscription identifiers: leave the identifier out")
+        }
+        for subscription in subscriptions { try check(subscription) }
+        try request(.subscribe, count: subscriptions.count, token: token, at: now) { id in
+            .subscribe(.init(packetID: id, subscriptions: subscriptions, properties: properties))
+        }
+    }
+
+    /// Writes UNSUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/unsubscribeCompleted(token:codes:properties:)``.
+    public mutating func unsubscribe(
+        _ filters: [String], properties: MQTTProperties = [], token: UInt64, at now: Int64
+    ) throws(MQTTMisuse) {
+        try checkRequest("UNSUBSCRIBE", filters.count)
+        for filter in filters { try check(filter) }
+        try request(.unsubscribe, count: filters.count, token: token, at: now) { id in
+            .unsubscribe(.init(packetID: id, filters: filters, properties: properties))
+        }
+    }
+
+    private func checkRequest(_ packet: String, _ count: Int) throws(MQTTMisuse) {
+        guard !isServer else { throw MQTTMisuse(.wrongRole, "only clients send \(packet)") }
+        guard phase == .connected else { throw notConnected(packet) }
+        guard count > 0 else {
+            throw MQTTMisuse(.noFilters, "\(packet) needs at least one topic filter [MQTT-3.8.3-2]")
+        }
+    }
+
+    private func check(_ filter: String) throws(MQTTMisuse) {
+        guard MQTTTopicFilter.isValid(filter) else {
+            throw MQTTMisuse(
+                .invalidFilter,
+                "not a topic filter: \"\(filter)\"; '#' stands alone at the end, '+' alone in its level, and it has "
+                    + "1 to 65,535 bytes without U+0000")
+        }
+    }
+
+    private func check(_ subscription: MQTTSubscriptionRequest) throws(MQTTMisuse) {
+        try check(subscription.filter)
+        let isShared = MQTTTopicFilter.shared(subscription.filter) != nil
+        if isShared && subscription.noLocal {
+            throw MQTTMisuse(
+                .subscriptionNotSupported, "No Local on a shared subscription [MQTT-3.8.3-4]: turn it off")
+        }
+        if isShared && !limits.sharedSubscriptionAvailable {
+            throw MQTTMisuse(.subscriptionNotSupported, "the server knows no shared subscriptions")
+        }
+        if !limits.wildcardSubscriptionAvailable
+            && subscription.filter.utf8.contains(where: { $0 == 0x23 || $0 == 0x2B })
+        {
+            throw MQTTMisuse(.subscriptionNotSupported, "the server knows no wildcards: subscribe to whole topics")
+        }
+    }
+
+    private mutating func request(
+        _ kind: OutboundSlot.Kind, count: Int, token: UInt64, at now: Int64, _ packet: (UInt16) -> MQTTPacket
+    ) throws(MQTTMisuse) {
+        guard let id = session.window.reserveID() else {
+            throw MQTTMisuse(
+                .noPacketIdentifier, "all 65,535 packet identifiers are in use: wait for acknowledgements")
+        }
+        do throws(MQTTMisuse) {
+            try write(packet(id))
+        } catch {
+            session.window.releaseID(id)
+            throw error
+        }
+        session.window.recordRequest(
+            id, kind, token: token, filterCount: count, deadline: now.adding(configuration.requestTimeout))
+        keepAlive.sent(at: now)
+    }
+
+    // MARK: Answers
+
+    mutating func receivedSuback(_ suback: MQTTPacket.Suback, into effects: inout MQTTEffects) throws(MQTTViolation) {
+        guard let token = try finishRequest(.subscribe, suback.packetID, suback.reasonCodes.count) else { return }
+        effects.report(
+            .subscribeCompleted(token: token, codes: suback.reasonCodes, properties: suback.properties))
+    }
+
+    mutating func receivedUnsuback(
+        _ unsuback: MQTTPacket.Unsuback, into effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        let count = version.hasProperties ? unsuback.reasonCodes.count : nil
+        guard let token = try finishRequest(.unsubscribe, unsuback.packetID, count) else { return }
+        effects.report(
+            .unsubscribeCompleted(token: token, codes: unsuback.reasonCodes, properties: unsuback.properties))
+    }
+
+    /// The token of the request that an answer belongs to, or nil if nobody asked.
+    private mutating func finishRequest(
+        _ kind: OutboundSlot.Kind, _ id: UInt16, _ count: Int?
+    ) throws(MQTTViolation) -> UInt64? {
+        let index = session.window.slot(of: id)
+        guard index >= 0 else { return nil }
+        let slot = session.window.slots[Int(index)]
+        guard slot.kind == kind else {
+            throw .protocolError("an answer for packet identifier \(id), which awaits something else", "MQTT-3.9.2")
+        }
+        if let count, count != Int(slot.filterCount) {
+            throw .protocolError("\(count) reason codes for \(slot.filterCount) topic filters", "MQTT-3.9.3-1")
+        }
+        session.window.finishRequest(index)
+        return slot.token
+    }
+}

@@ -1,0 +1,149 @@
+// The server's side: CONNECT and the answers to requests.
+
+extension MQTTEngine {
+    mutating func receivedConnect(
+        _ connect: MQTTPacket.Connect, at now: Int64, into effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        version = connect.version
+        // From here on a violation is answered with CONNACK.
+        phase = .deciding
+        if connect.clientID.isEmpty && version < .v5_0 && !connect.cleanStart {
+            throw MQTTViolation(
+                .clientIdentifierNotValid, "an empty client identifier without Clean Session", clause: "MQTT-3.1.3-8")
+        }
+        try adoptCommonLimits(connect.properties)
+        authenticationMethod = connect.properties.authenticationMethod
+        connectSessionExpiry = connect.properties.sessionExpiryInterval ?? 0
+        sessionEndsWithConnection = version.hasProperties ? connectSessionExpiry == 0 : connect.cleanStart
+        connectClientID = connect.clientID
+        connectCleanStart = connect.cleanStart
+        connectKeepAlive = connect.keepAlive
+        effects.report(.connectReceived(connect))
+    }
+
+    /// Puts a session in place of the engine's own, which is returned. Only without an accepted connection: a server
+    /// does it between ``MQTTEngineEvent/Kind/connectReceived(_:)`` and
+    /// ``acceptConnection(sessionPresent:properties:at:into:)``.
+    public mutating func replaceSession(_ session: MQTTSession) throws(MQTTMisuse) -> MQTTSession {
+        guard phase != .connected else {
+            throw MQTTMisuse(.alreadyConnected, "a session cannot be replaced under an accepted connection")
+        }
+        let old = self.session
+        self.session = session
+        self.session.connectionClosed()
+        return old
+    }
+
+    /// Writes CONNACK with success, and then what a resumed session has to send again.
+    ///
+    /// Receive Maximum, Maximum Packet Size, Topic Alias Maximum, Maximum QoS and Retain Available are taken from the
+    /// configuration; `properties` adds others (Assigned Client Identifier, Server Keep Alive, …).
+    /// - Parameter sessionPresent: whether the session in this engine is the client's and goes on; see
+    ///   ``replaceSession(_:)``. False forgets it.
+    public mutating func acceptConnection(
+        sessionPresent: Bool, properties: MQTTProperties = [], at now: Int64, into effects: inout MQTTEffects
+    ) throws(MQTTMisuse) {
+        guard isServer else { throw MQTTMisuse(.wrongRole, "only servers send CONNACK") }
+        guard phase == .deciding else { throw notConnected("CONNACK") }
+        if sessionPresent && connectCleanStart {
+            throw MQTTMisuse(
+                .answerMismatch, "Session Present after Clean Start [MQTT-3.2.2-2]: answer with sessionPresent off")
+        }
+        var all: MQTTProperties = []
+        if version.hasProperties { all = connackProperties(properties) }
+        try write(.connack(.init(sessionPresent: sessionPresent && version != .v3_1, properties: all)))
+        if let expiry = properties.sessionExpiryInterval { sessionEndsWithConnection = expiry == 0 }
+        connectDeadline = .max
+        authenticationDeadline = .max
+        keepAlive.start(
+            seconds: properties.serverKeepAlive ?? connectKeepAlive, pingTimeout: configuration.pingTimeout,
+            isServer: true, at: now)
+        keepAlive.sent(at: now)
+        phase = .connected
+        while deferredPings > 0 {
+            writePong(at: now)
+            deferredPings -= 1
+        }
+        if sessionPresent { resumeSession(at: now) } else { startAfresh(into: &effects) }
+        session.isHeld = true
+        pump(at: now, into: &effects)
+    }
+
+    /// The session of before is not the client's. What arrived right behind CONNECT belongs to the new one.
+    private mutating func startAfresh(into effects: inout MQTTEffects) {
+        let arrived = session.inbound
+        discardAll(into: &effects)
+        session.inbound = arrived
+        session.inbound.removeAllCarried()
+        arrived.forEachUnansweredQoS2 { _, entry in session.received.insert(entry.packetID) }
+    }
+
+    private func connackProperties(_ added: MQTTProperties) -> MQTTProperties {
+        var properties = added
+        if grantedReceiveMaximum != 65_535 { properties.receiveMaximum = UInt16(grantedReceiveMaximum) }
+        if acceptedPacketSize != MQTTFrameHeader.largestPacket {
+            properties.maximumPacketSize = UInt32(acceptedPacketSize)
+        }
+        if configuration.topicAliasMaximum != 0 { properties.topicAliasMaximum = configuration.topicAliasMaximum }
+        if configuration.maximumQoS != .exactlyOnce { properties.maximumQoS = configuration.maximumQoS }
+        if !configuration.retainAvailable { properties.retainAvailable = false }
+        if let authenticationMethod { properties.authenticationMethod = authenticationMethod }
+        return properties
+    }
+
+    /// Writes CONNACK with a failure as the last packet. Close the connection once ``output`` is written.
+    ///
+    /// A code that 3.1 and 3.1.1 cannot say closes without CONNACK [MQTT 3.1.1 3.2.2-6].
+    public mutating func refuseConnection(
+        _ reason: MQTTReasonCode, properties: MQTTProperties = [], at now: Int64
+    ) throws(MQTTMisuse) {
+        guard isServer else { throw MQTTMisuse(.wrongRole, "only servers send CONNACK") }
+        guard phase == .deciding else { throw notConnected("CONNACK") }
+        guard reason.isError else {
+            throw MQTTMisuse(.answerMismatch, "\(reason) is no refusal: use a code from 0x80 on")
+        }
+        writeRefusal(reason, properties)
+        phase = .closing
+    }
+
+    mutating func writeRefusal(_ reason: MQTTReasonCode, _ properties: MQTTProperties = []) {
+        if version.hasProperties {
+            // If the properties do not fit the client, the code alone does.
+            do throws(MQTTMisuse) {
+                try write(.connack(.init(reasonCode: reason, properties: properties)))
+            } catch {
+                try? write(.connack(.init(reasonCode: reason)))
+            }
+        } else if reason.connectReturnCode != nil {
+            try? write(.connack(.init(reasonCode: reason)))
+        }
+    }
+
+    /// Writes SUBACK: a code for each filter, in their order [MQTT 5.0 3.9.3-1].
+    public mutating func acknowledgeSubscribe(
+        _ packetID: UInt16, codes: [MQTTReasonCode], properties: MQTTProperties = [], at now: Int64
+    ) throws(MQTTMisuse) {
+        try checkAnswer("SUBACK")
+        try write(.suback(.init(packetID: packetID, reasonCodes: codes, properties: allowed(properties))))
+        keepAlive.sent(at: now)
+    }
+
+    /// Writes UNSUBACK: a code for each filter, in their order; before 5.0 the codes are not sent.
+    public mutating func acknowledgeUnsubscribe(
+        _ packetID: UInt16, codes: [MQTTReasonCode], properties: MQTTProperties = [], at now: Int64
+    ) throws(MQTTMisuse) {
+        try checkAnswer("UNSUBACK")
+        let said = version.hasProperties ? codes : []
+        try write(.unsuback(.init(packetID: packetID, reasonCodes: said, properties: allowed(properties))))
+        keepAlive.sent(at: now)
+    }
+
+    private func checkAnswer(_ packet: String) throws(MQTTMisuse) {
+        guard isServer else { throw MQTTMisuse(.wrongRole, "only servers send \(packet)") }
+        guard phase == .connected else { throw notConnected(packet) }
+    }
+
+    private func allowed(_ properties: MQTTProperties) -> MQTTProperties {
+        version.hasProperties ? properties : []
+    }
+}

@@ -1,0 +1,55 @@
+// Time: connect and request timeouts, keep alive.
+
+extension MQTTEngine {
+    /// Time passed, perhaps beyond ``nextDeadline``.
+    public mutating func handleTimeout(at now: Int64, into effects: inout MQTTEffects) {
+        switch phase {
+        case .closed, .closing: return
+        case .connecting, .deciding:
+            if now >= authenticationDeadline { return fail(.authenticationTimeout, nil, into: &effects) }
+            if now >= connectDeadline { fail(.connectTimeout, nil, into: &effects) }
+        case .connected:
+            if now >= authenticationDeadline {
+                return fail(.authenticationTimeout, .notAuthorized, into: &effects)
+            }
+            reportLateRequests(at: now, into: &effects)
+            switch keepAlive.due(at: now) {
+            case .none: break
+            case .ping: writePing(at: now)
+            case .dead where isServer: fail(.keepAliveTimeout, .keepAliveTimeout, into: &effects)
+            case .dead: fail(.pingTimeout, nil, into: &effects)
+            }
+        }
+    }
+
+    /// The caller stopped or resumed reading by its own decision: silence of the peer then proves nothing, but we still
+    /// write our pings.
+    public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
+        keepAlive.setReadingPaused(paused, at: now)
+    }
+
+    /// Writes PINGREQ now, whether or not the keep alive asks for it; the answer is
+    /// ``MQTTEngineEvent/Kind/pingAnswered(after:)``. Clients only.
+    ///
+    /// - Throws: ``MQTTMisuse/Code/notConnected``, ``MQTTMisuse/Code/wrongRole``.
+    public mutating func ping(at now: Int64) throws(MQTTMisuse) {
+        guard !isServer else { throw MQTTMisuse(.wrongRole, "only clients send PINGREQ") }
+        guard phase == .connected else { throw notConnected("PINGREQ") }
+        writePing(at: now)
+    }
+
+    private mutating func writePing(at now: Int64) {
+        MQTTPacket.encodePingreq(into: &output)
+        keepAlive.pinged(at: now)
+    }
+
+    private mutating func reportLateRequests(at now: Int64, into effects: inout MQTTEffects) {
+        while session.window.requests.first >= 0 {
+            let index = session.window.requests.first
+            let slot = session.window.slots[Int(index)]
+            guard slot.time <= now, slot.time != .max else { return }
+            effects.report(.requestLate(token: slot.token))
+            session.window.markLate(index)
+        }
+    }
+}

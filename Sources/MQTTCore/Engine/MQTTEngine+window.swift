@@ -1,0 +1,193 @@
+// The peer's acknowledgements, and what they make room for.
+
+extension MQTTEngine {
+    /// PUBACK, PUBREC, PUBREL or PUBCOMP arrived.
+    mutating func receivedAcknowledgement(
+        _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, _ properties: MQTTProperties, at now: Int64,
+        into effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        if type == .pubrel { return receivedPubrel(id, at: now) }
+        let index = session.window.slot(of: id)
+        guard index >= 0 else {
+            // About nothing that we know: only the receiver of a QoS 2 message waits for an answer.
+            if type == .pubrec { writePubrel(id, .packetIdentifierNotFound, at: now) }
+            return
+        }
+        let slot = session.window.slots[Int(index)]
+        if !properties.isEmpty { effects.report(.acknowledgementProperties(token: slot.token, properties)) }
+        switch (type, slot.kind) {
+        case (.puback, .published) where slot.qos == 1:
+            complete(index, reason.isError ? .refused : .acknowledged, reason, &effects)
+        case (.pubrec, .published) where slot.qos == 2:
+            if reason.isError {
+                // Refused for good: the identifier is free, nothing is sent again [MQTT 5.0 4.4.0-2].
+                complete(index, .refused, reason, &effects)
+            } else {
+                session.window.markReceived(index)
+                return writePubrel(id, .success, at: now)
+            }
+        case (.pubrec, .received):
+            // A repetition: PUBLISH is never sent again after PUBREL [MQTT 5.0 4.3.3-6].
+            return writePubrel(id, .success, at: now)
+        case (.pubcomp, .received):
+            complete(index, .acknowledged, reason, &effects)
+        default:
+            throw .protocolError("\(type) for packet identifier \(id), which awaits something else", "MQTT 5.0 4.3")
+        }
+        pump(at: now, into: &effects)
+    }
+
+    private mutating func writePubrel(_ id: UInt16, _ reason: MQTTReasonCode, at now: Int64) {
+        MQTTPacket.Acknowledgement.encode(.pubrel, packetID: id, reasonCode: reason, into: &output, version: version)
+        keepAlive.sent(at: now)
+    }
+
+    private mutating func complete(
+        _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode,
+        _ effects: inout MQTTEffects
+    ) {
+        effects.completions.append(
+            MQTTPublishCompletion(
+                token: session.window.slots[Int(index)].token, outcome: outcome, reason: reason))
+        session.window.finish(index)
+    }
+
+    // MARK: Sending what waits
+
+    /// Sends what may be sent: first again what an earlier connection left, then from the queue.
+    mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
+        guard phase == .connected else { return }
+        while session.window.resend >= 0 {
+            guard session.window.used < windowLimit else { return reportRoom(&effects) }
+            resendNext(at: now, into: &effects)
+        }
+        while session.window.queue.first >= 0 {
+            guard sendQueued(session.window.queue.first, at: now, into: &effects) else { break }
+        }
+        reportRoom(&effects)
+    }
+
+    private mutating func resendNext(at now: Int64, into effects: inout MQTTEffects) {
+        let index = session.window.resend
+        let slot = session.window.slots[Int(index)]
+        // DUP is set on what is sent again [MQTT 5.0 3.3.1-1], with its old identifier and the whole topic.
+        if let refusal = tryWriting(slot, slot.flags | 0b1000, slot.packetID, slot.properties) {
+            complete(index, .unsendable, refusal, &effects)
+        } else {
+            session.window.recordResent()
+            keepAlive.sent(at: now)
+        }
+    }
+
+    /// Sends the first message of the queue, or gives it up. False if it has to wait.
+    private mutating func sendQueued(_ index: Int32, at now: Int64, into effects: inout MQTTEffects) -> Bool {
+        let slot = session.window.slots[Int(index)]
+        if slot.qos != 0 && session.window.used >= windowLimit { return false }
+        var properties = slot.properties
+        if !properties.isEmpty, let interval = properties.messageExpiryInterval {
+            // The time in the queue counts [MQTT 5.0 3.3.2-6]; what expired before it was begun is not sent.
+            let waited = UInt32(clamping: (now - slot.time) / 1_000_000_000)
+            guard waited < interval || interval == 0 && waited == 0 else {
+                return giveUp(index, .expired, .success, &effects)
+            }
+            properties.messageExpiryInterval = interval - waited
+        }
+        guard slot.qos != 0 else {
+            let refusal = tryWriting(slot, slot.flags, 0, properties)
+            keepAlive.sent(at: now)
+            return giveUp(index, refusal == nil ? .written : .unsendable, refusal ?? .success, &effects)
+        }
+        guard let id = session.window.reserveID() else { return false }
+        if let refusal = tryWriting(slot, slot.flags, id, properties) {
+            session.window.releaseID(id)
+            return giveUp(index, .unsendable, refusal, &effects)
+        }
+        session.window.recordFirstQueuedSent(id)
+        keepAlive.sent(at: now)
+        return true
+    }
+
+    private mutating func giveUp(
+        _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode,
+        _ effects: inout MQTTEffects
+    ) -> Bool {
+        effects.completions.append(
+            MQTTPublishCompletion(
+                token: session.window.slots[Int(index)].token, outcome: outcome, reason: reason))
+        session.window.dropQueued(index)
+        return true
+    }
+
+    /// Writes a message that was accepted under other limits; returns why it cannot be sent under these.
+    private mutating func tryWriting(
+        _ slot: OutboundSlot, _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties
+    ) -> MQTTReasonCode? {
+        if slot.qos > limits.maximumQoS.rawValue { return .qosNotSupported }
+        if flags & 1 != 0 && !limits.retainAvailable { return .retainNotSupported }
+        do throws(MQTTMisuse) {
+            try encodePublish(slot.topic, slot.payload, flags, id, properties)
+            return nil
+        } catch {
+            return error.code == .packetTooLarge ? .packetTooLarge : .implementationSpecificError
+        }
+    }
+
+    private mutating func reportRoom(_ effects: inout MQTTEffects) {
+        guard owesRoom, session.window.queue.count <= configuration.queueCountLimit / 2,
+            session.window.queuedBytes <= configuration.queueByteLimit / 2
+        else { return }
+        owesRoom = false
+        effects.queueHasRoom = true
+    }
+
+    // MARK: Sessions
+
+    /// The session goes on: PUBREL in the order of PUBREC, then PUBLISH in its original order, as the window allows
+    /// [MQTT 5.0 4.4.0-1, 4.6.0-1]. PUBREL does not wait for the window [MQTT 5.0 4.9.0-3].
+    mutating func resumeSession(at now: Int64) {
+        session.window.resume()
+        for index in session.window.received.indices(session.window.slots) {
+            writePubrel(session.window.slots[Int(index)].packetID, .success, at: now)
+        }
+    }
+
+    /// The peer has no session: what was received is forgotten, what was sent is sent anew or fails
+    /// [MQTT 5.0 3.2.2-5].
+    mutating func sessionWasLost(into effects: inout MQTTEffects) {
+        session.forgetReceived()
+        guard session.window.hasProtocolState else { return }
+        var duplicates: [UInt64] = []
+        let indices = session.window.inFlight
+        for index in indices where session.window.slots[Int(index)].qos == 2 {
+            duplicates.append(session.window.slots[Int(index)].token)
+        }
+        if configuration.republishesAfterSessionLoss {
+            session.window.requeueAll()
+            effects.report(.sessionLost(republished: indices.count, possibleDuplicates: duplicates))
+        } else {
+            for index in indices { complete(index, .sessionLost, .success, &effects) }
+            effects.report(.sessionLost(republished: 0, possibleDuplicates: []))
+        }
+    }
+
+    /// Forgets the session and every message in flight or queued, each with a completion
+    /// ``MQTTPublishCompletion/Outcome/discarded``. Only without a connection; the server keeps its side until a
+    /// connection with Clean Start.
+    public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTMisuse) {
+        guard phase == .closed else {
+            throw MQTTMisuse(.alreadyConnected, "a session is discarded without a connection: close it first")
+        }
+        discardAll(into: &effects)
+    }
+
+    mutating func discardAll(into effects: inout MQTTEffects) {
+        let window = session.window
+        for index in window.inFlight + window.queue.indices(window.slots) {
+            effects.completions.append(
+                MQTTPublishCompletion(
+                    token: window.slots[Int(index)].token, outcome: .discarded, reason: .success))
+        }
+        session.reset()
+        reportRoom(&effects)
+    }
+}

@@ -1,0 +1,256 @@
+/// The outgoing half of a session: the messages in flight, in the order of their first sending, the queue behind them,
+/// and the requests that await an answer.
+///
+/// Four chains share the slots:
+/// - `published`: PUBLISH sent, not acknowledged. After a reconnect `resend` walks it, and nothing else is sent before
+///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1].
+/// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
+/// - `queue`: never sent, no identifier.
+/// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
+///
+/// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
+/// again on it [MQTT 5.0 4.9.0-1].
+struct SendWindow: Sendable {
+    private(set) var ids = PacketIDSet()
+    /// The slot of each identifier in use; -1 for none.
+    private var slotOfID: [Int32] = []
+    var slots: [OutboundSlot] = []
+    private var free: [Int32] = []
+
+    private(set) var published = SlotChain()
+    private(set) var received = SlotChain()
+    private(set) var queue = SlotChain()
+    private(set) var requests = SlotChain()
+
+    /// The places of the window that are taken on this connection.
+    private(set) var used = 0
+    /// The next message to send again; -1 when all are sent on this connection.
+    private(set) var resend: Int32 = -1
+    /// The bytes of the messages in the queue.
+    private(set) var queuedBytes = 0
+
+    /// Whether nothing is in flight and nothing waits.
+    var isIdle: Bool { published.count + received.count + queue.count == 0 }
+
+    /// Whether the session holds anything that a server could know of.
+    var hasProtocolState: Bool { published.count + received.count != 0 }
+
+    /// Counts connections, to know which messages hold a place of the window on this one.
+    private var connection: UInt32 = 1
+    private var lastSequence: UInt64 = 0
+
+    // MARK: Slots
+
+    /// The slot of an identifier, or -1.
+    func slot(of id: UInt16) -> Int32 {
+        Int(id) < slotOfID.count ? slotOfID[Int(id)] : -1
+    }
+
+    private mutating func takeSlot() -> Int32 {
+        if let index = free.popLast() { return index }
+        slots.append(OutboundSlot())
+        return Int32(slots.count - 1)
+    }
+
+    private mutating func bind(_ id: UInt16, to index: Int32) {
+        while slotOfID.count < ids.span { slotOfID.append(-1) }
+        slotOfID[Int(id)] = index
+        slots[Int(index)].packetID = id
+    }
+
+    private mutating func unbind(_ index: Int32) {
+        let id = slots[Int(index)].packetID
+        guard id != 0 else { return }
+        slotOfID[Int(id)] = -1
+        ids.release(id)
+        slots[Int(index)].packetID = 0
+    }
+
+    private mutating func giveBack(_ index: Int32) {
+        unbind(index)
+        slots[Int(index)].kind = .free
+        slots[Int(index)].topic = ""
+        slots[Int(index)].payload = []
+        if !slots[Int(index)].properties.isEmpty { slots[Int(index)].properties = MQTTProperties() }
+        free.append(index)
+    }
+
+    // MARK: Publishing
+
+    /// Puts a message at the end of the queue and returns its slot.
+    mutating func enqueue(
+        topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties, token: UInt64, ticket: UInt64,
+        at now: Int64
+    ) -> Int32 {
+        let index = take(topic, payload, flags, properties, token, ticket, now)
+        slots[Int(index)].kind = .queued
+        queue.append(index, &slots)
+        queuedBytes += slots[Int(index)].queuedBytes
+        return index
+    }
+
+    /// Takes an identifier for a message that is about to be written; nil when none is free.
+    mutating func reserveID() -> UInt16? { ids.reserve() }
+
+    /// Gives an identifier back that was never written.
+    mutating func releaseID(_ id: UInt16) { ids.release(id) }
+
+    /// Records a message of QoS 1 or 2 that was written under a reserved identifier.
+    mutating func recordSent(
+        _ id: UInt16, topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties, token: UInt64,
+        at now: Int64
+    ) {
+        let index = take(topic, payload, flags, properties, token, 0, now)
+        enterWindow(index, id)
+    }
+
+    private mutating func take(
+        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ properties: MQTTProperties, _ token: UInt64,
+        _ ticket: UInt64, _ now: Int64
+    ) -> Int32 {
+        let index = takeSlot()
+        lastSequence += 1
+        slots[Int(index)].sequence = lastSequence
+        slots[Int(index)].flags = flags
+        slots[Int(index)].token = token
+        slots[Int(index)].time = now
+        slots[Int(index)].ticket = ticket
+        slots[Int(index)].topic = topic
+        slots[Int(index)].payload = payload
+        if !properties.isEmpty { slots[Int(index)].properties = properties }
+        return index
+    }
+
+    /// Moves the first message of the queue, written under a reserved identifier, into the window.
+    mutating func recordFirstQueuedSent(_ id: UInt16) {
+        let index = queue.first
+        leaveQueue(index)
+        enterWindow(index, id)
+    }
+
+    private mutating func enterWindow(_ index: Int32, _ id: UInt16) {
+        slots[Int(index)].kind = .published
+        slots[Int(index)].connection = connection
+        bind(id, to: index)
+        published.append(index, &slots)
+        used += 1
+    }
+
+    /// Takes a message out of the queue for good.
+    mutating func dropQueued(_ index: Int32) {
+        leaveQueue(index)
+        giveBack(index)
+    }
+
+    private mutating func leaveQueue(_ index: Int32) {
+        queue.remove(index, &slots)
+        queuedBytes -= slots[Int(index)].queuedBytes
+    }
+
+    /// Counts the message at `resend` as sent on this connection and goes to the next one.
+    mutating func recordResent() {
+        slots[Int(resend)].connection = connection
+        used += 1
+        resend = slots[Int(resend)].next
+    }
+
+    // MARK: Acknowledgements
+
+    /// PUBREC came: the message waits for PUBCOMP and keeps its place in the window [MQTT 5.0 4.9.0-1].
+    mutating func markReceived(_ index: Int32) {
+        if resend == index { resend = slots[Int(index)].next }
+        published.remove(index, &slots)
+        slots[Int(index)].kind = .received
+        received.append(index, &slots)
+    }
+
+    /// The message is done: its identifier is free, and its place if it had one on this connection.
+    mutating func finish(_ index: Int32) {
+        if slots[Int(index)].kind == .received {
+            received.remove(index, &slots)
+        } else {
+            if resend == index { resend = slots[Int(index)].next }
+            published.remove(index, &slots)
+        }
+        if slots[Int(index)].connection == connection { used -= 1 }
+        giveBack(index)
+    }
+
+    // MARK: Requests
+
+    /// Records SUBSCRIBE or UNSUBSCRIBE, written under a reserved identifier.
+    mutating func recordRequest(
+        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, deadline: Int64
+    ) {
+        let index = takeSlot()
+        slots[Int(index)].kind = kind
+        slots[Int(index)].token = token
+        slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
+        slots[Int(index)].time = deadline
+        bind(id, to: index)
+        requests.append(index, &slots)
+    }
+
+    /// The request is answered or will never be.
+    mutating func finishRequest(_ index: Int32) {
+        requests.remove(index, &slots)
+        giveBack(index)
+    }
+
+    /// Says that a request was reported as late, and moves it behind those that still have a deadline.
+    mutating func markLate(_ index: Int32) {
+        requests.remove(index, &slots)
+        slots[Int(index)].time = .max
+        requests.append(index, &slots)
+    }
+
+    // MARK: Connections
+
+    /// The connection is gone: what is in flight waits for the next one.
+    mutating func connectionClosed() {
+        connection &+= 1
+        used = 0
+        resend = -1
+    }
+
+    /// The session goes on: what is in flight is to be sent again. What waits for PUBCOMP holds its place at once.
+    mutating func resume() {
+        var index = received.first
+        while index >= 0 {
+            slots[Int(index)].connection = connection
+            index = slots[Int(index)].next
+        }
+        used = received.count
+        resend = published.first
+    }
+
+    /// The session is gone: everything in flight returns to the head of the queue in its original order and without
+    /// its identifier [MQTT 5.0 3.2.2-5].
+    mutating func requeueAll() {
+        var moved: [Int32] = []
+        while published.first >= 0 {
+            moved.append(published.first)
+            published.remove(published.first, &slots)
+        }
+        while received.first >= 0 {
+            moved.append(received.first)
+            received.remove(received.first, &slots)
+        }
+        moved.sort { slots[Int($0)].sequence < slots[Int($1)].sequence }
+        for index in moved.reversed() {
+            unbind(index)
+            slots[Int(index)].kind = .queued
+            slots[Int(index)].connection = 0
+            queue.prepend(index, &slots)
+            queuedBytes += slots[Int(index)].queuedBytes
+        }
+        used = 0
+        resend = -1
+    }
+
+    /// The slots in flight in the order in which they came in.
+    var inFlight: [Int32] {
+        let chained = published.indices(slots) + received.indices(slots)
+        return chained.sorted { slots[Int($0)].sequence < slots[Int($1)].sequence }
+    }
+}
