@@ -1,0 +1,256 @@
+/// Finds one frame in the octets that have come so far, and remembers how far it looked, so that a frame in a thousand
+/// reads is scanned once.
+///
+/// All positions count from the first octet of the frame, which stays the first octet that the caller presents. Nothing
+/// is copied and nothing allocated; what the scanner notes is integers.
+struct FrameScanner {
+    enum Step: UInt8 { case betweenFrames, command, headers, countedBody, openBody }
+
+    /// Where a value stands; `start` is -1 for a header that is not there.
+    struct Slot {
+        var start: Int32 = -1
+        var end: Int32 = -1
+        var isSet: Bool { start >= 0 }
+    }
+
+    private(set) var step = Step.betweenFrames
+    /// The next octet to look at.
+    private(set) var cursor = 0
+    private var lineStart = 0
+    /// Where the colon of the current line is; -1 while it is not found.
+    private var colon = -1
+    private var contentLength = -1
+    private(set) var headerCount = 0
+
+    private(set) var command = STOMPCommand.unknown
+    private(set) var commandEnd = 0
+    private(set) var headerStart = 0
+    /// One past the line feed of the last header.
+    private(set) var headerEnd = 0
+    private(set) var bodyStart = 0
+    private(set) var bodyEnd = 0
+    /// Whether any header holds a backslash.
+    private(set) var hasEscapes = false
+
+    private(set) var destination = Slot()
+    private(set) var subscription = Slot()
+    private(set) var receipt = Slot()
+    private(set) var receiptID = Slot()
+    private(set) var transaction = Slot()
+    private var sawContentLength = false
+
+    /// Octets of the whole frame, its NUL included, once it is complete.
+    var frameEnd: Int { bodyEnd + 1 }
+
+    /// How many octets the frame has at least, as far as can be known by now.
+    var octetsNeeded: Int { step == .countedBody ? bodyStart + contentLength + 1 : cursor + 1 }
+
+    /// Whether nothing of a frame was seen yet.
+    var isBetweenFrames: Bool { step == .betweenFrames }
+
+    mutating func reset() { self = FrameScanner() }
+
+    /// The number of line ends between frames at `base`: heart-beats, and what brokers put after a NUL.
+    /// A CR counts only together with its LF.
+    func lineEnds(in bytes: RawSpan, from base: Int) -> Int {
+        var offset = base
+        let end = bytes.byteCount
+        while offset < end {
+            switch bytes.octet(offset) {
+            case UInt8(ascii: "\n"): offset &+= 1
+            case UInt8(ascii: "\r") where offset &+ 1 < end && bytes.octet(offset &+ 1) == UInt8(ascii: "\n"):
+                offset &+= 2
+            default: return offset &- base
+            }
+        }
+        return offset &- base
+    }
+
+    /// Goes on looking for the end of the frame that begins at `base`. True when it is complete.
+    mutating func scan(
+        _ bytes: RawSpan, from base: Int, version: STOMPVersion?, limits: STOMPLimits
+    ) throws(STOMPViolation) -> Bool {
+        if step == .betweenFrames {
+            guard base < bytes.byteCount else { return false }
+            // Half of a CRLF: wait for the other half.
+            if bytes.octet(base) == UInt8(ascii: "\r"), bytes.byteCount - base == 1 { return false }
+            step = .command
+        }
+        if step == .command {
+            guard try scanCommand(bytes, base, limits) else { return false }
+        }
+        if step == .headers {
+            guard try scanHeaders(bytes, base, version, limits) else { return false }
+        }
+        return step == .countedBody ? try scanCountedBody(bytes, base) : try scanOpenBody(bytes, base, limits)
+    }
+
+    private mutating func scanCommand(
+        _ bytes: RawSpan, _ base: Int, _ limits: STOMPLimits
+    ) throws(STOMPViolation) -> Bool {
+        // No command is longer than a dozen letters; something that never ends its first line is no STOMP peer.
+        let longest = min(limits.lineLength, 256)
+        let end = min(bytes.byteCount, base + longest + 2)
+        guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
+            cursor = end - base
+            guard cursor <= longest + 1 else { throw .limit("a command line", longest, "octets") }
+            return false
+        }
+        commandEnd = feed - base
+        if bytes.octet(feed - 1) == UInt8(ascii: "\r") { commandEnd -= 1 }
+        guard commandEnd <= longest else { throw .limit("a command line", longest, "octets") }
+        command = STOMPCommand(bytes, base, base + commandEnd)
+        if command == .unknown {
+            for offset in base..<(base + commandEnd) where !(0x21...0x7E).contains(bytes.octet(offset)) {
+                throw .malformedCommand(bytes, base, base + commandEnd)
+            }
+        }
+        cursor = feed + 1 - base
+        lineStart = cursor
+        headerStart = cursor
+        step = .headers
+        return true
+    }
+
+    private mutating func scanHeaders(
+        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
+    ) throws(STOMPViolation) -> Bool {
+        let end = min(bytes.byteCount, base + limits.headerBytes + 2)
+        while true {
+            if colon < 0 {
+                guard
+                    let found = bytes.firstOffset(
+                        of: UInt8(ascii: ":"), or: UInt8(ascii: "\n"), from: base + cursor, to: end)
+                else { return try pauseInHeaders(end - base, limits) }
+                if bytes.octet(found) == UInt8(ascii: "\n") {
+                    let isEmpty =
+                        found - base == lineStart
+                        || (found - base == lineStart + 1 && bytes.octet(found - 1) == UInt8(ascii: "\r"))
+                    guard isEmpty else { throw .noColon(bytes, base + lineStart, found) }
+                    try finishHeaders(bytes, base, found + 1 - base, version, limits)
+                    return true
+                }
+                colon = found - base
+                cursor = colon + 1
+            }
+            guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
+                return try pauseInHeaders(end - base, limits)
+            }
+            var valueEnd = feed - base
+            if bytes.octet(feed - 1) == UInt8(ascii: "\r") { valueEnd -= 1 }
+            guard valueEnd - lineStart <= limits.lineLength else {
+                throw .limit("a header line", limits.lineLength, "octets")
+            }
+            guard colon > lineStart else {
+                throw STOMPViolation(.malformedHeader, "A header line has no name before its colon.")
+            }
+            headerCount += 1
+            guard headerCount <= limits.headerCount else { throw .limit("a frame", limits.headerCount, "headers") }
+            note(bytes, base, name: lineStart, colon, value: colon + 1, valueEnd)
+            cursor = feed + 1 - base
+            lineStart = cursor
+            colon = -1
+        }
+    }
+
+    /// All that has come is looked at, and the headers go on.
+    private mutating func pauseInHeaders(_ seen: Int, _ limits: STOMPLimits) throws(STOMPViolation) -> Bool {
+        cursor = max(cursor, seen)
+        guard cursor - lineStart <= limits.lineLength + 1 else {
+            throw .limit("a header line", limits.lineLength, "octets")
+        }
+        guard cursor <= limits.headerBytes + 1 else { throw .limit("the headers", limits.headerBytes, "octets") }
+        return false
+    }
+
+    /// Keeps where the headers are that the engine itself reads; of repeated ones the first.
+    private mutating func note(_ bytes: RawSpan, _ base: Int, name: Int, _ nameEnd: Int, value: Int, _ valueEnd: Int) {
+        let slot = Slot(start: Int32(truncatingIfNeeded: value), end: Int32(truncatingIfNeeded: valueEnd))
+        switch nameEnd - name {
+        case 7 where !receipt.isSet && bytes.holds("receipt", at: base + name): receipt = slot
+        case 10 where !receiptID.isSet && bytes.holds("receipt-id", at: base + name): receiptID = slot
+        case 11:
+            if !destination.isSet, bytes.holds("destination", at: base + name) {
+                destination = slot
+            } else if !transaction.isSet, bytes.holds("transaction", at: base + name) {
+                transaction = slot
+            }
+        case 12 where !subscription.isSet && bytes.holds("subscription", at: base + name): subscription = slot
+        case 14 where !sawContentLength && bytes.holds("content-length", at: base + name):
+            sawContentLength = true
+            lengthSlot = slot
+        default: break
+        }
+    }
+
+    private var lengthSlot = Slot()
+
+    private mutating func finishHeaders(
+        _ bytes: RawSpan, _ base: Int, _ end: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
+    ) throws(STOMPViolation) {
+        headerEnd = lineStart
+        guard headerEnd <= limits.headerBytes else { throw .limit("the headers", limits.headerBytes, "octets") }
+        bodyStart = end
+        cursor = end
+        let traits = bytes.textTraits(from: base + headerStart, to: base + headerEnd)
+        hasEscapes = traits.hasBackslash
+        guard traits.isASCII || bytes.isUTF8(from: base + headerStart, to: base + headerEnd) else {
+            throw STOMPViolation(.invalidUTF8, "A header of \(name(in: bytes, base)) is not UTF-8.")
+        }
+        // Before the version is known only the handshake and an ERROR can come, and an ERROR then is read as it is.
+        if hasEscapes, let version {
+            let escaping = STOMPEscaping(version, for: command)
+            if let offset = bytes.firstUndefinedEscape(escaping, from: base + headerStart, to: base + headerEnd) {
+                throw .undefinedEscape(bytes, offset, base + headerEnd, version)
+            }
+        }
+        guard sawContentLength else {
+            step = .openBody
+            return
+        }
+        let blanks = version ?? .v10 == .v10
+        let length = try bytes.contentLength(
+            base + Int(lengthSlot.start), base + Int(lengthSlot.end), trimsBlanks: blanks)
+        guard length <= limits.bodyBytes else {
+            throw STOMPViolation(
+                .limitExceeded,
+                "The peer announces a body of \(length) octets; the limit is \(limits.bodyBytes). Raise bodyBytes if that is wanted."
+            )
+        }
+        guard length == 0 || command.mayHaveBody else { throw .body(of: name(in: bytes, base)) }
+        contentLength = length
+        step = .countedBody
+    }
+
+    private mutating func scanCountedBody(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) -> Bool {
+        let end = bodyStart + contentLength
+        guard bytes.byteCount - base > end else { return false }
+        guard bytes.octet(base + end) == 0 else {
+            throw STOMPViolation(
+                .missingTerminator,
+                "The octet after a body of \(contentLength) octets is \(bytes.octet(base + end)), not NUL: content-length counts octets, and this one is wrong."
+            )
+        }
+        bodyEnd = end
+        return true
+    }
+
+    private mutating func scanOpenBody(
+        _ bytes: RawSpan, _ base: Int, _ limits: STOMPLimits
+    ) throws(STOMPViolation) -> Bool {
+        let most = command.mayHaveBody ? limits.bodyBytes : 0
+        let end = min(bytes.byteCount, base + bodyStart + most + 1)
+        guard let terminator = bytes.firstOffset(of: 0, from: base + cursor, to: end) else {
+            cursor = max(cursor, end - base)
+            guard cursor - bodyStart <= most else {
+                if !command.mayHaveBody { throw .body(of: name(in: bytes, base)) }
+                throw .limit("a body", limits.bodyBytes, "octets")
+            }
+            return false
+        }
+        bodyEnd = terminator - base
+        return true
+    }
+
+    func name(in bytes: RawSpan, _ base: Int) -> String { bytes.text(base, base + commandEnd) ?? "?" }
+}

@@ -1,0 +1,187 @@
+/// Writes one frame into memory that was reserved for its longest form: no growth, no intermediate buffers.
+///
+/// A name or value that the version cannot carry is noted in ``problem``; the caller then drops what was written.
+@safe struct FrameWriter: ~Copyable {
+    enum Problem: UInt8 {
+        case lineFeed, endsWithReturn, colonInName, emptyName
+    }
+
+    /// The reserved memory; every `put` counts on `room`, which its callers added up before.
+    private let base: UnsafeMutablePointer<UInt8>
+    private let room: Int
+    private(set) var count = 0
+    private(set) var problem: Problem?
+    let escaping: STOMPEscaping
+    /// Whether a blank takes the place of what the version cannot carry, as a broker must do for messages that came
+    /// in another version.
+    let replacesUnencodable: Bool
+
+    init(_ buffer: UnsafeMutableBufferPointer<UInt8>, _ escaping: STOMPEscaping, replacesUnencodable: Bool) {
+        // A buffer without memory has room for nothing, and `claim` keeps every write out of it.
+        unsafe base = buffer.baseAddress ?? UnsafeMutablePointer(bitPattern: 8).unsafelyUnwrapped
+        room = buffer.count
+        self.escaping = escaping
+        self.replacesUnencodable = replacesUnencodable
+    }
+
+    /// The room that a name or value takes at most: each octet may become two.
+    @inline(__always)
+    static func room(for text: String) -> Int { text.utf8.count &* 2 &+ 2 }
+
+    /// The room that all header lines take at most.
+    static func room(for headers: STOMPHeaders) -> Int {
+        var sum = 0
+        for field in headers.fields { sum &+= room(for: field.name) &+ room(for: field.value) }
+        return sum
+    }
+
+    /// The room of a decimal number with the line feed after it.
+    static let numberRoom = 21
+
+    /// Where to write `octets` more. That there is room was added up by the caller; a sum that is wrong is our own
+    /// mistake, and must not become a write beyond the reservation.
+    @inline(__always)
+    private mutating func claim(_ octets: Int) -> UnsafeMutablePointer<UInt8> {
+        precondition(room &- count >= octets, "A frame is longer than was reserved for it.")
+        let place = unsafe base + count
+        count &+= octets
+        return unsafe place
+    }
+
+    @inline(__always)
+    mutating func put(_ octet: UInt8) {
+        // Within the reservation, see `claim`.
+        unsafe claim(1).pointee = octet
+    }
+
+    @inline(__always)
+    mutating func put(_ text: StaticString) {
+        // A StaticString of ours is a pointer to its code units, for as long as we run.
+        unsafe claim(text.utf8CodeUnitCount).update(from: text.utf8Start, count: text.utf8CodeUnitCount)
+    }
+
+    mutating func put(_ bytes: RawSpan) {
+        let place = unsafe claim(bytes.byteCount)
+        // The buffer is used only inside the closure, and as many octets were claimed.
+        unsafe bytes.withUnsafeBytes { source in
+            guard let start = source.baseAddress else { return }
+            unsafe UnsafeMutableRawPointer(place).copyMemory(from: start, byteCount: source.count)
+        }
+    }
+
+    mutating func putNumber(_ number: UInt64) {
+        var digits = 1
+        var bound: UInt64 = 10
+        while digits < 20, number >= bound {
+            digits &+= 1
+            bound = digits == 20 ? .max : bound &* 10
+        }
+        let place = unsafe claim(digits)
+        var rest = number
+        var index = digits
+        while index > 0 {
+            index &-= 1
+            // Within the digits claimed.
+            unsafe place[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        }
+    }
+
+    /// A whole header line.
+    mutating func put(_ name: StaticString, _ value: String) {
+        put(name)
+        put(UInt8(ascii: ":"))
+        putText(value, isName: false)
+        put(UInt8(ascii: "\n"))
+    }
+
+    /// A whole header line.
+    mutating func put(_ name: StaticString, _ value: UInt64) {
+        put(name)
+        put(UInt8(ascii: ":"))
+        putNumber(value)
+        put(UInt8(ascii: "\n"))
+    }
+
+    mutating func put(_ field: borrowing STOMPHeaders.Field) {
+        if field.name.isEmpty { problem = .emptyName }
+        putText(field.name, isName: true)
+        put(UInt8(ascii: ":"))
+        putText(field.value, isName: false)
+        put(UInt8(ascii: "\n"))
+    }
+
+    mutating func putText(_ text: String, isName: Bool) {
+        // The buffer of the string is used only inside the closure.
+        let isContiguous: Void? = unsafe text.utf8.withContiguousStorageIfAvailable { source in
+            unsafe putText(source, isName: isName)
+        }
+        guard isContiguous == nil else { return }
+        var copy = text
+        copy.withUTF8 { unsafe putText($0, isName: isName) }
+    }
+
+    @inline(__always)
+    private mutating func putText(_ source: UnsafeBufferPointer<UInt8>, isName: Bool) {
+        guard !source.isEmpty, let start = source.baseAddress else { return }
+        if UnsafeRawBufferPointer(source).isPlain {
+            unsafe claim(source.count).update(from: start, count: source.count)
+        } else {
+            unsafe putSpecial(source, isName: isName)
+        }
+    }
+
+    /// Octet by octet, for the rare text that holds a backslash, a colon or a line end.
+    private mutating func putSpecial(_ source: UnsafeBufferPointer<UInt8>, isName: Bool) {
+        for index in source.indices {
+            let octet = unsafe source[index]
+            if let letter = escaping.letter(for: octet) {
+                put(UInt8(ascii: "\\"))
+                put(letter)
+                continue
+            }
+            let isLast = index == source.count - 1
+            let found: Problem? =
+                switch octet {
+                case UInt8(ascii: "\n"): .lineFeed
+                case UInt8(ascii: "\r") where isLast && !isName: .endsWithReturn
+                case UInt8(ascii: ":") where isName: .colonInName
+                default: nil
+                }
+            if let found, !replacesUnencodable { problem = found }
+            put(found == nil ? octet : UInt8(ascii: " "))
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether no octet needs a second look: backslash, colon, CR or LF. Eight at a time, the last eight overlapping.
+    @inline(__always)
+    fileprivate var isPlain: Bool {
+        var found: UInt64 = 0
+        let count = self.count
+        if count >= 8 {
+            var offset = 0
+            while offset < count &- 8 {
+                found |= unsafe Self.specials(loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+                offset &+= 8
+            }
+            found |= unsafe Self.specials(loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self))
+            return found == 0
+        }
+        for index in 0..<count {
+            switch unsafe self[index] {
+            case UInt8(ascii: "\\"), UInt8(ascii: ":"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): return false
+            default: break
+            }
+        }
+        return true
+    }
+
+    @inline(__always)
+    private static func specials(_ word: UInt64) -> UInt64 {
+        func zeros(_ word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 }
+        return zeros(word ^ 0x5C5C_5C5C_5C5C_5C5C) | zeros(word ^ 0x3A3A_3A3A_3A3A_3A3A)
+            | zeros(word ^ 0x0A0A_0A0A_0A0A_0A0A) | zeros(word ^ 0x0D0D_0D0D_0D0D_0D0D)
+    }
+}

@@ -1,0 +1,51 @@
+/// Turns frames into octets. The engine writes its frames straight into its output instead; this is for tools, tests
+/// and other peers.
+public struct STOMPEncoder: Sendable {
+    public var version: STOMPVersion
+    /// How a CONNECT frame's headers are written; not `none` only for a peer that unescapes them against the
+    /// specification.
+    public var connectEscaping: STOMPEscaping = .none
+
+    public init(version: STOMPVersion = .v12) {
+        self.version = version
+    }
+
+    /// Appends the frame. A `content-length` is added to any body that has none (STOMP 1.2 "Header content-length");
+    /// one that is there must be right.
+    ///
+    /// Throws, with nothing appended, what this version cannot carry.
+    public func encode(_ frame: STOMPFrame, into output: inout [UInt8]) throws(STOMPMisuse) {
+        guard frame.body.isEmpty || frame.command.mayHaveBody else {
+            throw STOMPMisuse(
+                .unexpectedBody,
+                "\(frame.commandName) cannot have a body; only SEND, MESSAGE and ERROR can. Send the octets in a SEND.")
+        }
+        let declared = frame.headers["content-length"]
+        if let declared, Int(declared) != frame.body.count {
+            throw STOMPMisuse(
+                .reservedHeader,
+                "content-length says \(declared), the body has \(frame.body.count) octets. Leave the header out.")
+        }
+        var escaping = STOMPEscaping(version, for: frame.command)
+        if frame.command == .connect || frame.command == .stomp { escaping = connectEscaping }
+        let mark = output.count
+        if frame.command == .unknown { try putUnlisted(frame.commandName, into: &output) }
+        do throws(STOMPMisuse) {
+            try output.writeFrame(
+                frame.command.wireName, escaping, headRoom: 0, headers: frame.headers,
+                body: unsafe frame.body.span.bytes, writesContentLength: !frame.body.isEmpty && declared == nil
+            ) { _ in }
+        } catch {
+            output.removeLast(output.count - mark)
+            throw error
+        }
+    }
+
+    private func putUnlisted(_ name: String, into output: inout [UInt8]) throws(STOMPMisuse) {
+        guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw STOMPMisuse(
+                .unencodableHeader, "\"\(name)\" cannot be a command: commands are printable ASCII without blanks.")
+        }
+        output.append(contentsOf: name.utf8)
+    }
+}

@@ -1,0 +1,81 @@
+/// How header names and values are escaped: a matter of the version and of the command (STOMP 1.1 and 1.2
+/// "Value Encoding").
+public enum STOMPEscaping: UInt8, Sendable, Hashable {
+    /// STOMP 1.0, and CONNECT, CONNECTED and STOMP in every version.
+    case none
+    /// `\n`, `\c` and `\\`.
+    case v11
+    /// `\r` too.
+    case v12
+
+    /// What goes for frames of that command in that version.
+    public init(_ version: STOMPVersion, for command: STOMPCommand) {
+        self = command.isHandshake ? .none : STOMPEscaping(version)
+    }
+
+    init(_ version: STOMPVersion) {
+        switch version {
+        case .v10: self = .none
+        case .v11: self = .v11
+        case .v12: self = .v12
+        }
+    }
+
+    /// The octet that a backslash and `letter` stand for, or nil when this version does not define it.
+    @inline(__always)
+    func meaning(of letter: UInt8) -> UInt8? {
+        switch letter {
+        case UInt8(ascii: "\\"): UInt8(ascii: "\\")
+        case UInt8(ascii: "n"): UInt8(ascii: "\n")
+        case UInt8(ascii: "c"): UInt8(ascii: ":")
+        case UInt8(ascii: "r") where self == .v12: UInt8(ascii: "\r")
+        default: nil
+        }
+    }
+
+    /// The letter that stands for `octet` after a backslash, or nil when it is written as it is.
+    @inline(__always)
+    func letter(for octet: UInt8) -> UInt8? {
+        guard self != .none else { return nil }
+        switch octet {
+        case UInt8(ascii: "\\"): return UInt8(ascii: "\\")
+        case UInt8(ascii: "\n"): return UInt8(ascii: "n")
+        case UInt8(ascii: ":"): return UInt8(ascii: "c")
+        case UInt8(ascii: "\r") where self == .v12: return UInt8(ascii: "r")
+        default: return nil
+        }
+    }
+}
+
+extension RawSpan {
+    /// The offset of the first backslash in `start..<end` that begins no escape of that version, or nil.
+    func firstUndefinedEscape(_ escaping: STOMPEscaping, from start: Int, to end: Int) -> Int? {
+        guard escaping != .none else { return nil }
+        var offset = start
+        while let backslash = firstOffset(of: UInt8(ascii: "\\"), from: offset, to: end) {
+            guard backslash + 1 < end, escaping.meaning(of: octet(backslash + 1)) != nil else { return backslash }
+            offset = backslash + 2
+        }
+        return nil
+    }
+
+    /// The octets of `start..<end` after one pass of unescaping. What is undefined stays as it is; whoever must refuse
+    /// it has asked ``firstUndefinedEscape(_:from:to:)`` before.
+    func unescaped(_ escaping: STOMPEscaping, from start: Int, to end: Int) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(end - start)
+        var offset = start
+        while offset < end {
+            let octet = octet(offset)
+            offset += 1
+            guard octet == UInt8(ascii: "\\"), offset < end, let meaning = escaping.meaning(of: self.octet(offset))
+            else {
+                result.append(octet)
+                continue
+            }
+            result.append(meaning)
+            offset += 1
+        }
+        return result
+    }
+}

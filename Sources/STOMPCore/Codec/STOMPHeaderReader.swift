@@ -1,0 +1,119 @@
+/// Reads header strings out of the header lines of a frame, when somebody asks for them.
+///
+/// A frame that the engine or the decoder let pass has been checked: its headers are UTF-8 and hold only escapes that
+/// its version defines. Given other octets, the reader repairs what is no UTF-8 and leaves undefined escapes as they
+/// are; it never traps.
+public struct STOMPHeaderReader: Sendable, Hashable {
+    public var escaping: STOMPEscaping
+    /// Whether blanks around names and values belong to the syntax, as 1.0 peers write it (`session: x`). From 1.1 on
+    /// they are part of the value (STOMP 1.1 "Overview").
+    public var trimsBlanks: Bool
+
+    /// The reader for frames of that command in that version.
+    public init(version: STOMPVersion, command: STOMPCommand = .message) {
+        escaping = STOMPEscaping(version, for: command)
+        trimsBlanks = version == .v10
+    }
+
+    /// All header lines in `block`, which holds nothing else and begins with the first of them.
+    public func headers(in block: RawSpan) -> STOMPHeaders {
+        var fields: [STOMPHeaders.Field] = []
+        var line = HeaderLine(at: 0, in: block)
+        while let current = line {
+            fields.append(
+                .init(
+                    string(block, current.nameStart, current.nameEnd),
+                    string(block, current.valueStart, current.valueEnd)))
+            line = HeaderLine(at: current.next, in: block)
+        }
+        return STOMPHeaders(fields)
+    }
+
+    /// The value of the first header of that name, or nil.
+    public func value(of name: String, in block: RawSpan) -> String? {
+        guard let range = rawValue(of: name, in: block) else { return nil }
+        return string(block, range.lowerBound, range.upperBound)
+    }
+
+    /// Where the value of the first header of that name stands in `block`, still escaped; nil without one.
+    public func rawValue(of name: String, in block: RawSpan) -> Range<Int>? {
+        let wanted = name.utf8
+        var line = HeaderLine(at: 0, in: block)
+        while let current = line {
+            if isName(wanted, block, current) {
+                let range = trimmed(block, current.valueStart, current.valueEnd)
+                return range.start..<range.end
+            }
+            line = HeaderLine(at: current.next, in: block)
+        }
+        return nil
+    }
+
+    /// The text of `range` in `block`, unescaped.
+    public func string(in block: RawSpan, _ range: Range<Int>) -> String {
+        let range = range.clamped(to: 0..<block.byteCount)
+        return string(block, range.lowerBound, range.upperBound)
+    }
+
+    private func isName(_ wanted: String.UTF8View, _ block: RawSpan, _ line: HeaderLine) -> Bool {
+        let range = trimmed(block, line.nameStart, line.nameEnd)
+        if escaping != .none, block.firstOffset(of: UInt8(ascii: "\\"), from: range.start, to: range.end) != nil {
+            return block.unescaped(escaping, from: range.start, to: range.end).elementsEqual(wanted)
+        }
+        guard range.end - range.start == wanted.count else { return false }
+        var offset = range.start
+        for octet in wanted {
+            if octet != block.octet(offset) { return false }
+            offset += 1
+        }
+        return true
+    }
+
+    private func string(_ block: RawSpan, _ start: Int, _ end: Int) -> String {
+        let range = trimmed(block, start, end)
+        if escaping != .none, block.firstOffset(of: UInt8(ascii: "\\"), from: range.start, to: range.end) != nil {
+            return String(decoding: block.unescaped(escaping, from: range.start, to: range.end), as: UTF8.self)
+        }
+        return block.text(range.start, range.end)
+            ?? String(decoding: block.octets(range.start, range.end), as: UTF8.self)
+    }
+
+    private func trimmed(_ block: RawSpan, _ start: Int, _ end: Int) -> (start: Int, end: Int) {
+        guard trimsBlanks else { return (start, end) }
+        var start = start
+        var end = end
+        while start < end, block.octet(start).isBlank { start += 1 }
+        while start < end, block.octet(end - 1).isBlank { end -= 1 }
+        return (start, end)
+    }
+}
+
+extension UInt8 {
+    var isBlank: Bool { self == 0x20 || self == 0x09 }
+}
+
+/// One header line: name up to the first colon, value up to the end of the line, CR stripped only before LF
+/// (STOMP 1.2 "Augmented BNF").
+struct HeaderLine {
+    var nameStart: Int
+    var nameEnd: Int
+    var valueStart: Int
+    var valueEnd: Int
+    /// Where the next line begins.
+    var next: Int
+
+    /// The line that begins at `start`; nil at the end of the block or at an empty line.
+    init?(at start: Int, in block: RawSpan) {
+        guard start < block.byteCount else { return nil }
+        let feed = block.firstOffset(of: UInt8(ascii: "\n"), from: start, to: block.byteCount)
+        var end = feed ?? block.byteCount
+        if feed != nil, end > start, block.octet(end - 1) == UInt8(ascii: "\r") { end -= 1 }
+        guard end > start else { return nil }
+        let colon = block.firstOffset(of: UInt8(ascii: ":"), from: start, to: end)
+        nameStart = start
+        nameEnd = colon ?? end
+        valueStart = colon.map { $0 + 1 } ?? end
+        valueEnd = end
+        next = (feed ?? block.byteCount) + 1
+    }
+}

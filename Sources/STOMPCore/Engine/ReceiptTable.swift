@@ -1,0 +1,90 @@
+/// The receipts awaited on one connection: thousands at once, each found in constant time by its number, in the order
+/// of sending, with one time-out for all, so that the oldest is always the next to expire.
+///
+/// Numbers rise over the life of the engine, so that a RECEIPT of an earlier connection never fits.
+struct ReceiptTable {
+    private struct Slot {
+        var token: UInt64
+        var deadline: Int64
+        var isPending: Bool
+    }
+
+    /// A ring; its size is a power of two.
+    private var ring: [Slot] = []
+    private var head = 0
+    private var used = 0
+    /// The number of the slot at `head`.
+    private var first: UInt64 = 1
+    /// Receipts with ids of the user's own, by their octets.
+    private var named: [[UInt8]: UInt64] = [:]
+    private var names: [UInt64: [UInt8]] = [:]
+
+    /// Receipts awaited now.
+    private(set) var pending = 0
+
+    /// Slots from the oldest awaited receipt to the newest, the answered ones between them included.
+    var span: Int { used }
+
+    /// When the oldest expires.
+    var nextDeadline: Int64 { pending == 0 ? .max : ring[head].deadline }
+
+    /// The number that the next receipt gets.
+    var nextNumber: UInt64 { first &+ UInt64(used) }
+
+    mutating func add(token: UInt64, deadline: Int64, name: [UInt8]? = nil) {
+        if used == ring.count { grow() }
+        let number = nextNumber
+        ring[(head &+ used) & (ring.count &- 1)] = Slot(token: token, deadline: deadline, isPending: true)
+        used &+= 1
+        pending &+= 1
+        if let name {
+            named[name] = number
+            names[number] = name
+        }
+    }
+
+    func isPending(name: [UInt8]) -> Bool { named[name] != nil }
+
+    /// The number that a `receipt-id` of these octets stands for: one of the user's own ids, or a decimal number.
+    func number(for id: RawSpan, _ start: Int, _ end: Int) -> UInt64? {
+        if !named.isEmpty, let number = named[id.octets(start, end)] { return number }
+        guard end > start, end &- start <= 19 else { return nil }
+        var value: UInt64 = 0
+        for offset in start..<end {
+            let digit = id.octet(offset) &- UInt8(ascii: "0")
+            guard digit <= 9 else { return nil }
+            value = value &* 10 &+ UInt64(digit)
+        }
+        return value
+    }
+
+    /// Ends the wait for that number; nil when nobody waits for it.
+    mutating func take(_ number: UInt64) -> UInt64? {
+        guard number >= first, number &- first < UInt64(used) else { return nil }
+        let index = (head &+ Int(number &- first)) & (ring.count &- 1)
+        guard ring[index].isPending else { return nil }
+        ring[index].isPending = false
+        pending &-= 1
+        if !names.isEmpty, let name = names.removeValue(forKey: number) { named[name] = nil }
+        let token = ring[index].token
+        while used > 0, !ring[head].isPending {
+            head = (head &+ 1) & (ring.count &- 1)
+            first &+= 1
+            used &-= 1
+        }
+        return token
+    }
+
+    /// Ends the oldest wait, or answers nil when there is none.
+    mutating func takeOldest() -> UInt64? { pending == 0 ? nil : take(first) }
+
+    private mutating func grow() {
+        var larger: [Slot] = []
+        larger.reserveCapacity(max(16, ring.count * 2))
+        for offset in 0..<used { larger.append(ring[(head + offset) & (ring.count - 1)]) }
+        let free = Slot(token: 0, deadline: .max, isPending: false)
+        while larger.count < max(16, ring.count * 2) { larger.append(free) }
+        ring = larger
+        head = 0
+    }
+}

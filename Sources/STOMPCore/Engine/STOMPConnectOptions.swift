@@ -1,0 +1,67 @@
+/// What a client says in CONNECT.
+public struct STOMPConnectOptions: Sendable, Hashable {
+    /// How the headers of CONNECT are written. The broker introduces itself only afterwards, so this is for people to
+    /// decide.
+    public enum Escaping: Sendable, Hashable {
+        /// As the specification says.
+        case never
+        /// For RabbitMQ, which unescapes CONNECT: needed where a login or passcode holds a backslash.
+        case asRabbitMQReads
+    }
+
+    /// The versions offered; the server picks the highest it knows.
+    public var versions: [STOMPVersion] = [.v10, .v11, .v12]
+    /// The virtual host. Mandatory from 1.1 on, so it is always sent; never empty in practice.
+    public var host = "localhost"
+    public var login: String?
+    public var passcode: String?
+    public var clientID: String?
+    /// What this side promises and asks, in milliseconds.
+    public var heartBeat = STOMPHeartBeat.none
+    /// More headers, in order, after those above. None of them may be one of those above, or `receipt`.
+    public var headers: STOMPHeaders = [:]
+    public var escaping = Escaping.never
+    /// Whether the frame is called STOMP instead of CONNECT; servers of 1.0 know only the latter.
+    public var usesSTOMPCommand = false
+
+    public init() {}
+
+    /// The whole frame. Throws what cannot be said in it.
+    func encoded() throws(STOMPMisuse) -> [UInt8] {
+        guard !versions.isEmpty else {
+            throw STOMPMisuse(.invalidOption, "No version is offered in CONNECT. Name at least one in `versions`.")
+        }
+        guard heartBeat.outgoing >= 0, heartBeat.incoming >= 0 else {
+            throw STOMPMisuse(
+                .invalidOption, "heartBeat is \(heartBeat); both numbers of milliseconds must not be negative.")
+        }
+        let own = [
+            "accept-version", "host", "login", "passcode", "client-id", "heart-beat", "receipt", "content-length",
+        ]
+        for name in own where headers.contains(name) {
+            throw STOMPMisuse(
+                .reservedHeader,
+                "\"\(name)\" cannot be among the further headers of CONNECT; use the option of that name, or leave it out."
+            )
+        }
+        var lines: STOMPHeaders = [:]
+        // A 1.0 server may know nothing of these two, and passes over what it does not know.
+        lines.add("accept-version", Set(versions).sorted().map(\.description).joined(separator: ","))
+        lines.add("host", host)
+        if let login { lines.add("login", login) }
+        if let passcode { lines.add("passcode", passcode) }
+        if let clientID { lines.add("client-id", clientID) }
+        if heartBeat != .none { lines.add("heart-beat", heartBeat.description) }
+        lines.fields += headers.fields
+        var encoder = STOMPEncoder()
+        encoder.connectEscaping = escaping == .never ? .none : .v12
+        var bytes: [UInt8] = []
+        try encoder.encode(STOMPFrame(usesSTOMPCommand ? .stomp : .connect, headers: lines), into: &bytes)
+        return bytes
+    }
+
+    /// Whether a broker that unescapes CONNECT would read other credentials than were meant.
+    var hasBackslashInCredentials: Bool {
+        [login, passcode].contains { $0?.utf8.contains(UInt8(ascii: "\\")) ?? false }
+    }
+}

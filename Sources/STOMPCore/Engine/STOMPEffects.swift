@@ -1,0 +1,108 @@
+/// What an input did, as plain arrays: the caller performs it after its lock is released, then clears it and hands it
+/// in again, so that its capacity is used over and over.
+public struct STOMPEffects: Sendable {
+    /// MESSAGE frames at a client, SEND frames at a server, in the order of arrival. Their ranges are offsets into the
+    /// bytes given to `receive`.
+    public var messages: [STOMPMessageRecord] = []
+
+    /// Receipts that came, or will not come.
+    public var completions: [STOMPReceiptCompletion] = []
+
+    /// Everything else. Each event knows how many messages of this batch came before it.
+    public var events: [STOMPEventRecord] = []
+
+    /// The engine has nothing more to say: write what is in `output`, then close the connection.
+    public var shouldClose = false
+
+    public init() {}
+
+    /// Whether there is nothing to perform.
+    public var isEmpty: Bool { messages.isEmpty && completions.isEmpty && events.isEmpty && !shouldClose }
+
+    /// Forgets everything and keeps the capacity.
+    public mutating func removeAll() {
+        messages.removeAll(keepingCapacity: true)
+        completions.removeAll(keepingCapacity: true)
+        events.removeAll(keepingCapacity: true)
+        shouldClose = false
+    }
+
+    mutating func add(_ event: STOMPEvent) {
+        events.append(STOMPEventRecord(event: event, messagesBefore: messages.count))
+    }
+}
+
+/// An event and its place among the messages of the batch.
+public struct STOMPEventRecord: Sendable {
+    public var event: STOMPEvent
+    /// How many of ``STOMPEffects/messages`` came before it.
+    public var messagesBefore: Int
+}
+
+/// The end of a wait for a receipt.
+public struct STOMPReceiptCompletion: Sendable, Hashable {
+    public enum Outcome: UInt8, Sendable {
+        /// RECEIPT: the server has processed the frame.
+        case received
+        /// ERROR named this receipt, or it was the only one awaited.
+        case refused
+        /// ERROR named no receipt, and this is the oldest of several: most likely the one meant.
+        case presumablyRefused
+        /// The session ended with an ERROR or a violation; whether the frame was processed is unknown.
+        case sessionEnded
+        /// The connection ended; whether the frame was processed is unknown.
+        case connectionLost
+        /// No RECEIPT in time. One that comes later is passed over.
+        case timedOut
+        /// The RECEIPT of DISCONNECT came first: the frame was received, whether it was processed is unknown.
+        case disconnected
+    }
+
+    /// The token that the operation was given.
+    public var token: UInt64
+    public var outcome: Outcome
+}
+
+/// One MESSAGE or SEND frame as offsets into the bytes given to `receive`. Plain data; strings are read from the
+/// header lines when somebody asks, with ``STOMPHeaderReader``.
+public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
+    /// What ``subscription`` is when no subscription of the engine matches: it was unsubscribed meanwhile, or the
+    /// broker sent something of its own accord.
+    public static let unmatched = UInt64.max
+
+    public struct Flags: OptionSet, Sendable, BitwiseCopyable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Some header holds an escape.
+        public static let escaped = Flags(rawValue: 1)
+        /// There is a `receipt` header: the server's side answers when the frame is processed.
+        public static let receipt = Flags(rawValue: 2)
+        /// There is a `transaction` header.
+        public static let transaction = Flags(rawValue: 4)
+        /// The subscription was named by its destination only, as STOMP 1.0 may do.
+        public static let matchedByDestination = Flags(rawValue: 8)
+    }
+
+    /// At a client the token of the subscription, or ``unmatched``; at a server 0.
+    public var subscription: UInt64
+    @usableFromInline var offsets: (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32)
+    public var flags: Flags
+
+    /// The whole frame, NUL included.
+    @inlinable public var frame: Range<Int> { frameStart..<(bodyEnd + 1) }
+    /// The header lines with their line ends, without the empty line after them.
+    @inlinable public var headers: Range<Int> { headerStart..<headerEnd }
+    /// The body.
+    @inlinable public var body: Range<Int> { bodyStart..<bodyEnd }
+    /// The value of `destination` as it stands on the wire, still escaped; empty when there is none.
+    @inlinable public var destination: Range<Int> { destinationStart..<destinationEnd }
+
+    @inlinable public var frameStart: Int { Int(offsets.0) }
+    @inlinable public var headerStart: Int { Int(offsets.1) }
+    @inlinable public var headerEnd: Int { Int(offsets.2) }
+    @inlinable public var bodyStart: Int { Int(offsets.3) }
+    @inlinable public var bodyEnd: Int { Int(offsets.4) }
+    @inlinable public var destinationStart: Int { Int(offsets.5) }
+    @inlinable public var destinationEnd: Int { Int(offsets.6) }
+}

@@ -1,0 +1,144 @@
+// What operations check before they write.
+
+/// Headers that an operation writes itself, or that would collide with a server's in MESSAGE.
+enum ReservedHeaders {
+    static let send: [StaticString] = [
+        "destination", "content-length", "transaction", "receipt-id", "subscription", "message-id", "ack",
+    ]
+    static let subscribe: [StaticString] = ["id", "destination", "ack", "content-length"]
+    static let unsubscribe: [StaticString] = ["id", "destination", "content-length"]
+    static let acknowledge: [StaticString] = ["id", "message-id", "subscription", "transaction", "content-length"]
+    static let transaction: [StaticString] = ["transaction", "content-length"]
+    static let disconnect: [StaticString] = ["content-length"]
+}
+
+extension STOMPEngine {
+    @inline(__always)
+    func requireConnected() throws(STOMPMisuse) {
+        guard phase == .connected, role == .client else { throw notConnected }
+    }
+
+    private var notConnected: STOMPMisuse {
+        if role != .client {
+            return STOMPMisuse(.wrongRole, "This is an operation of a client; the engine plays a server.")
+        }
+        if phase == .disconnecting {
+            return STOMPMisuse(.disconnecting, "Nothing may be sent after DISCONNECT. Connect again first.")
+        }
+        return STOMPMisuse(.notConnected, "There is no STOMP connection now. Wait until it is connected.")
+    }
+
+    /// Refuses reserved headers. Answers the receipt id that the user chose, if any.
+    @inline(__always)
+    func checkHeaders(
+        _ headers: STOMPHeaders, _ reserved: [StaticString], hasToken: Bool
+    ) throws(STOMPMisuse) -> [UInt8]? {
+        headers.isEmpty ? nil : try checkEach(headers, reserved, hasToken)
+    }
+
+    private func checkEach(
+        _ headers: STOMPHeaders, _ reserved: [StaticString], _ hasToken: Bool
+    ) throws(STOMPMisuse) -> [UInt8]? {
+        var receipt: [UInt8]?
+        for field in headers.fields {
+            for name in reserved where field.name.hasOctets(of: name) {
+                throw STOMPMisuse(
+                    .reservedHeader,
+                    "The header \"\(name)\" is written by the operation itself. Use its parameter, or leave it out.")
+            }
+            if receipt == nil, field.name.hasOctets(of: "receipt") {
+                guard hasToken else {
+                    throw STOMPMisuse(
+                        .reservedHeader, "A header \"receipt\" needs a receipt token, or nobody waits for the answer.")
+                }
+                receipt = Array(field.value.utf8)
+            }
+        }
+        if let receipt {
+            let isOurs = !receipt.isEmpty && receipt.allSatisfy { (0x30...0x39).contains($0) }
+            guard !receipt.isEmpty, !isOurs, !receipts.isPending(name: receipt) else {
+                throw STOMPMisuse(
+                    .invalidReceiptID,
+                    "The receipt id \"\(String(decoding: receipt, as: UTF8.self))\" is empty, all digits or in flight. Choose another."
+                )
+            }
+        }
+        return receipt
+    }
+
+    /// A broker that gives up in the middle of a frame reads the rest of it as commands, so it never gets there.
+    @inline(__always)
+    func checkBrokerLimits(_ headers: STOMPHeaders, _ destination: String) throws(STOMPMisuse) {
+        guard let longest = profile.longestHeaderLine else { return }
+        try checkLine("destination", destination, longest)
+        for field in headers.fields { try checkLine(field.name, field.value, longest) }
+        let most = profile.mostHeaders ?? .max
+        guard headers.count + 4 <= most else {
+            throw STOMPMisuse(
+                .brokerLimit,
+                "\(headers.count) headers are more than \(profile.name) takes (\(most)). Put them into the body, or set the profile option if the broker is configured for more."
+            )
+        }
+    }
+
+    private func checkLine(_ name: String, _ value: String, _ longest: Int) throws(STOMPMisuse) {
+        // Escapes may double a line, so only a short one passes without a closer look.
+        var octets = name.utf8.count &+ value.utf8.count &+ 1
+        if octets > longest / 2 {
+            let escaping = STOMPEscaping(version)
+            octets += name.utf8.count { escaping.letter(for: $0) != nil }
+            octets += value.utf8.count { escaping.letter(for: $0) != nil }
+        }
+        guard octets <= longest else {
+            throw STOMPMisuse(
+                .brokerLimit,
+                "The header \"\(name)\" has \(octets) octets; \(profile.name) takes \(longest) in a line. Put it into the body, or set the profile option if the broker is configured for more."
+            )
+        }
+    }
+
+    func checkReceipts() throws(STOMPMisuse) {
+        let most = max(1, configuration.maximumReceipts)
+        // One receipt that stays open holds the numbers after it, so the span has a bound too.
+        guard receipts.pending < most, receipts.span < most * 16 else {
+            throw STOMPMisuse(
+                .tooManyReceipts,
+                "\(receipts.pending) receipts are awaited; the limit is \(most). Wait for some, or raise maximumReceipts."
+            )
+        }
+    }
+
+    mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, at now: Int64) {
+        receipts.add(token: token, deadline: Self.sum(now, configuration.receiptTimeout), name: name)
+    }
+
+    /// An id as it stands on the wire.
+    func wireForm(_ id: String) -> [UInt8] {
+        let escaping = STOMPEscaping(version)
+        var octets: [UInt8] = []
+        for octet in id.utf8 {
+            if let letter = escaping.letter(for: octet) {
+                octets.append(UInt8(ascii: "\\"))
+                octets.append(letter)
+            } else {
+                octets.append(octet)
+            }
+        }
+        return octets
+    }
+}
+
+extension String {
+    @inline(__always)
+    func hasOctets(of text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard utf8.count == count else { return false }
+        var index = 0
+        for octet in utf8 {
+            // A StaticString of ours is a pointer to that many code units, for as long as we run.
+            if unsafe text.utf8Start[index] != octet { return false }
+            index &+= 1
+        }
+        return true
+    }
+}

@@ -1,0 +1,129 @@
+// The life of a connection: open, timeouts, the end.
+
+extension STOMPEngine {
+    /// The stream is open. A client writes CONNECT.
+    public mutating func connectionOpened(at now: Int64) {
+        clearConnection()
+        connection &+= 1
+        phase = .connecting
+        phaseDeadline = Self.sum(now, configuration.connectTimeout)
+        output.append(contentsOf: connectFrame)
+    }
+
+    /// The stream has ended, by whomever. All waits end; one end is reported unless it was before.
+    public mutating func connectionClosed(at now: Int64, into effects: inout STOMPEffects) {
+        switch phase {
+        case .offline, .ended: break
+        case .disconnecting:
+            // The RECEIPT may never come; the end of the stream after DISCONNECT is a success (STOMP 1.2
+            // "Connection Lingering").
+            finishDisconnect(into: &effects)
+        case .connecting: fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
+        case .accepting, .connected:
+            fail(
+                STOMPConnectionFailure(.closed, "The peer closed the connection without DISCONNECT."),
+                waits: .connectionLost, into: &effects)
+        }
+        effects.shouldClose = false
+        clearConnection()
+        phase = .offline
+    }
+
+    /// We stop reading for a while: silence of the peer is not counted meanwhile.
+    public mutating func readingPaused(at now: Int64) { timing.pause() }
+
+    /// We read again.
+    public mutating func readingResumed(at now: Int64) { timing.resume(at: now) }
+
+    /// Does what is due at `now`. Calls that come early, late or twice do no harm.
+    public mutating func handleTimeout(at now: Int64, into effects: inout STOMPEffects) {
+        guard phase != .offline else { return }
+        if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
+        guard phase == .connected || phase == .disconnecting else { return }
+        while now >= receipts.nextDeadline, let token = receipts.takeOldest() {
+            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
+        }
+        if now >= timing.readDeadline {
+            let message =
+                "Nothing came from the peer for twice the agreed heart-beat of \(heartBeat.incoming) ms. The connection is taken for dead; connect again."
+            return fail(STOMPConnectionFailure(.heartBeatLost, message), waits: .connectionLost, into: &effects)
+        }
+        if now >= timing.writeDeadline {
+            output.append(UInt8(ascii: "\n"))
+            heartBeatsSent &+= 1
+            timing.wrote(at: now)
+        }
+    }
+
+    private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
+        phaseDeadline = .max
+        switch phase {
+        case .offline, .connected: break
+        case .connecting, .accepting:
+            let awaited = role == .client ? "CONNECTED" : "CONNECT"
+            let seconds = configuration.connectTimeout / 1_000_000_000
+            fail(
+                STOMPConnectionFailure(
+                    .connectTimeout,
+                    "\(awaited) did not come within \(seconds) s. Is there a STOMP peer behind that address?"),
+                waits: .connectionLost, into: &effects)
+        case .disconnecting:
+            finishDisconnect(into: &effects)
+        case .ended: effects.shouldClose = true
+        }
+    }
+
+    /// The end that was wanted.
+    mutating func finishDisconnect(into effects: inout STOMPEffects) {
+        end(waits: .disconnected, into: &effects)
+        effects.add(.disconnected)
+    }
+
+    /// The end that nobody wanted: waits first, so that whoever reads effects in order finds the event last.
+    mutating func fail(
+        _ failure: STOMPConnectionFailure, waits outcome: STOMPReceiptCompletion.Outcome,
+        into effects: inout STOMPEffects
+    ) {
+        end(waits: outcome, into: &effects)
+        effects.add(.connectionFailed(failure))
+    }
+
+    private mutating func end(waits outcome: STOMPReceiptCompletion.Outcome, into effects: inout STOMPEffects) {
+        if let disconnectReceipt { _ = receipts.take(disconnectReceipt) }
+        disconnectReceipt = nil
+        while let token = receipts.takeOldest() {
+            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: outcome))
+        }
+        phase = .ended
+        phaseDeadline = .max
+        timing = .off
+        effects.shouldClose = true
+    }
+
+    private var closedBeforeConnected: STOMPConnectionFailure {
+        guard role == .client else {
+            return STOMPConnectionFailure(.closedBeforeConnected, "The peer closed the connection before CONNECT.")
+        }
+        var message = "The server closed the connection before CONNECTED, without saying why."
+        if connectOptions.hasBackslashInCredentials, connectOptions.escaping == .never {
+            message +=
+                " The login or passcode holds a backslash, which RabbitMQ unescapes although CONNECT is not escaped: set the connect option `escaping` to `asRabbitMQReads` for RabbitMQ."
+        }
+        return STOMPConnectionFailure(.closedBeforeConnected, message)
+    }
+
+    private mutating func clearConnection() {
+        output.removeAll(keepingCapacity: output.capacity <= 1 << 16)
+        scanner.reset()
+        octetsLeft = 0
+        subscriptions.removeAll()
+        transactions.removeAll()
+        disconnectReceipt = nil
+        version = .v12
+        profile = configuration.profile ?? .generic
+        heartBeat = .none
+        peerHeartBeat = .none
+        timing = .off
+        phaseDeadline = .max
+    }
+}

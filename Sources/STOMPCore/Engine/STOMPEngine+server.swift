@@ -1,0 +1,149 @@
+// What a server's side writes.
+
+extension STOMPEngine {
+    /// Answers CONNECT with CONNECTED, in the version that both sides know.
+    public mutating func accept(
+        session: String? = nil, server: String? = nil, heartBeat offered: STOMPHeartBeat = .none,
+        headers: STOMPHeaders = [:], at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireServer(phase == .accepting, "CONNECTED answers a CONNECT, and none is waiting.")
+        let version = version
+        let offersBeats = peerHeartBeat != .none || offered != .none
+        let room = FrameWriter.room(for: session ?? "") + FrameWriter.room(for: server ?? "") + 128
+        try output.writeFrame("CONNECTED", .none, headRoom: room, headers: headers) { writer in
+            writer.put("version", version.description)
+            if offersBeats { writer.put("heart-beat", offered.description) }
+            if let session { writer.put("session", session) }
+            if let server { writer.put("server", server) }
+        }
+        heartBeat = offered.agreed(with: peerHeartBeat)
+        phase = .connected
+        phaseDeadline = .max
+        timing = HeartBeatTiming(heartBeat, at: now)
+    }
+
+    /// Answers CONNECT with ERROR; the stream is closed at the next `handleTimeout`, which is due at once.
+    public mutating func refuse(
+        message: String, headers: STOMPHeaders = [:], body: [UInt8] = [], at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireServer(phase == .accepting, "There is no CONNECT to refuse.")
+        try sendError(message: message, headers: headers, body: body, at: now)
+    }
+
+    /// Sends ERROR. It ends the session, unless `closes` is false, which only imitations of real brokers want.
+    public mutating func sendError(
+        message: String, receiptID: String? = nil, headers: STOMPHeaders = [:], body: [UInt8] = [],
+        closes: Bool = true, at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireServer(phase != .offline && phase != .ended, "There is no connection for an ERROR.")
+        let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
+        // An ERROR to somebody whose CONNECT is not accepted cannot rely on a version, so nothing in it may need one.
+        try output.writeFrame(
+            "ERROR", phase == .connecting ? .none : STOMPEscaping(version), headRoom: room, headers: headers,
+            body: unsafe body.span.bytes, writesContentLength: !body.isEmpty, replacesUnencodable: true
+        ) { writer in
+            writer.put("message", message)
+            if let receiptID { writer.put("receipt-id", receiptID) }
+        }
+        timing.wrote(at: now)
+        guard closes else { return }
+        phase = .ended
+        timing = .off
+        phaseDeadline = now
+    }
+
+    /// Sends RECEIPT: the frame with that `receipt` header has been processed (STOMP 1.2 "RECEIPT").
+    public mutating func sendReceipt(_ id: String, at now: Int64) throws(STOMPMisuse) {
+        try requireServer(phase == .connected || phase == .disconnecting, "There is no session for a RECEIPT.")
+        try output.writeFrame(
+            "RECEIPT", STOMPEscaping(version), headRoom: FrameWriter.room(for: id) + 32, headers: [:],
+            replacesUnencodable: true
+        ) { $0.put("receipt-id", id) }
+        timing.wrote(at: now)
+    }
+
+    /// Sends MESSAGE.
+    ///
+    /// - Parameters:
+    ///   - subscription: its id; nil only in 1.0, for a SUBSCRIBE that had none.
+    ///   - ackID: what ACK and NACK of 1.2 will name; nil in ack mode `auto`.
+    ///   - headers: those of the SEND. What MESSAGE says itself, and what was for the server alone, is left out; what
+    ///     this version cannot carry becomes a blank.
+    ///   - omitsContentLength: as the sender did; not where the body holds a NUL.
+    public mutating func deliver(
+        subscription: String?, destination: String, messageID: String, ackID: String? = nil,
+        headers: STOMPHeaders = [:], body: RawSpan, omitsContentLength: Bool = false, at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireServer(phase == .connected, "There is no session for a MESSAGE.")
+        let room =
+            FrameWriter.room(for: subscription ?? "") + FrameWriter.room(for: destination)
+            + FrameWriter.room(for: messageID) + FrameWriter.room(for: ackID ?? "") + 96
+        let isCounted =
+            body.byteCount > 0
+            && (!omitsContentLength || body.firstOffset(of: 0, from: 0, to: body.byteCount) != nil)
+        try output.writeFrame(
+            "MESSAGE", STOMPEscaping(version), headRoom: room, headers: headers.relayed, body: body,
+            writesContentLength: isCounted, replacesUnencodable: true
+        ) { writer in
+            if let subscription { writer.put("subscription", subscription) }
+            writer.put("message-id", messageID)
+            writer.put("destination", destination)
+            if let ackID { writer.put("ack", ackID) }
+        }
+        timing.wrote(at: now)
+    }
+
+    /// Sends MESSAGE with a body that is an array.
+    public mutating func deliver(
+        subscription: String?, destination: String, messageID: String, ackID: String? = nil,
+        headers: STOMPHeaders = [:], body: [UInt8], omitsContentLength: Bool = false, at now: Int64
+    ) throws(STOMPMisuse) {
+        try deliver(
+            subscription: subscription, destination: destination, messageID: messageID, ackID: ackID, headers: headers,
+            body: unsafe body.span.bytes, omitsContentLength: omitsContentLength, at: now)
+    }
+
+    /// Sends any frame as it is, for imitations of real brokers in tests.
+    public mutating func sendFrame(_ frame: STOMPFrame, at now: Int64) throws(STOMPMisuse) {
+        try requireServer(phase != .offline && phase != .ended, "There is no connection for a frame.")
+        try STOMPEncoder(version: version).encode(frame, into: &output)
+        timing.wrote(at: now)
+    }
+
+    /// Ends the connection without a word, at the next `handleTimeout`, which is due at once.
+    public mutating func closeConnection(at now: Int64) {
+        guard phase != .offline, phase != .ended else { return }
+        phase = .ended
+        timing = .off
+        phaseDeadline = now
+    }
+
+    /// The ERROR that answers a violation.
+    mutating func writeError(_ message: String, receiptID: String?) {
+        // Texts of ours fit every version, and what does not becomes a blank, so this cannot throw.
+        try? output.writeFrame(
+            "ERROR", phase == .connecting ? .none : STOMPEscaping(version),
+            headRoom: FrameWriter.room(for: message) + 96, headers: [:], replacesUnencodable: true
+        ) { writer in
+            writer.put("version:1.0,1.1,1.2\n")
+            writer.put("message", message)
+        }
+    }
+
+    private func requireServer(_ condition: Bool, _ message: @autoclosure () -> String) throws(STOMPMisuse) {
+        try require(role == .server, .wrongRole, "This is an operation of a server; the engine plays a client.")
+        try require(condition, phase == .disconnecting ? .disconnecting : .notConnected, message())
+    }
+}
+
+extension STOMPHeaders {
+    /// Without the headers that MESSAGE writes itself and those that were for the server alone.
+    var relayed: STOMPHeaders {
+        let own: [StaticString] = [
+            "destination", "content-length", "receipt", "transaction", "subscription", "message-id", "ack",
+        ]
+        func isOwn(_ field: Field) -> Bool { own.contains { field.name.hasOctets(of: $0) } }
+        guard fields.contains(where: isOwn) else { return self }
+        return STOMPHeaders(fields.filter { !isOwn($0) })
+    }
+}

@@ -1,0 +1,159 @@
+// SUBSCRIBE, UNSUBSCRIBE, ACK, NACK.
+
+extension STOMPEngine {
+    /// Subscribes. Messages carry `token`; they may come before the receipt does.
+    ///
+    /// The id is always sent, in 1.0 too. Throws before anything is written.
+    public mutating func subscribe(
+        id: String, destination: String, ack: STOMPAckMode = .auto, headers: STOMPHeaders = [:], token: UInt64,
+        receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireConnected()
+        try require(token != STOMPMessageRecord.unmatched, .invalidOption, "The token \(token) means \"unmatched\".")
+        try require(
+            ack != .clientIndividual || version.hasNegativeAcknowledgement, .unsupportedByVersion,
+            "STOMP 1.0 has no ack mode client-individual. Use client, or a broker of 1.1 or later.")
+        let wireID = wireForm(id)
+        try require(
+            subscriptions.index(of: wireID) == nil, .duplicateSubscription,
+            "There is a subscription with the id \"\(id)\" already. Choose another, or unsubscribe first.")
+        let receiptName = try checkHeaders(headers, ReservedHeaders.subscribe, hasToken: receiptToken != nil)
+        try checkBrokerLimits(headers, destination)
+        if receiptToken != nil { try checkReceipts() }
+        let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
+        try output.writeFrame(
+            "SUBSCRIBE", STOMPEscaping(version),
+            headRoom: FrameWriter.room(for: id) + FrameWriter.room(for: destination) + 96, headers: headers
+        ) { writer in
+            writer.put("id", id)
+            writer.put("destination", destination)
+            writer.put("ack:")
+            writer.put(ack == .auto ? "auto\n" : ack == .client ? "client\n" : "client-individual\n")
+            if number != 0 { writer.put("receipt", number) }
+        }
+        timing.wrote(at: now)
+        subscriptions.insert(.init(id: wireID, destination: destination, ackMode: ack, token: token))
+        if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
+    }
+
+    /// Registers a subscription that the broker makes of its own accord, without telling it anything: RabbitMQ's reply
+    /// queues, whose messages carry the `reply-to` of the SEND as their subscription. They are not acknowledged.
+    public mutating func expectMessages(
+        subscription id: String, destination: String, token: UInt64
+    ) throws(STOMPMisuse) {
+        try requireConnected()
+        let wireID = wireForm(id)
+        try require(
+            subscriptions.index(of: wireID) == nil, .duplicateSubscription,
+            "There is a subscription with the id \"\(id)\" already.")
+        subscriptions.insert(.init(id: wireID, destination: destination, ackMode: .auto, token: token))
+    }
+
+    /// Unsubscribes. Messages that still come are reported as unmatched.
+    ///
+    /// - Parameter headers: RabbitMQ wants those of a durable subscription again.
+    public mutating func unsubscribe(
+        id: String, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireConnected()
+        guard let index = subscriptions.index(of: wireForm(id)) else {
+            throw STOMPMisuse(
+                .unknownSubscription, "There is no subscription with the id \"\(id)\" on this connection.")
+        }
+        try writeFrame(
+            "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken, at: now
+        ) { $0.put("id", id) }
+        _ = subscriptions.remove(at: index)
+    }
+
+    /// Acknowledges a message: all of its subscription up to it in mode `client`, it alone in `clientIndividual`.
+    ///
+    /// - Parameters:
+    ///   - messageHeaders: the header lines of the MESSAGE, as ``STOMPMessageRecord/headers`` bounds them. What names
+    ///     the message is copied from there octet by octet: `message-id` in 1.0, `subscription` too in 1.1, `ack` in 1.2.
+    ///   - connection: the engine's ``connection`` when the message came.
+    public mutating func ack(
+        messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],
+        transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) {
+        try acknowledge("ACK", messageHeaders, connection, headers, transaction, receiptToken, at: now)
+    }
+
+    /// Refuses a message, or in mode `client` all of its subscription up to it. What becomes of it is the broker's
+    /// decision: RabbitMQ hands it out again at once. From 1.1 on.
+    public mutating func nack(
+        messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],
+        transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireConnected()
+        try require(
+            version.hasNegativeAcknowledgement, .unsupportedByVersion,
+            "STOMP 1.0 has no NACK. Leave the message unacknowledged and disconnect, or use a broker of 1.1 or later.")
+        try acknowledge("NACK", messageHeaders, connection, headers, transaction, receiptToken, at: now)
+    }
+
+    private mutating func acknowledge(
+        _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ headers: STOMPHeaders,
+        _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireConnected()
+        try require(
+            connection == self.connection, .staleMessage,
+            "The message came over an earlier connection; the broker hands it out again. Do not acknowledge it.")
+        if let transaction { try check(transaction) }
+        let reader = STOMPHeaderReader(version: version)
+        let subscription = reader.rawValue(of: "subscription", in: message)
+        if let subscription {
+            try checkAckMode(message, subscription)
+        }
+        let naming = reader.rawValue(of: version == .v12 ? "ack" : "message-id", in: message)
+        guard let naming, version != .v11 || subscription != nil else {
+            throw STOMPMisuse(
+                .notAcknowledgeable,
+                "The message has no header that an acknowledgement in STOMP \(version) could name. Was it subscribed with ack:auto?"
+            )
+        }
+        let version = version
+        try writeFrame(
+            command, headers, ReservedHeaders.acknowledge, room: message.byteCount, receiptToken, at: now
+        ) { writer in
+            writer.put(version == .v12 ? "id:" : "message-id:")
+            writer.put(message.extracting(naming))
+            writer.put(UInt8(ascii: "\n"))
+            if version == .v11, let subscription {
+                writer.put("subscription:")
+                writer.put(message.extracting(subscription))
+                writer.put(UInt8(ascii: "\n"))
+            }
+            if let transaction { writer.put(transaction) }
+        }
+    }
+
+    private mutating func checkAckMode(_ message: RawSpan, _ range: Range<Int>) throws(STOMPMisuse) {
+        let id = STOMPHeaderReader(version: version).string(in: message, range)
+        guard let index = subscriptions.index(of: wireForm(id)) else {
+            throw STOMPMisuse(
+                .unknownSubscription,
+                "The subscription \"\(id)\" of the message is gone; the broker takes no acknowledgement for it.")
+        }
+        try require(
+            subscriptions.entries[index].ackMode != .auto, .acknowledgingAutoSubscription,
+            "The subscription \"\(id)\" is in ack mode auto; its messages are acknowledged by being delivered.")
+    }
+
+    /// A frame without a body, with a receipt when there is a token.
+    mutating func writeFrame(
+        _ command: StaticString, _ headers: STOMPHeaders, _ reserved: [StaticString], room: Int,
+        _ receiptToken: UInt64?, at now: Int64, _ head: (inout FrameWriter) -> Void
+    ) throws(STOMPMisuse) {
+        let receiptName = try checkHeaders(headers, reserved, hasToken: receiptToken != nil)
+        if receiptToken != nil { try checkReceipts() }
+        let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
+        try output.writeFrame(command, STOMPEscaping(version), headRoom: room + 96, headers: headers) { writer in
+            head(&writer)
+            if number != 0 { writer.put("receipt", number) }
+        }
+        timing.wrote(at: now)
+        if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
+    }
+}

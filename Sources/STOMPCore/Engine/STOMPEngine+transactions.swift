@@ -1,0 +1,107 @@
+// BEGIN, COMMIT, ABORT and DISCONNECT.
+
+/// A transaction of one connection. It is over with COMMIT, ABORT or the connection, whichever comes first
+/// (STOMP 1.2 "BEGIN"), and is refused from then on.
+public struct STOMPTransaction: Sendable, Hashable, CustomStringConvertible {
+    let connection: UInt32
+    let number: UInt32
+
+    /// The name on the wire.
+    public var description: String { "tx-\(connection)-\(number)" }
+}
+
+extension FrameWriter {
+    mutating func put(_ transaction: STOMPTransaction) {
+        put("transaction:tx-")
+        putNumber(UInt64(transaction.connection))
+        put(UInt8(ascii: "-"))
+        putNumber(UInt64(transaction.number))
+        put(UInt8(ascii: "\n"))
+    }
+}
+
+extension STOMPEngine {
+    /// Begins a transaction.
+    public mutating func begin(
+        headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) -> STOMPTransaction {
+        try requireConnected()
+        let transaction = STOMPTransaction(connection: connection, number: nextTransaction)
+        try writeTransaction("BEGIN", transaction, headers, receiptToken, at: now)
+        nextTransaction &+= 1
+        transactions.insert(transaction.number)
+        return transaction
+    }
+
+    /// Makes all of a transaction count. RabbitMQ sends the receipts of its SENDs only now.
+    public mutating func commit(
+        _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) {
+        try end("COMMIT", transaction, headers, receiptToken, at: now)
+    }
+
+    /// Takes all of a transaction back.
+    public mutating func abort(
+        _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) {
+        try end("ABORT", transaction, headers, receiptToken, at: now)
+    }
+
+    private mutating func end(
+        _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
+        at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireConnected()
+        try check(transaction)
+        try writeTransaction(command, transaction, headers, receiptToken, at: now)
+        transactions.remove(transaction.number)
+    }
+
+    private mutating func writeTransaction(
+        _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
+        at now: Int64
+    ) throws(STOMPMisuse) {
+        try writeFrame(command, headers, ReservedHeaders.transaction, room: 64, receiptToken, at: now) {
+            $0.put(transaction)
+        }
+    }
+
+    func check(_ transaction: STOMPTransaction) throws(STOMPMisuse) {
+        try require(
+            transaction.connection == connection && transactions.contains(transaction.number), .transactionEnded,
+            "The transaction \(transaction) is over: it was committed or aborted, or its connection ended. Begin a new one."
+        )
+    }
+
+    /// Ends the session: DISCONNECT with a receipt, then `disconnected` when the RECEIPT comes, when the stream ends, or
+    /// after ``STOMPEngineConfiguration/disconnectTimeout``, whichever is first. Nothing can be sent afterwards.
+    ///
+    /// Before CONNECTED there is no session to end: the stream is closed at the next `handleTimeout`, which is due at
+    /// once. Calling it again, or without a connection, changes nothing.
+    public mutating func disconnect(headers: STOMPHeaders = [:], at now: Int64) throws(STOMPMisuse) {
+        try require(role == .client, .wrongRole, "Only a client sends DISCONNECT; a server refuses or sends ERROR.")
+        switch phase {
+        case .offline, .disconnecting, .ended: return
+        case .connecting, .accepting:
+            phase = .disconnecting
+            phaseDeadline = now
+            return
+        case .connected: break
+        }
+        try require(
+            !headers.contains("receipt"), .reservedHeader, "DISCONNECT chooses its receipt itself. Leave it out.")
+        _ = try checkHeaders(headers, ReservedHeaders.disconnect, hasToken: false)
+        let number = receipts.nextNumber
+        try output.writeFrame("DISCONNECT", STOMPEscaping(version), headRoom: 96, headers: headers) {
+            $0.put("receipt", number)
+        }
+        receipts.add(token: 0, deadline: .max)
+        disconnectReceipt = number
+        phase = .disconnecting
+        phaseDeadline = Self.sum(now, configuration.disconnectTimeout)
+        // Nothing may be written after DISCONNECT, heart-beats included (STOMP 1.2 "DISCONNECT"), and the deadline
+        // above watches over the silence.
+        timing = .off
+        transactions.removeAll()
+    }
+}

@@ -1,0 +1,83 @@
+/// What happened, other than messages and receipts. Inputs of the peer are in the past tense.
+public enum STOMPEvent: Sendable {
+    // At a client.
+    /// CONNECTED came, and its version was one of those offered.
+    indirect case connected(STOMPConnected)
+    /// An ERROR frame; ``connectionFailed(_:)`` follows.
+    indirect case errorReceived(STOMPServerError)
+
+    // At both.
+    /// The end that was asked for: RECEIPT of DISCONNECT, the end of the stream after it, or its deadline. At a server:
+    /// the client closed after DISCONNECT. Comes once per connection, or ``connectionFailed(_:)`` does.
+    case disconnected
+    /// The connection is over. Comes once per connection, and before the transport is closed when the engine noticed.
+    indirect case connectionFailed(STOMPConnectionFailure)
+    /// A frame that the specification does not list for this direction. It is passed over.
+    indirect case unknownFrameReceived(STOMPFrame)
+
+    // At a server.
+    /// CONNECT or STOMP: answer with `accept` or `refuse`. Frames that the client sent without waiting may follow in
+    /// the same batch; after `refuse` they are to be dropped.
+    indirect case connectReceived(STOMPConnectRequest)
+    indirect case subscribeReceived(STOMPSubscribeRequest)
+    indirect case unsubscribeReceived(STOMPUnsubscribeRequest)
+    indirect case ackReceived(STOMPAckRequest)
+    indirect case nackReceived(STOMPAckRequest)
+    indirect case beginReceived(STOMPTransactionRequest)
+    indirect case commitReceived(STOMPTransactionRequest)
+    indirect case abortReceived(STOMPTransactionRequest)
+    /// DISCONNECT: send the receipt when there is one. The connection is closed shortly after.
+    indirect case disconnectReceived(receipt: String?)
+}
+
+/// What CONNECTED said.
+public struct STOMPConnected: Sendable, Hashable {
+    public var version: STOMPVersion
+    public var session: String?
+    public var server: String?
+    /// What both sides agreed on, in milliseconds, seen from here.
+    public var heartBeat: STOMPHeartBeat
+    public var profile: STOMPBrokerProfile
+    public var headers: STOMPHeaders
+}
+
+/// Why a connection ended that nobody asked to end.
+public struct STOMPConnectionFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    public enum Reason: Sendable, Hashable {
+        /// ERROR before CONNECTED that is not known to be about credentials. Transient: try again later.
+        case refused
+        /// ERROR before CONNECTED about the user or the password: ask for fresh ones once, then stop.
+        case credentialsRefused
+        /// ERROR in the session.
+        case error
+        /// No version in common, or CONNECTED with one that was not offered. Trying again does not help.
+        case versionMismatch
+        /// The peer broke the protocol.
+        case violation(STOMPViolation.Code)
+        /// Nothing was read for longer than the heart-beats allow.
+        case heartBeatLost
+        /// CONNECTED, or at a server CONNECT, did not come in time.
+        case connectTimeout
+        /// The stream ended before CONNECTED.
+        case closedBeforeConnected
+        /// The stream ended in the session.
+        case closed
+    }
+
+    public var reason: Reason
+    /// What happened, which value, and what to do.
+    public var message: String
+    /// The ERROR frame, where there was one.
+    public var error: STOMPServerError?
+
+    public init(_ reason: Reason, _ message: String, error: STOMPServerError? = nil) {
+        self.reason = reason
+        self.message = message
+        self.error = error
+    }
+
+    /// Whether the same attempt may succeed later.
+    public var isTransient: Bool { reason != .credentialsRefused && reason != .versionMismatch }
+
+    public var description: String { message }
+}

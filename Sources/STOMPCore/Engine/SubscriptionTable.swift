@@ -1,0 +1,119 @@
+/// The subscriptions of one connection, found by the octets of their id in a MESSAGE without building a string.
+///
+/// Ids are our own, so a peer cannot choose them to collide. The last hit is compared first; after it comes an
+/// open-addressing table with linear probing.
+struct SubscriptionTable {
+    struct Entry {
+        /// As on the wire: escaped for the version of the connection.
+        var id: [UInt8]
+        var destination: String
+        var ackMode: STOMPAckMode
+        var token: UInt64
+    }
+
+    private(set) var entries: [Entry] = []
+    /// Indices into `entries`, -1 where free; a power of two, at most half full.
+    private var slots: [Int32] = []
+    private var lastHit = 0
+
+    mutating func removeAll() {
+        entries = []
+        slots = []
+        lastHit = 0
+    }
+
+    /// The index of the subscription whose id is the octets `start..<end`.
+    mutating func index(of bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
+        let count = end &- start
+        if lastHit < entries.count, isEntry(lastHit, bytes, start, count) { return lastHit }
+        guard !slots.isEmpty else { return nil }
+        var slot = Self.hash(bytes, start, end) & (slots.count &- 1)
+        while slots[slot] >= 0 {
+            let index = Int(slots[slot])
+            if isEntry(index, bytes, start, count) {
+                lastHit = index
+                return index
+            }
+            slot = (slot &+ 1) & (slots.count &- 1)
+        }
+        return nil
+    }
+
+    mutating func index(of id: [UInt8]) -> Int? { index(of: unsafe id.span.bytes, 0, id.count) }
+
+    mutating func insert(_ entry: Entry) {
+        entries.append(entry)
+        if entries.count * 2 > slots.count {
+            slots = [Int32](repeating: -1, count: max(8, slots.count * 2))
+            for index in entries.indices { place(index) }
+        } else {
+            place(entries.count - 1)
+        }
+    }
+
+    /// Takes an entry out; the last one moves into its place.
+    mutating func remove(at index: Int) -> Entry {
+        vacate(slot(of: index))
+        let last = entries.count - 1
+        if index != last {
+            let moved = slot(of: last)
+            slots[moved] = Int32(index)
+        }
+        entries.swapAt(index, last)
+        lastHit = 0
+        return entries.removeLast()
+    }
+
+    @inline(__always)
+    private func isEntry(_ index: Int, _ bytes: RawSpan, _ start: Int, _ count: Int) -> Bool {
+        let id = entries[index].id
+        return id.count == count && bytes.hasSameOctets(start, count, as: unsafe id.span.bytes, at: 0)
+    }
+
+    private mutating func place(_ index: Int) {
+        let id = entries[index].id
+        var slot = Self.hash(unsafe id.span.bytes, 0, id.count) & (slots.count - 1)
+        while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
+        slots[slot] = Int32(index)
+    }
+
+    private func slot(of index: Int) -> Int {
+        let id = entries[index].id
+        var slot = Self.hash(unsafe id.span.bytes, 0, id.count) & (slots.count - 1)
+        while slots[slot] != Int32(index) { slot = (slot + 1) & (slots.count - 1) }
+        return slot
+    }
+
+    /// Frees a slot and moves back what had been pushed beyond it, so that no gap cuts a probe short.
+    private mutating func vacate(_ freed: Int) {
+        let mask = slots.count - 1
+        var gap = freed
+        var next = (gap + 1) & mask
+        while slots[next] >= 0 {
+            let id = entries[Int(slots[next])].id
+            let home = Self.hash(unsafe id.span.bytes, 0, id.count) & mask
+            if (next - home) & mask >= (next - gap) & mask {
+                slots[gap] = slots[next]
+                gap = next
+            }
+            next = (next + 1) & mask
+        }
+        slots[gap] = -1
+    }
+
+    private static func hash(_ bytes: RawSpan, _ start: Int, _ end: Int) -> Int {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        var offset = start
+        while end &- offset >= 8 {
+            hash = (hash ^ bytes.word(offset)) &* 0x9E37_79B9_7F4A_7C15
+            hash ^= hash >> 29
+            offset &+= 8
+        }
+        while offset < end {
+            hash = (hash ^ UInt64(bytes.octet(offset))) &* 0x100_0000_01B3
+            offset &+= 1
+        }
+        hash = (hash ^ (hash >> 32)) &* 0x9E37_79B9_7F4A_7C15
+        return Int(truncatingIfNeeded: (hash ^ (hash >> 29)) & 0x7FFF_FFFF)
+    }
+}

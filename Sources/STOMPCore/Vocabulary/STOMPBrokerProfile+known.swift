@@ -1,0 +1,100 @@
+// Observed against RabbitMQ 3.10.8 and ActiveMQ Classic 5.17.2; Artemis from its documentation.
+
+extension STOMPBrokerProfile {
+    /// What the specification promises, and nothing else.
+    public static let generic = STOMPBrokerProfile(name: "generic", serverPrefix: "")
+
+    public static let rabbitMQ: STOMPBrokerProfile = {
+        var profile = STOMPBrokerProfile(name: "RabbitMQ", serverPrefix: "RabbitMQ")
+        profile.wildcards = STOMPWildcards(
+            separator: UInt8(ascii: "."), oneWord: UInt8(ascii: "*"), manyWords: UInt8(ascii: "#"),
+            prefixes: ["/topic/"])
+        profile.durable = .flags
+        profile.unsubscribeRepeatsHeaders = true
+        profile.prefetchHeader = "prefetch-count"
+        profile.prefetchNeedsAcknowledgement = true
+        profile.temporaryQueues = .implicit
+        profile.nackRequeueHeader = "requeue"
+        profile.nackRedeliversAtOnce = true
+        profile.receiptFollowsError = true
+        profile.unescapesConnect = true
+        profile.refusedCredentials = ["access refused for user"]
+        return profile
+    }()
+
+    /// Before ``activeMQ`` in the table, whose name its own begins with.
+    public static let artemis: STOMPBrokerProfile = {
+        var profile = STOMPBrokerProfile(name: "ActiveMQ Artemis", serverPrefix: "ActiveMQ-Artemis")
+        profile.durable = .named(header: "durable-subscription-name")
+        profile.prefetchHeader = "consumer-window-size"
+        profile.prefetchUnit = .octets
+        profile.supportsSelectors = true
+        profile.missingContentLengthMeansText = true
+        profile.refusedCredentials = ["unable to validate user", "password is invalid"]
+        return profile
+    }()
+
+    public static let activeMQ: STOMPBrokerProfile = {
+        var profile = STOMPBrokerProfile(name: "ActiveMQ Classic", serverPrefix: "ActiveMQ")
+        profile.wildcards = STOMPWildcards(
+            separator: UInt8(ascii: "."), oneWord: UInt8(ascii: "*"), manyWords: UInt8(ascii: ">"),
+            prefixes: ["/topic/", "/queue/"])
+        profile.durable = .named(header: "activemq.subscriptionName")
+        profile.prefetchHeader = "activemq.prefetchSize"
+        profile.supportsSelectors = true
+        profile.temporaryQueues = .subscribeFirst
+        profile.missingContentLengthMeansText = true
+        profile.errorNamesReceipt = true
+        profile.longestHeaderLine = 10 * 1_024 - 1
+        profile.mostHeaders = 1_000
+        profile.refusedCredentials = ["password is invalid", "user name ["]
+        profile.clientIDInUse = ["already connected from"]
+        return profile
+    }()
+
+    /// The in-process broker of this package.
+    public static let loopback: STOMPBrokerProfile = {
+        var profile = STOMPBrokerProfile(name: "loopback", serverPrefix: "swift-messaging")
+        profile.wildcards = activeMQ.wildcards
+        profile.durable = .named(header: "durable-subscription-name")
+        profile.prefetchHeader = "prefetch-count"
+        profile.prefetchNeedsAcknowledgement = true
+        profile.supportsSelectors = true
+        profile.temporaryQueues = .subscribeFirst
+        profile.nackRequeueHeader = "requeue"
+        profile.errorNamesReceipt = true
+        profile.refusedCredentials = ["invalid user credentials"]
+        return profile
+    }()
+
+    /// In the order in which `server` headers are tried.
+    public static let known: [STOMPBrokerProfile] = [.rabbitMQ, .artemis, .activeMQ, .loopback]
+
+    /// Whether an ERROR before CONNECTED refuses the user or the password. The broker has not introduced itself then,
+    /// so every profile is asked.
+    public static func refusesCredentials(_ error: STOMPServerError) -> Bool {
+        known.contains { error.mentions(anyOf: $0.refusedCredentials) }
+    }
+
+    /// Whether an ERROR says that the client-id is still in use.
+    public static func saysClientIDInUse(_ error: STOMPServerError) -> Bool {
+        known.contains { error.mentions(anyOf: $0.clientIDInUse) }
+    }
+}
+
+extension STOMPServerError {
+    /// Whether the message or the first kilobytes of the body hold one of the texts, ASCII case apart.
+    func mentions(anyOf texts: [String]) -> Bool {
+        func lowered(_ octets: some Sequence<UInt8>) -> [UInt8] {
+            octets.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+        }
+        let places = [lowered(message.utf8), lowered(body.prefix(4_096))]
+        return texts.contains { text in
+            let wanted = lowered(text.utf8)
+            return places.contains { place in
+                place.count >= wanted.count
+                    && (0...(place.count - wanted.count)).contains { place[$0...].starts(with: wanted) }
+            }
+        }
+    }
+}

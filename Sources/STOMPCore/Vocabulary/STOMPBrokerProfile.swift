@@ -1,0 +1,92 @@
+/// What is known about a kind of broker beyond the specification, as data. Chosen from the `server` header of
+/// CONNECTED; what it says is advice that options may overrule.
+public struct STOMPBrokerProfile: Sendable, Hashable {
+    /// How a durable subscription is asked for.
+    public enum Durable: Sendable, Hashable {
+        case unsupported
+        /// `durable:true` and `auto-delete:false`; the subscription's id is its name.
+        case flags
+        /// The name goes into this header, and CONNECT must carry a `client-id`.
+        case named(header: String)
+    }
+
+    /// How many messages may be unacknowledged, or how many octets.
+    public enum PrefetchUnit: Sendable, Hashable { case messages, octets }
+
+    /// How a reply comes back to a `reply-to` of a temporary queue.
+    public enum TemporaryQueues: Sendable, Hashable {
+        case unsupported
+        /// Subscribe to the queue before naming it.
+        case subscribeFirst
+        /// Never subscribe: the reply's `subscription` header is the `reply-to` that SEND named.
+        case implicit
+    }
+
+    public var name: String
+    /// What the `server` header begins with.
+    public var serverPrefix: String
+    public var wildcards: STOMPWildcards = .none
+    public var durable: Durable = .unsupported
+    /// UNSUBSCRIBE of a durable subscription must repeat its headers, or only detaches in another way.
+    public var unsubscribeRepeatsHeaders = false
+    public var prefetchHeader: String?
+    public var prefetchUnit: PrefetchUnit = .messages
+    /// Prefetch has an effect only with acknowledgements by the client.
+    public var prefetchNeedsAcknowledgement = false
+    public var supportsSelectors = false
+    public var temporaryQueues: TemporaryQueues = .unsupported
+    /// The header of NACK that says whether the message goes back to its queue; nil when the broker decides.
+    public var nackRequeueHeader: String?
+    /// A NACK without that header comes back at once, again and again.
+    public var nackRedeliversAtOnce = false
+    /// A SEND without `content-length` becomes a text message there, one with it a message of octets.
+    public var missingContentLengthMeansText = false
+    /// ERROR names the receipt of the frame that failed.
+    public var errorNamesReceipt = false
+    /// A frame that failed gets a RECEIPT after its ERROR; the RECEIPT then means nothing.
+    public var receiptFollowsError = false
+    /// CONNECT's headers are unescaped there against the specification.
+    public var unescapesConnect = false
+    /// Octets of one header line that pass, and header lines of one frame; nil for no limit worth a check. Beyond it
+    /// ActiveMQ reads the rest of the frame as commands.
+    public var longestHeaderLine: Int?
+    public var mostHeaders: Int?
+    /// Texts in an ERROR before CONNECTED that mean "wrong user or password": no use in trying again with the same.
+    public var refusedCredentials: [String] = []
+    /// Texts that mean "this client-id is still connected": it heals when the broker drops the old connection.
+    public var clientIDInUse: [String] = []
+
+    public init(name: String, serverPrefix: String) {
+        self.name = name
+        self.serverPrefix = serverPrefix
+    }
+
+    /// The profile for a `server` header; ``generic`` when nobody knows it or there is none.
+    public init(serverHeader: String?) {
+        let header = serverHeader ?? ""
+        self = Self.known.first { header.utf8.starts(with: $0.serverPrefix.utf8) } ?? .generic
+    }
+
+    /// The headers that make a subscription durable, or nil where that is not to be had.
+    public func durableHeaders(name: String) -> STOMPHeaders? {
+        switch durable {
+        case .unsupported: nil
+        case .flags: ["durable": "true", "auto-delete": "false"]
+        case .named(let header): [header: name]
+        }
+    }
+
+    /// The header that bounds what is delivered without an acknowledgement, or nil where that is not to be had.
+    ///
+    /// - Parameter octetsPerMessage: the estimate for brokers that count octets.
+    public func prefetchHeaders(messages: Int, octetsPerMessage: Int = 1_024) -> STOMPHeaders? {
+        guard let prefetchHeader, messages > 0 else { return nil }
+        let (octets, overflow) = messages.multipliedReportingOverflow(by: max(1, octetsPerMessage))
+        return [prefetchHeader: prefetchUnit == .messages ? "\(messages)" : "\(overflow ? .max : octets)"]
+    }
+
+    /// The header of a NACK that puts the message back into its queue or not; empty where the broker decides.
+    public func nackHeaders(requeue: Bool) -> STOMPHeaders {
+        nackRequeueHeader.map { [$0: requeue ? "true" : "false"] } ?? [:]
+    }
+}

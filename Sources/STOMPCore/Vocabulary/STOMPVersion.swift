@@ -1,0 +1,53 @@
+/// A version of the protocol. The three share one codec; what differs is asked of the version.
+public enum STOMPVersion: UInt8, Sendable, Hashable, Comparable, CaseIterable, CustomStringConvertible {
+    case v10
+    case v11
+    case v12
+
+    /// The version that a `version` header names, or nil when it names none that exists.
+    public init?(_ text: some StringProtocol) {
+        switch text {
+        case "1.0": self = .v10
+        case "1.1": self = .v11
+        case "1.2": self = .v12
+        default: return nil
+        }
+    }
+
+    public var description: String {
+        switch self {
+        case .v10: "1.0"
+        case .v11: "1.1"
+        case .v12: "1.2"
+        }
+    }
+
+    /// NACK and the mode `client-individual` exist from 1.1 on (STOMP 1.1 "NACK").
+    public var hasNegativeAcknowledgement: Bool { self >= .v11 }
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    /// The versions in an `accept-version` header; numbers that do not exist are passed over.
+    public static func list(_ header: String) -> [STOMPVersion] {
+        header.utf8.split(separator: UInt8(ascii: ",")).compactMap { part in
+            STOMPVersion(String(Substring(part)).trimmingBlanks())
+        }
+    }
+}
+
+extension String {
+    /// Without spaces and tabs at both ends, compared as octets.
+    func trimmingBlanks() -> String {
+        func isBlank(_ octet: UInt8) -> Bool { octet == 0x20 || octet == 0x09 }
+        guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last) else { return self }
+        var rest = utf8[...]
+        while let octet = rest.first, isBlank(octet) { rest.removeFirst() }
+        while let octet = rest.last, isBlank(octet) { rest.removeLast() }
+        return String(Substring(rest))
+    }
+
+    /// Equality of octets. `==` on strings is canonical equivalence, which would make two different headers one.
+    func hasSameOctets(as other: String) -> Bool {
+        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+    }
+}
