@@ -109,6 +109,9 @@ public struct STOMPEngine: ~Copyable {
         return min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline)
     }
 
+    /// Whether the connection is to be closed once `output` is written.
+    public var wantsClose: Bool { phase == .ended }
+
     /// The number of receipts that are awaited.
     public var pendingReceipts: Int { receipts.pending }
 
