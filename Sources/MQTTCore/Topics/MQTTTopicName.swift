@@ -1,7 +1,25 @@
 /// Topic names: what a message is published to.
 public enum MQTTTopicName {
-    /// Checks 1 to 65,535 bytes of well-formed UTF-8 without U+0000 and without wildcards.
-    public static func validate(_ bytes: RawSpan) throws(MQTTViolation) {}
-    /// The same for a string; false if it is not a topic name.
-    public static func isValid(_ topic: String) -> Bool { true }
+    /// Checks for 1 to 65,535 bytes of well-formed UTF-8 without U+0000 and without wildcards.
+    public static func validate(_ bytes: RawSpan) throws(MQTTViolation) {
+        try validate(bytes, 0..<bytes.byteCount)
+    }
+
+    /// Whether a string is a topic name [MQTT-4.7.3-1, MQTT-3.3.2-2].
+    public static func isValid(_ topic: String) -> Bool {
+        guard (1...65_535).contains(topic.utf8.count) else { return false }
+        return topic.withUTF8Span { TextScan.scan($0, 0..<$0.byteCount).isEmpty }
+    }
+
+    static func validate(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) {
+        let scan = TextScan.scan(bytes, range)
+        if scan.isEmpty, (1...65_535).contains(range.count) { return }
+        if scan.contains(.illFormed) { throw .malformed("the topic name is not well-formed UTF-8", "MQTT-1.5.4-1") }
+        if scan.contains(.null) { throw .malformed("the topic name has a U+0000", "MQTT-1.5.4-2") }
+        if scan.contains(.wildcard) {
+            throw MQTTViolation(.topicNameInvalid, "the topic name has a wildcard", clause: "MQTT-3.3.2-2")
+        }
+        throw MQTTViolation(
+            .topicNameInvalid, "the topic name has \(range.count) bytes, not 1 to 65,535", clause: "MQTT-4.7.3-1")
+    }
 }

@@ -1,0 +1,74 @@
+/// An incremental decoder: bytes in as they come, packets out.
+///
+/// Ask ``next()`` until it is nil after each ``push(_:)-(RawSpan)``; then it holds less than one packet, which is not
+/// larger than ``maximumPacketSize``. Memory is taken for bytes that are there, never for bytes that are announced.
+public struct MQTTDecoder: Sendable {
+    /// The version that packets are read as; a CONNECT that comes by sets it.
+    public private(set) var version: MQTTVersion
+    /// The largest packet to accept, in bytes with its header.
+    public let maximumPacketSize: Int
+
+    private var buffer: [UInt8] = []
+    private var start = 0
+    private var violation: MQTTViolation?
+
+    public init(version: MQTTVersion = .v5_0, maximumPacketSize: Int = 1 << 20) {
+        self.version = version
+        self.maximumPacketSize = maximumPacketSize
+    }
+
+    /// How many bytes wait for the rest of their packet.
+    public var bufferedCount: Int { buffer.count - start }
+
+    /// Adds bytes that came in.
+    public mutating func push(_ bytes: RawSpan) {
+        if violation != nil { return }
+        compact()
+        buffer.append(addingCapacity: bytes.byteCount) { $0.append(copying: bytes) }
+    }
+
+    /// Adds bytes that came in.
+    public mutating func push(_ bytes: [UInt8]) {
+        unsafe push(bytes.span.bytes)
+    }
+
+    /// The next whole packet, or nil if more bytes are needed. After a violation it throws the same one for good.
+    public mutating func next() throws(MQTTViolation) -> MQTTPacket? {
+        if let violation { throw violation }
+        do throws(MQTTViolation) {
+            guard let (packet, end) = try firstPacket() else { return nil }
+            start = end
+            if case .connect(let connect) = packet { version = connect.version }
+            return packet
+        } catch {
+            violation = error
+            buffer = []
+            start = 0
+            throw error
+        }
+    }
+
+    /// The packet at `start` and where it ends, or nil if it is not all there.
+    private func firstPacket() throws(MQTTViolation) -> (MQTTPacket, end: Int)? {
+        let bytes = unsafe buffer.span.bytes
+        guard
+            let header = try MQTTFrameHeader.parse(
+                bytes, at: start, maximumPacketSize: maximumPacketSize, version: version),
+            header.packetCount <= bytes.byteCount - start
+        else { return nil }
+        let body = header.bodyRange(in: bytes, at: start)
+        let packet = try MQTTPacket.decode(header, body: bytes.extracting(body), version: version)
+        return (packet, body.upperBound)
+    }
+
+    /// Forgets what was read, moving the rest once it is the smaller part.
+    private mutating func compact() {
+        if start == buffer.count {
+            buffer.removeAll(keepingCapacity: true)
+            start = 0
+        } else if start > buffer.count / 2 {
+            buffer.removeSubrange(..<start)
+            start = 0
+        }
+    }
+}

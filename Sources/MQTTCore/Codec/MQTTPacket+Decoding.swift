@@ -1,0 +1,60 @@
+extension MQTTPacket {
+    /// Decodes a packet from its body, the bytes after the fixed header.
+    /// - Parameter version: what the connection speaks; a CONNECT says it itself.
+    public static func decode(
+        _ header: MQTTFrameHeader, body: RawSpan, version: MQTTVersion
+    ) throws(MQTTViolation) -> MQTTPacket {
+        guard body.byteCount == header.bodyCount else {
+            throw .malformed("a body of \(body.byteCount) bytes, the header says \(header.bodyCount)", "MQTT 2.1.4")
+        }
+        switch header.type {
+        case .connect: return .connect(try Connect(decoding: body))
+        case .connack: return .connack(try Connack(decoding: body, version: version))
+        case .publish: return .publish(try Publish(decoding: header, body, version: version))
+        case .puback: return .puback(try Acknowledgement(decoding: header, body, version: version))
+        case .pubrec: return .pubrec(try Acknowledgement(decoding: header, body, version: version))
+        case .pubrel: return .pubrel(try Acknowledgement(decoding: header, body, version: version))
+        case .pubcomp: return .pubcomp(try Acknowledgement(decoding: header, body, version: version))
+        case .subscribe: return .subscribe(try Subscribe(decoding: body, version: version))
+        case .suback: return .suback(try Suback(decoding: body, version: version))
+        case .unsubscribe: return .unsubscribe(try Unsubscribe(decoding: body, version: version))
+        case .unsuback: return .unsuback(try Unsuback(decoding: body, version: version))
+        case .pingreq:
+            try ByteCursor(0..<body.byteCount).finish()
+            return .pingreq
+        case .pingresp:
+            try ByteCursor(0..<body.byteCount).finish()
+            return .pingresp
+        case .disconnect: return .disconnect(try Disconnect(decoding: body, version: version))
+        case .auth: return .auth(try Auth(decoding: body, version: version))
+        }
+    }
+}
+
+extension MQTTPacket.Publish {
+    init(decoding header: MQTTFrameHeader, _ body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+        let alone = header.withoutHeader
+        let view = try MQTTPublishView.parse(alone, in: body, version: version)
+        _ = try view.scanProperties(in: body)
+        self.init(
+            topic: try view.topic(in: body), payload: Array(copying: body, view.payloadRange), qos: view.qos,
+            retain: view.retain, duplicate: view.duplicate, packetID: view.packetID,
+            properties: try view.properties(in: body))
+    }
+}
+
+extension MQTTPacket.Acknowledgement {
+    init(decoding header: MQTTFrameHeader, _ body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+        let view = try MQTTAcknowledgementView.parse(header.withoutHeader, in: body, version: version)
+        self.init(
+            packetID: view.packetID, reasonCode: view.reasonCode,
+            properties: try view.properties(in: body, of: header.type))
+    }
+}
+
+extension MQTTFrameHeader {
+    /// The same header, for reading from a span that starts behind it.
+    fileprivate var withoutHeader: MQTTFrameHeader {
+        MQTTFrameHeader(type: type, flags: flags, headerCount: 0, bodyCount: bodyCount)
+    }
+}

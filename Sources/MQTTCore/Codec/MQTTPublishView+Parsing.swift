@@ -1,0 +1,71 @@
+extension MQTTPublishView {
+    /// Reads the PUBLISH whose fixed header stands at `frameStart`; the whole packet must be in `bytes`.
+    ///
+    /// Checks lengths and the packet identifier; nothing is copied.
+    public static func parse(
+        _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
+    ) throws(MQTTViolation) -> MQTTPublishView {
+        var cursor = ByteCursor(header.bodyRange(in: bytes, at: frameStart))
+        let topic = try cursor.binary(bytes, "the topic name")
+        let packetID = header.flags & 0b0110 == 0 ? 0 : try cursor.packetID(bytes)
+        let properties = version.hasProperties ? try cursor.propertyRange(bytes) : cursor.offset..<cursor.offset
+        if topic.isEmpty, properties.isEmpty { throw noTopic(version) }
+        return MQTTPublishView(
+            flags: header.flags, packetID: packetID, topicStart: topic.lowerBound, topicCount: topic.count,
+            propertiesStart: properties.lowerBound, propertiesCount: properties.count,
+            payloadStart: cursor.offset, payloadCount: cursor.remaining)
+    }
+
+    /// The topic name, checked: well-formed UTF-8 without U+0000 and wildcards. Empty only if an alias stands for it.
+    ///
+    /// One allocation if it is longer than 15 bytes.
+    public func topic(in bytes: RawSpan) throws(MQTTViolation) -> String {
+        if topicCount == 0 { return "" }
+        try MQTTTopicName.validate(bytes, topicRange)
+        return String(checked: bytes, topicRange)
+    }
+
+    /// Checks all properties and tells the ones that a receiver needs at once; no allocation.
+    public func scanProperties(in bytes: RawSpan) throws(MQTTViolation) -> MQTTPublishScan {
+        var scan = MQTTPublishScan()
+        if propertiesCount == 0 { return scan }
+        var cursor = MQTTPropertyCursor(propertiesRange, carrier: .publish)
+        while let found = try cursor.next(bytes) {
+            switch found.identifier {
+            case .topicAlias: scan.topicAlias = UInt16(truncatingIfNeeded: found.integer)
+            case .messageExpiryInterval: scan.messageExpiryInterval = found.integer
+            case .subscriptionIdentifier:
+                if scan.subscriptionIdentifierCount == 0 { scan.firstSubscriptionIdentifier = found.integer }
+                scan.subscriptionIdentifierCount += 1
+            default: break
+            }
+        }
+        if topicCount == 0, scan.topicAlias == 0 { throw Self.noTopic(.v5_0) }
+        return scan
+    }
+
+    /// Checks and decodes all properties.
+    public func properties(in bytes: RawSpan) throws(MQTTViolation) -> MQTTProperties {
+        if propertiesCount == 0 { return [] }
+        return try MQTTProperties(decoding: bytes, propertiesRange, carrier: .publish)
+    }
+
+    @inline(never)
+    private static func noTopic(_ version: MQTTVersion) -> MQTTViolation {
+        version.hasProperties
+            ? .protocolError("PUBLISH with neither a topic name nor a topic alias", "MQTT 3.3.2.1")
+            : .malformed("PUBLISH with an empty topic name", "MQTT-4.7.3-1")
+    }
+}
+
+extension MQTTFrameHeader {
+    /// Where the body of the packet stands; our own mistake if it is not all there.
+    @inline(__always)
+    func bodyRange(in bytes: RawSpan, at frameStart: Int) -> Range<Int> {
+        precondition(
+            frameStart >= 0 && frameStart <= bytes.byteCount && packetCount <= bytes.byteCount - frameStart,
+            "the packet is not complete yet")
+        let start = frameStart + headerCount
+        return start..<(start + bodyCount)
+    }
+}

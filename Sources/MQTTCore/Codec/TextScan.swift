@@ -1,0 +1,76 @@
+/// What one pass over the bytes of a string finds.
+///
+/// Eight bytes are looked at together; only text with bytes above 0x7F is decoded, to see whether it is well-formed.
+struct TextScan: OptionSet {
+    let rawValue: UInt8
+
+    /// U+0000 [MQTT-1.5.4-2].
+    static let null = TextScan(rawValue: 1)
+    /// `+` or `#`.
+    static let wildcard = TextScan(rawValue: 2)
+    /// Not UTF-8 as Unicode defines it: overlong forms, surrogates, cut sequences [MQTT-1.5.4-1].
+    static let illFormed = TextScan(rawValue: 4)
+
+    /// Looks at `range`, which must lie inside `bytes`.
+    static func scan(_ bytes: RawSpan, _ range: Range<Int>) -> TextScan {
+        var found: TextScan = []
+        var offset = range.lowerBound
+        var high: UInt64 = 0
+        if range.count >= 8 {
+            let last = range.upperBound - 8
+            while true {
+                let word = bytes.word(at: offset)
+                high |= word
+                if hasZero(word) { found.insert(.null) }
+                // `#` is 0x23 and `+` is 0x2B: they differ in one bit.
+                if hasZero((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B) { found.insert(.wildcard) }
+                if offset == last { break }
+                offset = min(offset + 8, last)
+            }
+        } else {
+            while offset < range.upperBound {
+                let byte = bytes.byte(at: offset)
+                high |= UInt64(byte)
+                if byte == 0 { found.insert(.null) }
+                if byte | 0x08 == 0x2B { found.insert(.wildcard) }
+                offset += 1
+            }
+        }
+        if high & 0x8080_8080_8080_8080 != 0, !isWellFormed(bytes, range) { found.insert(.illFormed) }
+        return found
+    }
+
+    @inline(__always)
+    private static func hasZero(_ word: UInt64) -> Bool {
+        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 != 0
+    }
+
+    /// The well-formed sequences of the Unicode Standard, table 3-7.
+    private static func isWellFormed(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let first = bytes.byte(at: offset)
+            offset += 1
+            if first < 0x80 { continue }
+            let following: Int
+            var second: ClosedRange<UInt8> = 0x80...0xBF
+            switch first {
+            case 0xC2...0xDF: following = 1
+            case 0xE0: (following, second) = (2, 0xA0...0xBF)
+            case 0xED: (following, second) = (2, 0x80...0x9F)
+            case 0xE1...0xEF: following = 2
+            case 0xF0: (following, second) = (3, 0x90...0xBF)
+            case 0xF4: (following, second) = (3, 0x80...0x8F)
+            case 0xF1...0xF3: following = 3
+            default: return false
+            }
+            guard following <= range.upperBound - offset else { return false }
+            if !second.contains(bytes.byte(at: offset)) { return false }
+            for index in 1..<3 where index < following {
+                if bytes.byte(at: offset + index) & 0xC0 != 0x80 { return false }
+            }
+            offset += following
+        }
+        return true
+    }
+}
