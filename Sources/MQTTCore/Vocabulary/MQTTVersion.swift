@@ -1,10 +1,13 @@
 /// A version of the MQTT protocol; the raw value is the protocol level that CONNECT carries.
 public enum MQTTVersion: UInt8, Sendable, Hashable, CaseIterable, Comparable {
     /// MQTT 3.1 (IBM, 2010), protocol name "MQIsdp".
+    // swift-format-ignore: AlwaysUseLowerCamelCase
     case v3_1 = 3
     /// MQTT 3.1.1 (OASIS, ISO/IEC 20922).
+    // swift-format-ignore: AlwaysUseLowerCamelCase
     case v3_1_1 = 4
     /// MQTT 5.0 (OASIS).
+    // swift-format-ignore: AlwaysUseLowerCamelCase
     case v5_0 = 5
 
     /// The name that CONNECT carries: "MQIsdp" for 3.1, "MQTT" for all later versions [MQTT-3.1.2-1].
