@@ -1,0 +1,56 @@
+/// One position, and when it was recorded if that is known.
+package struct Fix: Sendable, Equatable {
+    /// Degrees, north positive, -90...90.
+    package var latitude: Double
+    /// Degrees, east positive, -180...180.
+    package var longitude: Double
+    package var time: Timestamp?
+
+    /// What to say about a pair of numbers that is no place on Earth, or nil when it is one.
+    static func problem(latitude: Double, longitude: Double) -> String? {
+        if !(-90...90).contains(latitude) { return "latitude \(latitude) is outside -90...90" }
+        if !(-180...180).contains(longitude) { return "longitude \(longitude) is outside -180...180" }
+        return nil
+    }
+
+    package init(latitude: Double, longitude: Double, time: Timestamp? = nil) {
+        self.latitude = latitude
+        self.longitude = longitude
+        self.time = time
+    }
+}
+
+extension Fix: CustomStringConvertible {
+    /// What the app shows: `φ:37.3352, λ:-122.0325`.
+    package var description: String {
+        "φ:\(DecimalText.fixed(latitude, places: 4)), λ:\(DecimalText.fixed(longitude, places: 4))"
+    }
+}
+
+/// The body of a location message.
+package enum LocationPayload {
+    package static let contentType = "application/json;charset=utf-8"
+
+    /// JSON with exactly the keys `deviceID`, `lat`, `lng` and `ts`.
+    package static func json(deviceID: String, fix: Fix, at time: Timestamp) -> String {
+        """
+        {"deviceID":\(quoted(deviceID)),"lat":\(fix.latitude.plainDecimal),"lng":\(fix.longitude.plainDecimal),\
+        "ts":"\(time)"}
+        """
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case _ where scalar.value < 0x20:
+                let digits = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+}
