@@ -1,0 +1,83 @@
+/// A command line, taken apart: which options were given, and with what text.
+struct Arguments: Sendable {
+    let device: Device
+    private var given: [String: String] = [:]
+
+    /// - Throws: `.usage` for an unknown, repeated or incomplete option, and for anything that is not an option.
+    init(_ arguments: [String], for device: Device) throws(DeviceFailure) {
+        self.device = device
+        let known = OptionDeclaration.all(of: device)
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            guard argument.utf8.starts(with: "--".utf8), argument != "--" else {
+                throw .usage("unexpected argument '\(argument.printable)'; see \(device.programName) --help")
+            }
+            // Split at bytes: a Character would swallow the sign together with a combining mark after it.
+            let sign = argument.utf8.firstIndex(of: UInt8(ascii: "="))
+            let name = String(argument[..<(sign ?? argument.endIndex)])
+            let attached = sign.map { String(argument[argument.utf8.index(after: $0)...]) }
+            guard let option = known.first(where: { $0.name == name }) else {
+                throw Self.unknown(name, for: device)
+            }
+            guard given[name] == nil else {
+                throw .usage("\(name) is given twice")
+            }
+            if option.value == nil {
+                guard attached == nil else {
+                    throw .usage("\(name) takes no value")
+                }
+                given[name] = ""
+            } else if let attached {
+                given[name] = attached
+            } else if let next = rest.first, !next.utf8.starts(with: "--".utf8) {
+                given[name] = next
+                rest.removeFirst()
+            } else {
+                throw .usage("\(name) needs a value: \(name) \(option.value ?? "")")
+            }
+            if given[name] == "", option.value != nil {
+                throw .usage("\(name) needs a value that is not empty")
+            }
+        }
+    }
+
+    func has(_ option: OptionDeclaration) -> Bool {
+        given[option.name] != nil
+    }
+
+    func text(_ option: OptionDeclaration) -> String? {
+        given[option.name]
+    }
+
+    /// The value as a number within `range`, or nil when the option was not given.
+    func number(_ option: OptionDeclaration, in range: ClosedRange<Double>) throws(DeviceFailure) -> Double? {
+        guard let text = given[option.name] else { return nil }
+        guard let value = DecimalText.parse(text), range.contains(value) else {
+            throw malformed(
+                option, text, "a number from \(range.lowerBound.plainText) to \(range.upperBound.plainText)")
+        }
+        return value
+    }
+
+    /// The value as a whole number within `range`, or nil when the option was not given.
+    func integer(_ option: OptionDeclaration, in range: ClosedRange<Int>) throws(DeviceFailure) -> Int? {
+        guard let text = given[option.name] else { return nil }
+        guard let value = Int(text), range.contains(value) else {
+            throw malformed(option, text, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    func malformed(_ option: OptionDeclaration, _ text: String, _ wanted: String) -> DeviceFailure {
+        .usage("\(option.name) wants \(wanted), not '\(text.printable)'")
+    }
+
+    private static func unknown(_ name: String, for device: Device) -> DeviceFailure {
+        if let other = OptionDeclaration.all.first(where: { $0.name == name }), let owner = other.device {
+            return .usage("unknown option '\(name)': it belongs to \(owner.programName)")
+        }
+        let names = OptionDeclaration.all(of: device).map(\.name)
+        let hint = Suggestion.closest(to: name, among: names).map { "; did you mean \($0)?" }
+        return .usage("unknown option '\(name.printable)'\(hint ?? "; see \(device.programName) --help")")
+    }
+}

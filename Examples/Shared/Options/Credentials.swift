@@ -1,0 +1,42 @@
+/// User name and password, wherever they came from. Never printed: the description is masked.
+package struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    package var user: String?
+    package var password: String?
+
+    /// An option beats the URL, and the URL beats the environment; each of the two is looked up by itself.
+    init(
+        _ arguments: Arguments, broker: BrokerAddress?, environment: [String: String]
+    ) throws(DeviceFailure) {
+        user = arguments.text(.user) ?? broker?.user ?? environment["MESSAGING_USER"]?.nonEmpty
+        if let path = arguments.text(.passwordFile) {
+            password = try Self.firstLine(of: path)
+        } else {
+            password = broker?.password ?? environment["MESSAGING_PASSWORD"]
+        }
+        if user == nil, arguments.has(.passwordFile) {
+            throw .usage("--password-file needs a user name: --user, MESSAGING_USER or the broker's URL")
+        }
+        if user == nil {
+            password = nil
+        }
+    }
+
+    package var description: String {
+        user == nil ? "none" : password == nil ? "user name only" : "user name and password"
+    }
+
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+
+    private static func firstLine(of path: String) throws(DeviceFailure) -> String {
+        let file = try InputFile(path: path)
+        var lines = LineReader(file, name: "the password file")
+        guard let line = try lines.next(), let text = String(validating: line.bytes, as: UTF8.self) else {
+            throw DeviceFailure(.dataError, "the password file \(path.printable) holds no line of text")
+        }
+        return text
+    }
+}
+
+extension String {
+    var nonEmpty: String? { isEmpty ? nil : self }
+}

@@ -1,0 +1,109 @@
+/// One option of a command line: parser, help and the "did you mean" all read this and nothing else.
+package struct OptionDeclaration: Sendable {
+    /// With its two dashes: `--broker`.
+    package let name: String
+    /// What the value is called in the help, or nil for a flag.
+    package let value: String?
+    package let help: String
+    /// The program that knows the option, or nil for both.
+    package let device: Device?
+
+    init(_ name: String, _ value: String?, for device: Device? = nil, _ help: String) {
+        self.name = name
+        self.value = value
+        self.help = help
+        self.device = device
+    }
+
+    func belongs(to device: Device) -> Bool {
+        self.device == nil || self.device == device
+    }
+}
+
+extension OptionDeclaration {
+    static let broker = broker(
+        for: .locations, "stomp:// (port 61613), stomps:// (61614), ws://, wss:// or unix:", "stomp://localhost")
+    static let brokerOfMotions = broker(
+        for: .motions, "mqtt:// (port 1883), mqtts:// (8883), ws://, wss:// or unix:", "mqtt://localhost")
+
+    private static func broker(for device: Device, _ schemes: String, _ example: String) -> OptionDeclaration {
+        OptionDeclaration(
+            "--broker", "URL", for: device,
+            """
+            Broker to connect to, as in \(example): \(schemes). May hold user:password@. Default: an embedded broker \
+            on loopback, whose address is printed.
+            """)
+    }
+
+    static let user = OptionDeclaration("--user", "NAME", "User name. Default: MESSAGING_USER.")
+    static let passwordFile = OptionDeclaration(
+        "--password-file", "FILE", "File whose first line is the password. Default: MESSAGING_PASSWORD.")
+    static let ca = OptionDeclaration("--ca", "FILE", "Certificates (PEM) to trust instead of the system's.")
+    static let cert = OptionDeclaration("--cert", "FILE", "Client certificate (PEM); needs --key.")
+    static let key = OptionDeclaration("--key", "FILE", "Key (PEM) of the client certificate.")
+    static let insecure = OptionDeclaration(
+        "--insecure", nil,
+        "Accept any certificate of the broker. Anybody on the way can then read and alter everything.")
+    static let deviceID = OptionDeclaration(
+        "--device-id", "ID", "Name of this device. Default: a random UUID, printed.")
+    static let fleet = OptionDeclaration(
+        "--fleet", "N", "Run N devices, each with a connection and an id of its own, started one after another.")
+    static let track = OptionDeclaration(
+        "--track", "FILE", for: .locations,
+        """
+        GPX 1.0 or 1.1, or CSV lat,lng[,ts]; - reads CSV lines from standard input as they come and skips those \
+        older than 30 s. Default: a built-in drive from Cupertino towards San Francisco.
+        """)
+    static let motion = OptionDeclaration(
+        "--motion", "FILE", for: .motions,
+        """
+        Core Motion CSV with attitude.roll, attitude.pitch and attitude.yaw columns, or CSV pitch,roll,yaw, in \
+        radians; - reads standard input. Default: a built-in motion.
+        """)
+    static let speed = OptionDeclaration(
+        "--speed", "X", "Replay X times as fast as recorded; 1 s apart where no times were recorded. Default: 1.")
+    static let intervalOfLocations = OptionDeclaration(
+        "--interval", "S", for: .locations, "At most one fix per S seconds. Default: 0, every fix.")
+    static let intervalOfMotions = OptionDeclaration(
+        "--interval", "S", for: .motions, "One sample per S seconds; 0 sends every sample. Default: 1.")
+    static let recordedTime = OptionDeclaration(
+        "--recorded-time", nil, for: .locations, "Send the recorded times as ts. Default: the time of sending.")
+    static let loop = OptionDeclaration(
+        "--loop", nil, "Start over at the end of the recording. Default: summary and exit.")
+    static let heartBeat = OptionDeclaration(
+        "--heart-beat", "OUT,IN", for: .locations,
+        "Heart-beats in milliseconds, sent and wanted; 0 is none. Default: 60000,20000.")
+    static let keepAlive = OptionDeclaration(
+        "--keep-alive", "S", for: .motions, "Keep alive in seconds; 0 turns it off. Default: 60.")
+    static let ack = OptionDeclaration(
+        "--ack", "MODE", for: .locations,
+        "auto, or client-individual: the keys a and r accept or reject the oldest text. Default: auto.")
+    static let country = OptionDeclaration(
+        "--country", "CC", for: .locations, "Two letters, sent as the header country of each fix.")
+    static let expires = OptionDeclaration(
+        "--expires", "S", for: .locations, "Seconds after which the broker may drop a fix, sent as the header expires.")
+    static let priority = OptionDeclaration(
+        "--priority", "N", for: .locations, "0 to 9, sent as the header priority of each fix.")
+    static let qos = OptionDeclaration("--qos", "0|1|2", for: .motions, "Quality of service of motions. Default: 0.")
+    static let keepSession = OptionDeclaration(
+        "--keep-session", nil, for: .motions, "Keep the session: alerts sent while away arrive on return.")
+    static let frames = OptionDeclaration(
+        "--frames", nil, "Show every frame, >>> sent and <<< received, with secrets masked.")
+    static let noPage = OptionDeclaration(
+        "--no-page", nil, "Do not serve the headquarters page beside the embedded broker.")
+    static let noReconnect = OptionDeclaration(
+        "--no-reconnect", nil, "Exit at the first failure. Default: try again, less and less often.")
+    static let showHelp = OptionDeclaration("--help", nil, "Show this text.")
+    static let showVersion = OptionDeclaration("--version", nil, "Show the version.")
+
+    /// Every option, in the order of the help.
+    static let all: [OptionDeclaration] = [
+        broker, brokerOfMotions, user, passwordFile, ca, cert, key, insecure, deviceID, fleet, track, motion, speed,
+        intervalOfLocations, intervalOfMotions, recordedTime, loop, heartBeat, keepAlive, ack, country, expires,
+        priority, qos, keepSession, frames, noPage, noReconnect, showHelp, showVersion,
+    ]
+
+    static func all(of device: Device) -> [OptionDeclaration] {
+        all.filter { $0.belongs(to: device) }
+    }
+}
