@@ -1,0 +1,134 @@
+import Foundation
+
+#if canImport(FoundationXML)
+    import FoundationXML
+#endif
+
+/// Reads the track points of GPX 1.0 and 1.1, or the route points of a file that has no track.
+///
+/// Tolerates what people's files have: any namespace prefix, extensions, empty segments, points with and without time.
+final class GPXReader: NSObject, XMLParserDelegate {
+    private let name: String
+    private var track: Recording<Fix>
+    private var route: Recording<Fix>
+    private var failure: DeviceFailure?
+    private var sawRoot = false
+    private var waypoints = 0
+    /// Elements open inside `extensions`: vendors have a `time` and more there, none of it ours.
+    private var extensionDepth = 0
+    private var point: Fix?
+    private var text: String?
+
+    private init(name: String) {
+        self.name = name
+        track = Recording(name: name, step: LocationCSV.step)
+        route = Recording(name: name, step: LocationCSV.step)
+    }
+
+    /// - Throws: `.dataError` with the line of the first mistake.
+    static func read(_ stream: InputStream, name: String) throws(DeviceFailure) -> Recording<Fix> {
+        let reader = GPXReader(name: name)
+        // A stream, not Data: the system's XML library gives up after ten million bytes of Data, and a stream needs
+        // no memory for the file.
+        let parser = XMLParser(stream: stream)
+        parser.shouldProcessNamespaces = true
+        parser.delegate = reader
+        // The result is true after some errors on Linux, so only what the delegate heard counts.
+        _ = parser.parse()
+        return try reader.result()
+    }
+
+    private func result() throws(DeviceFailure) -> Recording<Fix> {
+        if let failure { throw failure }
+        guard sawRoot else { throw DeviceFailure(.dataError, "\(name), line 1: the file is empty") }
+        let recording = track.isEmpty ? route : track
+        guard !recording.isEmpty else {
+            let found = waypoints > 0 ? ", only \(waypoints) waypoints" : ""
+            throw DeviceFailure(.dataError, "\(name) has no track points and no route points\(found)")
+        }
+        return recording
+    }
+
+    private func fail(_ parser: XMLParser, _ message: String) {
+        guard failure == nil else { return }
+        let place = "\(name), line \(max(1, parser.lineNumber)), column \(max(1, parser.columnNumber))"
+        failure = DeviceFailure(.dataError, "\(place): \(message)")
+        parser.abortParsing()
+    }
+
+    func parser(
+        _ parser: XMLParser, didStartElement element: String, namespaceURI: String?, qualifiedName: String?,
+        attributes: [String: String]
+    ) {
+        guard failure == nil else { return }
+        if !sawRoot {
+            sawRoot = true
+            if element != "gpx" { fail(parser, "the file is not GPX: it starts with <\(element.printable)>") }
+        } else if extensionDepth > 0 || element == "extensions" {
+            extensionDepth += 1
+        } else if element == "trkpt" || element == "rtept" {
+            start(parser, element, attributes)
+        } else if element == "time", point != nil {
+            text = ""
+        } else if element == "wpt" {
+            waypoints += 1
+        }
+    }
+
+    private func start(_ parser: XMLParser, _ element: String, _ attributes: [String: String]) {
+        guard let lat = attributes["lat"], let lon = attributes["lon"] else {
+            fail(parser, "a \(element) without lat and lon")
+            return
+        }
+        do throws(RowProblem) {
+            let trimmed = [lat, lon].map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+            let fix = Fix(latitude: try number(trimmed[0], "latitude"), longitude: try number(trimmed[1], "longitude"))
+            if let problem = Fix.problem(latitude: fix.latitude, longitude: fix.longitude) {
+                throw RowProblem(message: problem)
+            }
+            point = fix
+        } catch {
+            fail(parser, error.message)
+        }
+    }
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) {
+        guard let length = text?.utf8.count, length < 256 else { return }
+        text? += string
+    }
+
+    func parser(_ parser: XMLParser, didEndElement element: String, namespaceURI: String?, qualifiedName: String?) {
+        guard failure == nil else { return }
+        if extensionDepth > 0 {
+            extensionDepth -= 1
+        } else if element == "time", let text {
+            self.text = nil
+            let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
+            guard !trimmed.isEmpty else { return }
+            point?.time = Timestamp(iso8601: trimmed)
+            if point?.time == nil {
+                fail(parser, "'\(trimmed.printable)' is no ISO 8601 time from 1970 to 2199")
+            }
+        } else if element == "trkpt" || element == "rtept", let fix = point {
+            point = nil
+            if element == "trkpt" {
+                track.append(fix, recordedAt: fix.time?.nanoseconds)
+            } else {
+                route.append(fix, recordedAt: fix.time?.nanoseconds)
+            }
+        }
+    }
+
+    func parser(_ parser: XMLParser, parseErrorOccurred error: any Error) {
+        let code = (error as NSError).code
+        let message =
+            switch code {
+            case 4: "the file is not XML"
+            case 5: "the file ends in the middle"
+            case 9, 32, 81: "a character or an encoding that is not XML"
+            case 76: "an element is closed by another's tag"
+            default: "not well-formed XML (error \(code))"
+            }
+        fail(parser, message)
+    }
+}

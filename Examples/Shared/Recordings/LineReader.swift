@@ -1,0 +1,68 @@
+/// Splits a file into lines, a chunk at a time, so that its size does not matter.
+///
+/// Lines end with LF or CRLF; a byte order mark before the first is dropped.
+struct LineReader {
+    struct Line {
+        /// From 1.
+        let number: Int
+        let bytes: ArraySlice<UInt8>
+    }
+
+    static let limit = 65_536
+
+    private let file: InputFile
+    private let name: String
+    private var buffer: [UInt8] = []
+    private var start = 0
+    /// Where the search for the next LF goes on: nothing is looked at twice.
+    private var searched = 0
+    private var isAtEnd = false
+    private(set) var number = 0
+
+    init(_ file: InputFile, name: String) {
+        self.file = file
+        self.name = name
+    }
+
+    /// The first bytes of the file, without consuming them.
+    mutating func peek(_ count: Int) throws(DeviceFailure) -> ArraySlice<UInt8> {
+        while !isAtEnd, buffer.count - start < count {
+            try fill()
+        }
+        return buffer[start...].prefix(count)
+    }
+
+    mutating func next() throws(DeviceFailure) -> Line? {
+        while true {
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                return line(upTo: end, next: end + 1)
+            }
+            searched = buffer.count
+            guard searched - start <= Self.limit else {
+                throw DeviceFailure(
+                    .dataError, "\(name), line \(number + 1): longer than \(Self.limit) bytes, so this is no text file")
+            }
+            if isAtEnd {
+                return start == buffer.count ? nil : line(upTo: buffer.count, next: buffer.count)
+            }
+            try fill()
+        }
+    }
+
+    private mutating func line(upTo end: Int, next: Int) -> Line {
+        var bytes = buffer[start..<end]
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        if number == 0, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
+        start = next
+        searched = next
+        number += 1
+        return Line(number: number, bytes: bytes)
+    }
+
+    private mutating func fill() throws(DeviceFailure) {
+        buffer.removeFirst(start)
+        searched -= start
+        start = 0
+        isAtEnd = try !file.read(into: &buffer)
+    }
+}

@@ -1,0 +1,91 @@
+import Dispatch
+import Synchronization
+
+/// Carries values from a thread that may block to one task that may not. The thread waits while `capacity` values lie
+/// unread, so a fast writer at the other end of a pipe is slowed down instead of filling memory.
+package final class LiveChannel<Element: Sendable>: Sendable {
+    fileprivate struct State {
+        var queue: [Element] = []
+        var head = 0
+        var waiter: CheckedContinuation<Void, Never>?
+        var hasEnded = false
+        var failure: DeviceFailure?
+
+        mutating func pop() -> Element? {
+            guard head < queue.count else { return nil }
+            defer {
+                head += 1
+                if head == queue.count {
+                    queue.removeAll(keepingCapacity: true)
+                    head = 0
+                }
+            }
+            return queue[head]
+        }
+    }
+
+    private let state = Mutex(State())
+    private let room: DispatchSemaphore
+
+    package init(capacity: Int = 256) {
+        room = DispatchSemaphore(value: capacity)
+    }
+
+    /// Blocks the thread while the channel is full.
+    package func send(_ element: Element) {
+        room.wait()
+        let waiter = state.withLock { state in
+            state.queue.append(element)
+            return state.takeWaiter()
+        }
+        waiter?.resume()
+    }
+
+    package func finish(_ failure: DeviceFailure? = nil) {
+        let waiter = state.withLock { state in
+            state.hasEnded = true
+            state.failure = failure
+            return state.takeWaiter()
+        }
+        waiter?.resume()
+    }
+
+    /// The next value; nil at the end and when the task is cancelled.
+    ///
+    /// For one task at a time.
+    package func next() async throws(DeviceFailure) -> Element? {
+        while !Task.isCancelled {
+            let (element, hasEnded, failure) = state.withLock { ($0.pop(), $0.hasEnded, $0.failure) }
+            if let element {
+                room.signal()
+                return element
+            }
+            if let failure { throw failure }
+            if hasEnded { return nil }
+            await wait()
+        }
+        return nil
+    }
+
+    private func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReady = state.withLock { state in
+                    guard state.head == state.queue.count, !state.hasEnded, !Task.isCancelled else { return true }
+                    state.waiter = continuation
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.takeWaiter() }?.resume()
+        }
+    }
+}
+
+extension LiveChannel.State {
+    fileprivate mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
+        defer { waiter = nil }
+        return waiter
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+
+/// Rows of CSV as they come on standard input.
+package final class LiveSource<Value: Sendable>: Sendable {
+    package struct Row: Sendable {
+        package let value: Value
+        /// Nanoseconds since the first row, by the recorded times.
+        package let offset: Int64
+    }
+
+    private let channel = LiveChannel<Row>()
+
+    private init() {}
+
+    /// The next row; nil at the end of standard input and when the task is cancelled.
+    ///
+    /// - Throws: `.dataError` with the line.
+    package func next() async throws(DeviceFailure) -> Row? {
+        try await channel.next()
+    }
+
+    fileprivate static func open<Format: CSVFormat>(
+        _: Format.Type, _ file: InputFile
+    ) -> LiveSource where Format.Value == Value {
+        let source = LiveSource()
+        let channel = source.channel
+        // A thread of its own: reading a pipe blocks.
+        let thread = Thread {
+            let name = "standard input"
+            var lines = LineReader(file, name: name)
+            var format = Format()
+            var timeline = Timeline(step: Format.step)
+            do throws(DeviceFailure) {
+                while let line = try lines.next() {
+                    guard let row = try RecordingLoader.row(line, &format, name: name) else { continue }
+                    channel.send(Row(value: row.value, offset: timeline.offset(of: row.time)))
+                }
+                channel.finish()
+            } catch {
+                channel.finish(error)
+            }
+        }
+        thread.name = name
+        thread.start()
+        return source
+    }
+
+    private static var name: String { "recording" }
+}
+
+extension LiveSource<Fix> {
+    package static func locations() -> LiveSource { open(LocationCSV.self, InputFile(standardInput: ())) }
+
+    /// For tests: what a file or a pipe brings.
+    static func locations(_ file: InputFile) -> LiveSource { open(LocationCSV.self, file) }
+}
+
+extension LiveSource<Attitude> {
+    package static func motions() -> LiveSource { open(MotionCSV.self, InputFile(standardInput: ())) }
+
+    static func motions(_ file: InputFile) -> LiveSource { open(MotionCSV.self, file) }
+}
+
+extension Fix {
+    /// The app's rule for live positions: one older than 30 seconds is not sent.
+    package func isStale(at now: Timestamp) -> Bool {
+        guard let time else { return false }
+        return now.nanoseconds - time.nanoseconds > 30_000_000_000
+    }
+}

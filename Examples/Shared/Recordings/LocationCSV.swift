@@ -1,0 +1,65 @@
+/// `lat,lng[,ts]`, or the same columns in any order under a header.
+struct LocationCSV: CSVFormat {
+    static let step: Int64 = 1_000_000_000
+
+    private struct Columns {
+        var latitude = 0
+        var longitude = 1
+        var time: Int? = 2
+        var hasHeader = false
+    }
+
+    private var columns: Columns?
+
+    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Fix, time: Int64?)? {
+        if columns == nil {
+            if fields.prefix(2).contains(where: { DecimalText.parse($0) != nil }) {
+                columns = Columns()
+            } else {
+                columns = try Self.header(fields)
+                return nil
+            }
+        }
+        let columns = columns ?? Columns()
+        guard columns.hasHeader || (2...3).contains(fields.count) else {
+            throw RowProblem(message: "\(fields.count) fields where lat,lng or lat,lng,ts belongs")
+        }
+        guard fields.count > max(columns.latitude, columns.longitude) else {
+            throw RowProblem(message: "\(fields.count) fields, too few for the header")
+        }
+        let latitude = try number(fields[columns.latitude], "latitude")
+        let longitude = try number(fields[columns.longitude], "longitude")
+        if let problem = Fix.problem(latitude: latitude, longitude: longitude) {
+            throw RowProblem(message: problem)
+        }
+        var time: Timestamp?
+        if let column = columns.time, column < fields.count, !fields[column].isEmpty {
+            time = Timestamp(iso8601: fields[column]) ?? Timestamp(unix: fields[column])
+            guard time != nil else {
+                throw RowProblem(
+                    message:
+                        "'\(fields[column].printable)' is no time from 1970 to 2199: ISO 8601 or seconds since 1970")
+            }
+        }
+        return (Fix(latitude: latitude, longitude: longitude, time: time), time?.nanoseconds)
+    }
+
+    private static func header(_ fields: [String]) throws(RowProblem) -> Columns {
+        let names = fields.map { $0.lowercased() }
+        func index(_ candidates: String...) -> Int? {
+            names.firstIndex(where: candidates.contains)
+        }
+        guard let latitude = index("lat", "latitude"), let longitude = index("lng", "lon", "long", "longitude") else {
+            throw RowProblem(message: "neither lat,lng[,ts] nor a header with the columns lat and lng")
+        }
+        let time = index("ts", "timestamp", "time", "datetime", "date", "utc")
+        return Columns(latitude: latitude, longitude: longitude, time: time, hasHeader: true)
+    }
+}
+
+func number(_ text: String, _ name: String) throws(RowProblem) -> Double {
+    guard let value = DecimalText.parse(text) else {
+        throw RowProblem(message: "the \(name) '\(text.printable)' is not a number")
+    }
+    return value
+}

@@ -1,0 +1,80 @@
+/// Values and when each is due, counted from the first. 8 bytes per row beside the value itself.
+package struct Recording<Value: Sendable>: Sendable {
+    /// What to call it in messages.
+    package let name: String
+    package private(set) var values: [Value] = []
+    /// Nanoseconds since the first value; never decreasing.
+    package private(set) var offsets: [Int64] = []
+    private var timeline: Timeline
+
+    package init(name: String, step: Duration) {
+        self.name = name
+        timeline = Timeline(step: step.wholeNanoseconds)
+    }
+
+    init(name: String, step: Int64) {
+        self.name = name
+        timeline = Timeline(step: step)
+    }
+
+    /// - Parameter time: When it was recorded, in nanoseconds from any zero; nil when nobody knows.
+    package mutating func append(_ value: Value, recordedAt time: Int64?) {
+        values.append(value)
+        offsets.append(timeline.offset(of: time))
+    }
+
+    package var count: Int { values.count }
+    package var isEmpty: Bool { values.isEmpty }
+
+    /// From the first value to the last, nanoseconds.
+    package var length: Int64 { offsets.last ?? 0 }
+
+    /// From one start to the next in a loop: the length and one gap of the usual size. Never 0.
+    package var period: Int64 {
+        guard count > 1, length > 0 else { return timeline.step }
+        return length + max(1, length / Int64(count - 1))
+    }
+}
+
+/// Turns recorded times into offsets from the start.
+struct Timeline: Sendable {
+    /// Between rows of which one has no time.
+    let step: Int64
+    /// The recorded time that offset 0 stands for.
+    private var zero: Int64?
+    private var lastTime: Int64 = 0
+    private var lastOffset: Int64 = 0
+    private var isFirst = true
+
+    init(step: Int64) {
+        self.step = step
+    }
+
+    mutating func offset(of time: Int64?) -> Int64 {
+        // The first row is at 0. A clock that runs backwards (a corrected clock, tracks out of order in one file)
+        // starts a new count one step later, instead of a burst of rows that are all late.
+        let next = isFirst ? 0 : min(lastOffset + step, Self.limit)
+        isFirst = false
+        var offset = next
+        if let time {
+            if zero == nil || time < lastTime { zero = time - next }
+            lastTime = time
+            let (difference, overflow) = time.subtractingReportingOverflow(zero ?? 0)
+            offset = overflow ? Self.limit : min(difference, Self.limit)
+        }
+        lastOffset = max(lastOffset, offset)
+        return lastOffset
+    }
+
+    /// 73 years: a sum of two still fits.
+    private static let limit: Int64 = 1 << 61
+}
+
+extension Duration {
+    /// Nanoseconds, at most 2⁶² of them (146 years) either way.
+    package var wholeNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        guard abs(seconds) < 1 << 32 else { return seconds < 0 ? -(1 << 62) : 1 << 62 }
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}
