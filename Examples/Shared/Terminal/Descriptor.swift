@@ -1,0 +1,58 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// System calls on the three standard descriptors.
+enum Descriptor {
+    /// Writes everything; returns the error number of the first failure.
+    static func write(_ text: String, to descriptor: CInt) -> CInt? {
+        var text = text
+        return text.withUTF8 { bytes in
+            var rest = UnsafeRawBufferPointer(bytes)
+            while let base = rest.baseAddress, !rest.isEmpty {
+                #if canImport(Darwin)
+                    let count = Darwin.write(descriptor, base, rest.count)
+                #elseif canImport(Musl)
+                    let count = Musl.write(descriptor, base, rest.count)
+                #else
+                    let count = Glibc.write(descriptor, base, rest.count)
+                #endif
+                if count >= 0 {
+                    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                } else if errno == EAGAIN {
+                    var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    poll(&wait, 1, -1)
+                } else if errno != EINTR {
+                    return errno
+                }
+            }
+            return nil
+        }
+    }
+
+    /// A terminal that understands escape sequences.
+    static func isTerminal(_ descriptor: CInt, environment: [String: String]) -> Bool {
+        let term = environment["TERM"] ?? ""
+        return isatty(descriptor) == 1 && !term.isEmpty && term != "dumb"
+    }
+
+    /// Columns of the terminal, asked anew each time because windows change; nil when it does not say.
+    static func width(_ descriptor: CInt) -> Int? {
+        var size = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
+    }
+
+    /// Opens /dev/null where a standard descriptor is closed: otherwise the first socket would get its number, and
+    /// lines meant for the screen would go to the broker.
+    static func openMissing() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+            // The lowest free number is this one, since those below are open by now.
+            _ = open("/dev/null", O_RDWR)
+        }
+    }
+}
