@@ -75,7 +75,7 @@ let package = Package(
             swiftSettings: common),
         .testTarget(
             name: "DeviceTests", dependencies: ["DeviceSupport", "locations-device", "motions-device", "TestSupport"],
-            swiftSettings: common),
+            exclude: ["Recordings"], swiftSettings: common),
         .testTarget(
             name: "BrokerTests",
             dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),

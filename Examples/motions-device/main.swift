@@ -1,1 +1,6 @@
-print("not there yet")
+import DeviceSupport
+
+await Program.run(.motions, MotionsOptions.parse) { options, program in
+    let motion = try RecordingLoader.motions(path: options.motion)
+    program.console.line("\(motion.count) motions in \(motion.name)")
+}

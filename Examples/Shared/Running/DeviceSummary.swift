@@ -1,0 +1,43 @@
+/// What one device did, or a fleet together.
+package struct DeviceSummary: Sendable, Equatable {
+    package var sent = 0
+    /// Fixes that were too old to send.
+    package var skipped = 0
+    /// Texts or alerts.
+    package var received = 0
+    package var reconnects = 0
+
+    package init(sent: Int = 0, skipped: Int = 0, received: Int = 0, reconnects: Int = 0) {
+        self.sent = sent
+        self.skipped = skipped
+        self.received = received
+        self.reconnects = reconnects
+    }
+
+    package static func + (left: DeviceSummary, right: DeviceSummary) -> DeviceSummary {
+        DeviceSummary(
+            sent: left.sent + right.sent, skipped: left.skipped + right.skipped,
+            received: left.received + right.received, reconnects: left.reconnects + right.reconnects)
+    }
+
+    /// `summary: 104 fixes sent, 2 texts received, 1 reconnect, 8:34 elapsed`.
+    package func line(for device: Device, devices: Int, elapsed: Duration) -> String {
+        func count(_ number: Int, _ one: String, _ many: String) -> String {
+            "\(number) \(number == 1 ? one : many)"
+        }
+        var parts: [String] = []
+        if devices > 1 { parts.append("\(devices) devices") }
+        switch device {
+        case .locations:
+            parts.append(count(sent, "fix", "fixes") + " sent")
+            if skipped > 0 { parts.append(count(skipped, "old fix", "old fixes") + " skipped") }
+            parts.append(count(received, "text", "texts") + " received")
+        case .motions:
+            parts.append(count(sent, "motion", "motions") + " sent")
+            parts.append(count(received, "alert", "alerts") + " received")
+        }
+        if reconnects > 0 { parts.append(count(reconnects, "reconnect", "reconnects")) }
+        parts.append(ReplayProgress.time(elapsed.wholeNanoseconds) + " elapsed")
+        return "summary: " + parts.joined(separator: ", ")
+    }
+}
