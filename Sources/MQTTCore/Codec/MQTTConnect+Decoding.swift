@@ -64,14 +64,14 @@ struct ConnectFlags: OptionSet {
     /// 3.1 calls the reserved bit, and the will's bits without a will, unused.
     func validate(_ version: MQTTVersion) throws(MQTTViolation) {
         if contains(.will), willQoS == 3 { throw .malformed("a will with QoS 3", "MQTT-3.1.2-12") }
+        if version < .v5_0, contains(.password), !contains(.username) {
+            throw .malformed("a password without a user name", "MQTT-3.1.2-22")
+        }
         if version == .v3_1 { return }
         if contains(.reserved) { throw .malformed("the reserved connect flag is set", "MQTT-3.1.2-3") }
         if !contains(.will), willQoS != 0 { throw .malformed("a will QoS without a will", "MQTT-3.1.2-11") }
         if !contains(.will), contains(.willRetain) {
             throw .malformed("a will retain flag without a will", "MQTT-3.1.2-13")
-        }
-        if version == .v3_1_1, contains(.password), !contains(.username) {
-            throw .malformed("a password without a user name", "MQTT-3.1.2-22")
         }
     }
 }
