@@ -1,5 +1,5 @@
 /// What a client shows to a server to be let in. Never printed.
-public struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
+public struct Credentials: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
     public var userName: String
     public var password: String?
 

@@ -1,0 +1,75 @@
+public import MQTTCore
+import Messaging
+import Transport
+
+extension MQTTClient {
+    /// Publishes a message and returns when the promise of its QoS is kept.
+    ///
+    /// QoS 0: when the bytes are on their way to the socket; suspends only while the outbox is full. QoS 1 and 2: when
+    /// the server has acknowledged, over a reconnect if need be. Cancelling the task ends the wait, never the exchange.
+    /// - Returns: the server's reason code; for QoS 0 always success.
+    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be.
+    @discardableResult
+    public nonisolated(nonsending) func publish(
+        _ payload: [UInt8], to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
+        properties: MQTTProperties = MQTTProperties()
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        if qos == .atMostOnce {
+            if try core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
+                return .success
+            }
+            return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
+        }
+        let message = MQTTOutgoingMessage(
+            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+        return try await core.publishAcknowledged(message)
+    }
+
+    /// Publishes text as UTF-8; see ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    @discardableResult
+    public nonisolated(nonsending) func publish(
+        _ text: String, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
+        properties: MQTTProperties = MQTTProperties()
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await publish(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
+    /// Publishes many messages in their order with one wait: returns when the promises of all are kept.
+    ///
+    /// - Throws: ``MQTTError`` for the first message that failed; those before it are sent, those after it are not
+    ///   unless they were already on their way.
+    public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
+        var start = 0
+        while start < messages.count {
+            let isQoS0 = messages[start].qos == .atMostOnce
+            var end = start
+            while end < messages.count, (messages[end].qos == .atMostOnce) == isQoS0 { end += 1 }
+            if isQoS0 {
+                try await core.publishAtMostOnce(messages[start..<end])
+            } else {
+                let run = end - start == messages.count ? messages : Array(messages[start..<end])
+                try await core.publishAcknowledged(run)
+            }
+            start = end
+        }
+    }
+
+    /// Publishes a QoS 0 message at once or not at all, without suspending.
+    ///
+    /// - Returns: false if the outbox is full.
+    public nonisolated func tryPublish(
+        _ payload: [UInt8], to topic: String, retain: Bool = false, properties: MQTTProperties = MQTTProperties()
+    ) throws(MQTTError) -> Bool {
+        try core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+    }
+
+    private nonisolated(nonsending) func publishWhenThereIsRoom(
+        _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        repeat {
+            if Task.isCancelled { throw .cancelledWait }
+            await core.link.room()
+        } while try !core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+        return .success
+    }
+}

@@ -1,0 +1,106 @@
+@_exported public import MQTTCore
+@_exported public import Messaging
+import Synchronization
+import Transport
+
+/// A client for MQTT servers that keeps itself connected.
+///
+///     let client = MQTTClient("mqtt://localhost", clientID: "thermometer-%%%%")
+///     try await client.connect()
+///     try await client.publish("21.5", to: "home/temperature", qos: .atLeastOnce)
+///
+/// After the first `connect()` a lost connection is opened again, with back-off, and everything is subscribed again;
+/// ``states`` and ``events`` tell of it. All messages of a client leave through one lock, so that those of one task keep
+/// their order. A client that is dropped without ``disconnect()`` ends its connection, and the server publishes its will.
+public actor MQTTClient {
+    nonisolated let core: MQTTClientCore
+
+    /// Makes a client; nothing is opened before ``connect()``.
+    ///
+    /// - Parameters:
+    ///   - url: `mqtt://[user:password@]host[:port]` or `unix:/path`. A mistake in it is reported by ``connect()``.
+    ///   - clientID: see ``MQTTConfiguration/clientID``.
+    public init(_ url: String, clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
+        var configuration = configuration
+        if !clientID.isEmpty { configuration.clientID = clientID }
+        self.init(url, configuration: configuration, loop: .shared, connector: nil)
+    }
+
+    /// Makes a client on a loop and over streams of the caller's choice.
+    package init(
+        _ url: String, configuration: MQTTConfiguration, loop: EventLoop,
+        connector: (@Sendable () async throws -> OpenedStream)?
+    ) {
+        var configuration = configuration
+        let parsed = Result { () throws(TransportError) in try BrokerURL(url) }
+        if configuration.credentials == nil, case .success(let url) = parsed {
+            configuration.credentials = url.credentials
+        }
+        core = MQTTClientCore(url: parsed, configuration: configuration, loop: loop, connector: connector)
+    }
+
+    /// Where the connection stands, from now on; starts with the present state.
+    public nonisolated var states: Updates<MQTTConnectionState> { core.states.updates }
+
+    /// Where the connection stands now.
+    public nonisolated var state: MQTTConnectionState { core.states.latest ?? .disconnected(nil) }
+
+    /// What happens to the client, from now on. A slow reader misses the oldest events.
+    public nonisolated var events: Updates<MQTTEvent> { core.events.updates }
+
+    /// What went through the client so far.
+    public nonisolated var counters: MQTTCounters {
+        core.counters.snapshot(published: core.link.perform { $0.publishedCount })
+    }
+
+    /// The client identifier in force: expanded, or assigned by the server.
+    public nonisolated var clientID: String { core.link.perform { $0.engine.configuration.clientID } }
+
+    /// Connects and returns when the server has accepted; already connected, it returns at once.
+    ///
+    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``.
+    /// - Throws: ``MQTTError`` when the attempts are used up or another one is pointless (``MQTTError/Code/badCredentials``).
+    public func connect() async throws(MQTTError) {
+        let result = await withUnsafeContinuation { core.supervisor.start($0) }
+        try result.get()
+    }
+
+    /// Ends the connection in order: what was published leaves first, the server drops the will, sequences end.
+    ///
+    /// Returns when it is done, at the latest after three seconds. ``connect()`` may be called again.
+    public func disconnect() async {
+        await core.supervisor.stop { [core] in
+            let now = MonotonicClock.now
+            core.link.perform { machine in
+                do throws(MQTTMisuse) {
+                    try machine.engine.disconnect(at: now)
+                } catch {
+                    // Not connected any more: there is nobody to say good-bye to.
+                }
+                machine.wantsClose = true
+            }
+        }
+    }
+
+    /// Tells that the network came back or changed: a wait before the next attempt is cut short.
+    public nonisolated func networkChanged() {
+        core.supervisor.networkChanged()
+    }
+
+    /// Connects, runs `body`, and disconnects whatever happens.
+    ///
+    /// - Throws: ``MQTTError`` from connecting, or what `body` throws.
+    public nonisolated(nonsending) func withConnection<Result>(
+        _ body: (MQTTClient) async throws -> Result
+    ) async throws -> Result {
+        try await connect()
+        do {
+            let result = try await body(self)
+            await disconnect()
+            return result
+        } catch {
+            await disconnect()
+            throw error
+        }
+    }
+}

@@ -1,0 +1,23 @@
+public import MQTTCore
+
+/// A message to publish.
+public struct MQTTOutgoingMessage: Sendable {
+    /// The topic name: 1 to 65,535 bytes of UTF-8 without wildcards.
+    public var topic: String
+    public var payload: [UInt8]
+    public var qos: QoS
+    /// Whether the server keeps the message for later subscribers; an empty payload makes it forget the one it has.
+    public var retain: Bool
+    /// Sent with MQTT 5.0 only.
+    public var properties: MQTTProperties
+
+    public init(
+        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
+    ) {
+        self.topic = topic
+        self.payload = payload
+        self.qos = qos
+        self.retain = retain
+        self.properties = properties
+    }
+}

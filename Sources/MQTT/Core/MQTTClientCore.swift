@@ -1,0 +1,207 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+
+/// What the client actor, its subscriptions and the loop share.
+final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
+    // Sendable because `router` and `requestWaiters` are touched on the loop's thread only and the rest is constant
+    // or locked.
+    typealias Failure = MQTTError
+
+    let url: Result<BrokerURL, TransportError>
+    let configuration: MQTTConfiguration
+    let loop: EventLoop
+    let link: Link<MQTTMachine>
+    let supervisor: Supervisor<MQTTClientCore>
+    let states = Broadcaster<MQTTConnectionState>(capacity: 16, initial: .disconnected(nil), replaysLatest: true)
+    let events = Broadcaster<MQTTEvent>(capacity: 1024)
+    let counters = MQTTCounting()
+    let callerIDs = Atomic<UInt64>(1)
+    /// Opens streams for tests instead of the network.
+    let connector: (@Sendable () async throws -> OpenedStream)?
+
+    // The loop's thread only.
+    let router = MQTTRouter()
+    var unsubscribeWaiters: [UInt64: UnsafeContinuation<Result<Void, MQTTError>, Never>] = [:]
+    /// Why the connection is about to close, found before it did.
+    var closeReason: MQTTError?
+    var pausedRoutes: [MQTTRoute] = []
+
+    init(
+        url: Result<BrokerURL, TransportError>, configuration: MQTTConfiguration, loop: EventLoop,
+        connector: (@Sendable () async throws -> OpenedStream)?
+    ) {
+        self.url = url
+        self.configuration = configuration
+        self.loop = loop
+        self.connector = connector
+        let machine = MQTTMachine(engine: MQTTEngine(configuration: configuration.engineConfiguration))
+        link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
+        supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
+        supervisor.supervise(self)
+        link.perform { $0.core = self }
+    }
+
+    deinit {
+        // The client is gone without a disconnect: the server sees the connection end and publishes the will.
+        link.dropConnection()
+        states.finish()
+        events.finish()
+    }
+
+    // MARK: SupervisedClient
+
+    var stopped: MQTTError { .disconnectedByUser }
+    var endedByPeer: MQTTError { MQTTError(lost: nil) }
+
+    func isPermanent(_ failure: MQTTError) -> Bool {
+        switch failure.code {
+        case .badCredentials, .takenOver, .unsupportedVersion, .invalidRequest: true
+        case .refused: failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
+        case .connectFailed: (failure.underlying as? TransportError)?.code == .badURL
+        default: false
+        }
+    }
+
+    func openStream(attempt: Int) async throws(MQTTError) -> OpenedStream {
+        do {
+            if let provider = configuration.credentialsProvider {
+                let credentials = try await provider(attempt)
+                link.perform { $0.engine.configuration.use(credentials) }
+            }
+            if let connector { return try await connector() }
+            let url = try url.get()
+            guard url.scheme == .mqtt || url.scheme == .unix else {
+                throw TransportError(.unsupported, "\(url.scheme.rawValue): is not supported yet; use mqtt:")
+            }
+            let stream = try await Connector.connect(
+                to: url.endpoint, timeout: configuration.connectTimeout.inNanoseconds, loop: loop)
+            return OpenedStream(stream: stream)
+        } catch let error as TransportError {
+            throw MQTTError(connecting: error)
+        } catch {
+            throw MQTTError(.badCredentials, "no credentials could be had: \(error)", underlying: error)
+        }
+    }
+
+    func attach(_ opened: OpenedStream) {
+        closeReason = nil
+        link.attach(opened.stream, layers: opened.layers)
+    }
+
+    func dropConnection() {
+        link.dropConnection()
+    }
+
+    func stateChanged(to state: MQTTConnectionState) {
+        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
+        states.send(state)
+        events.send(.stateChanged(state))
+    }
+
+    /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
+    private func giveUp(_ failure: MQTTError) {
+        let (waiters, batches) = link.perform { machine in
+            defer { machine.batches = [:] }
+            return (machine.publishes.takeAll(), Array(machine.batches.values))
+        }
+        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+        for batch in batches {
+            batch.failure = failure
+            batch.finish()
+        }
+        let isOrderly = failure.code == .disconnected
+        for entry in router.takeAllEntries() {
+            for (_, waiter) in entry.waiters { waiter.resume(returning: .failure(failure)) }
+            for route in entry.routes { route.finish(isOrderly ? .finished : .failed(failure)) }
+        }
+        router.unmatched?.finish(.finished)
+        failUnsubscribes(failure)
+    }
+
+    func failUnsubscribes(_ failure: MQTTError) {
+        let waiters = unsubscribeWaiters.values
+        unsubscribeWaiters = [:]
+        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+    }
+
+    // MARK: What happened to the connection; on the loop's thread
+
+    func connectionFailed(_ error: MQTTError) {
+        if closeReason == nil { closeReason = error }
+    }
+
+    func connectionClosed(_ error: TransportError?) {
+        router.connectionClosed()
+        pausedRoutes = []
+        let reason = closeReason ?? MQTTError(lost: error)
+        closeReason = nil
+        failUnsubscribes(reason)
+        supervisor.ended(reason, at: MonotonicClock.now)
+    }
+
+    func handle(_ event: MQTTEngineEvent.Kind) {
+        switch event {
+        case .connected(let info):
+            counters.connected()
+            supervisor.established(at: MonotonicClock.now)
+            events.send(.connected(info))
+            resubscribe(sessionPresent: info.sessionPresent)
+        case .connectionRefused(let connack):
+            connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
+        case .connectionFailed(let failure):
+            connectionFailed(MQTTError(failure))
+        case .disconnectReceived(let packet):
+            connectionFailed(MQTTError(disconnect: packet.reasonCode, properties: packet.properties))
+            events.send(.disconnectedByServer(packet.reasonCode, packet.properties))
+        case .subscribeCompleted(let token, let codes, _):
+            subscribeCompleted(token, codes)
+        case .unsubscribeCompleted(let token, _, _):
+            unsubscribeWaiters.removeValue(forKey: token)?.resume(returning: .success(()))
+        case .requestLate(let token), .requestFailed(let token):
+            requestFailed(token, isLate: { if case .requestLate = event { true } else { false } }())
+        case .sessionLost(let republished, let duplicates):
+            events.send(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
+        case .pingAnswered(let nanoseconds):
+            events.send(.pingAnswered(.nanoseconds(nanoseconds)))
+        case .authenticationReceived, .acknowledgementProperties:
+            break
+        case .connectReceived, .subscribeReceived, .unsubscribeReceived:
+            // A client's engine does not report what only servers receive.
+            break
+        }
+    }
+
+    // MARK: Flow
+
+    func acknowledge(_ delivery: UInt64) {
+        let now = MonotonicClock.now
+        link.perform { $0.engine.acknowledge(delivery, at: now) }
+    }
+
+    func pauseReading(for route: MQTTRoute) {
+        if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
+        let now = MonotonicClock.now
+        link.perform { machine in
+            machine.wantsReadingPaused = true
+            machine.engine.setReadingPaused(true, at: now)
+        }
+    }
+
+    /// A receiver has emptied a full buffer to half; from any thread.
+    func drained() {
+        loop.execute {
+            self.pausedRoutes.removeAll { !$0.isFull }
+            let resumes = self.pausedRoutes.isEmpty
+            let now = MonotonicClock.now
+            self.link.perform { machine in
+                machine.acknowledgeWithheld(at: now)
+                if resumes, machine.wantsReadingPaused {
+                    machine.wantsReadingPaused = false
+                    machine.engine.setReadingPaused(false, at: now)
+                }
+            }
+        }
+    }
+}

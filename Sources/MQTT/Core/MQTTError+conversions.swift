@@ -1,0 +1,86 @@
+import MQTTCore
+import Transport
+
+extension MQTTError {
+    /// A refusal by the engine, before anything was written.
+    init(_ misuse: MQTTMisuse) {
+        let code: Code =
+            switch misuse.code {
+            case .notConnected: .notConnected
+            case .closing: .disconnected
+            case .queueFull: .queueFull
+            case .packetTooLarge, .qosNotSupported, .retainNotAvailable, .subscriptionNotSupported: .notAllowed
+            default: .invalidRequest
+            }
+        self.init(code, misuse.message, underlying: misuse)
+    }
+
+    /// The end of a connection that the engine or the stream found.
+    init(_ failure: MQTTConnectionFailure) {
+        switch failure {
+        case .violation(let violation):
+            self.init(
+                .protocolViolation, "the server broke the MQTT protocol: \(violation.message)",
+                reasonCode: violation.reasonCode, underlying: violation)
+        case .connectTimeout:
+            self.init(
+                .timedOut,
+                "the server did not answer CONNECT in time; check that it speaks MQTT on this port, or raise connectTimeout"
+            )
+        case .pingTimeout:
+            self.init(.connectionLost, "the server does not answer PINGREQ: the connection is dead")
+        case .keepAliveTimeout:
+            self.init(.connectionLost, "the peer was silent for longer than its keep alive")
+        case .authenticationTimeout:
+            self.init(.timedOut, "the server did not answer the authentication in time")
+        }
+    }
+
+    init(connecting error: TransportError) {
+        self.init(.connectFailed, error.message, underlying: error)
+    }
+
+    init(lost error: TransportError?) {
+        if let error {
+            self.init(.connectionLost, error.message, underlying: error)
+        } else {
+            self.init(.connectionLost, "the server ended the connection")
+        }
+    }
+
+    /// CONNACK with a failure.
+    init(refusal reason: MQTTReasonCode, properties: MQTTProperties) {
+        let words = properties.reasonString.map { "\(reason): \($0)" } ?? "\(reason)"
+        switch reason {
+        case .badUserNameOrPassword, .badAuthenticationMethod:
+            self.init(
+                .badCredentials, "the server refused the connection: bad user name or password", reasonCode: reason)
+        case .notAuthorized:
+            self.init(
+                .badCredentials, "the server refused the connection: not authorized; check user name and password",
+                reasonCode: reason)
+        case .unsupportedProtocolVersion:
+            self.init(
+                .unsupportedVersion, "the server does not speak this version of MQTT (\(words)); choose another",
+                reasonCode: reason)
+        default:
+            self.init(.refused, "the server refused the connection: \(words)", reasonCode: reason)
+        }
+    }
+
+    /// DISCONNECT from the server.
+    init(disconnect reason: MQTTReasonCode, properties: MQTTProperties) {
+        let words = properties.reasonString.map { "\(reason): \($0)" } ?? "\(reason)"
+        if reason == .sessionTakenOver {
+            self.init(
+                .takenOver, "another client connected with the same client identifier; give each its own",
+                reasonCode: reason)
+        } else {
+            self.init(.connectionLost, "the server ended the connection: \(words)", reasonCode: reason)
+        }
+    }
+
+    static let cancelledWait = MQTTError(.cancelled, "the waiting task was cancelled; what was sent stays sent")
+    static let disconnectedByUser = MQTTError(
+        .disconnected, "the client is disconnected; call connect() to use it again")
+}

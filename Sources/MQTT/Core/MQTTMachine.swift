@@ -1,0 +1,114 @@
+import MQTTCore
+import Messaging
+import Transport
+
+/// The engine with its shell's bookkeeping, all of it under the link's lock.
+struct MQTTMachine: LinkMachine, ~Copyable {
+    typealias Scratch = MQTTScratch
+    typealias PublishAnswer = Result<MQTTReasonCode, MQTTError>
+
+    var engine: MQTTEngine
+    weak var core: MQTTClientCore?
+    /// Publishers that wait for the acknowledgement of their message.
+    var publishes = WaiterTable<PublishAnswer>()
+    /// Batches of messages on their way, by the upper half of their tokens.
+    var batches: [UInt64: MQTTPublishBatch] = [:]
+    var nextBatchID: UInt64 = 1
+    /// Messages that the engine took.
+    var publishedCount = 0
+    /// Messages whose acknowledgement waits for room in a subscription's buffer.
+    var withheld: [MQTTWithheldMessage] = []
+    var wantsClose = false
+    var wantsReadingPaused = false
+
+    /// Set in tokens that belong to a batch; single publishes use tokens below.
+    static let batchBit: UInt64 = 1 << 63
+
+    init(engine: consuming MQTTEngine) {
+        self.engine = engine
+    }
+
+    var output: [UInt8] {
+        get { engine.output }
+        _modify { yield &engine.output }
+    }
+
+    var nextDeadline: Int64 { engine.nextDeadline }
+
+    mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
+        scratch.core = core
+        wantsClose = false
+        do {
+            try engine.connectionOpened(at: now)
+        } catch {
+            scratch.openFailure = MQTTError(error)
+            wantsClose = true
+        }
+    }
+
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: MQTTScratch) {
+        scratch.core = core
+        engine.connectionClosed(at: now, into: &scratch.effects)
+        withheld.removeAll()
+        wantsClose = false
+        wantsReadingPaused = false
+        scratch.closed = .some(error)
+        collect(into: scratch, at: now)
+    }
+
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTScratch) -> Int {
+        scratch.core = core
+        let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
+        if !scratch.effects.messages.isEmpty { route(into: scratch, at: now) }
+        collect(into: scratch, at: now)
+        return consumed
+    }
+
+    mutating func handleTimeout(at now: Int64, into scratch: MQTTScratch) {
+        scratch.core = core
+        engine.handleTimeout(at: now, into: &scratch.effects)
+        collect(into: scratch, at: now)
+    }
+
+    /// Takes the waiters of what is complete out of the tables, so that they are resumed after the lock.
+    private mutating func collect(into scratch: MQTTScratch, at now: Int64) {
+        if scratch.effects.shouldClose { wantsClose = true }
+        for completion in scratch.effects.completions {
+            if completion.token & Self.batchBit != 0 {
+                completeInBatch(completion, into: scratch, at: now)
+            } else if let waiter = publishes.take(completion.token) {
+                scratch.resumptions.append((waiter, completion.answer))
+            }
+        }
+        if scratch.effects.queueHasRoom { pumpBatches(into: scratch, at: now) }
+    }
+}
+
+/// A message whose acknowledgement is held back, and the subscription whose buffer it waits for.
+struct MQTTWithheldMessage: Sendable {
+    let delivery: UInt64
+    let routes: [MQTTRoute]
+}
+
+extension MQTTPublishCompletion {
+    /// What a publisher is told.
+    var answer: Result<MQTTReasonCode, MQTTError> {
+        switch outcome {
+        case .acknowledged, .written:
+            .success(reason)
+        case .refused:
+            .failure(
+                MQTTError(.refused, "the server refused the message: \(reason)", reasonCode: reason))
+        case .expired:
+            .failure(MQTTError(.expired, "the message expired before it could be sent"))
+        case .sessionLost:
+            .failure(
+                MQTTError(.sessionLost, "the server lost the session; whether the message arrived is unknown"))
+        case .unsendable:
+            .failure(
+                MQTTError(.notAllowed, "the server's limits do not allow this message: \(reason)", reasonCode: reason))
+        case .discarded:
+            .failure(MQTTError(.disconnected, "the session was given up; whether the message arrived is unknown"))
+        }
+    }
+}

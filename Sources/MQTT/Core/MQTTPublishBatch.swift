@@ -1,0 +1,69 @@
+import MQTTCore
+
+/// Many messages published with one wait: fed to the engine as its window allows, finished with one resume.
+///
+/// Touched under the link's lock only, but for `finish`, which is called once, when nothing touches it any more.
+final class MQTTPublishBatch: @unchecked Sendable {
+    // Sendable for the reason above.
+    let messages: [MQTTOutgoingMessage]
+    let id: UInt64
+    var next = 0
+    var completed = 0
+    var failure: MQTTError?
+    var waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>?
+
+    init(_ messages: [MQTTOutgoingMessage], id: UInt64) {
+        self.messages = messages
+        self.id = id
+    }
+
+    var isDone: Bool { completed == messages.count || (failure != nil && completed == next) }
+
+    func finish() {
+        waiter?.resume(returning: failure.map { .failure($0) } ?? .success(()))
+        waiter = nil
+    }
+}
+
+extension MQTTMachine {
+    /// Publishes as much of a batch as the engine takes.
+    mutating func feed(_ batch: MQTTPublishBatch, at now: Int64) {
+        while batch.next < batch.messages.count, batch.failure == nil {
+            // Bounded by what may be in flight: the rest of the batch waits here, by reference, not in the engine.
+            guard batch.next - batch.completed < Int(engine.configuration.maximumInFlight) else { return }
+            let message = batch.messages[batch.next]
+            let token = Self.batchBit | batch.id
+            do throws(MQTTMisuse) {
+                let outcome = try engine.publish(
+                    topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
+                    properties: message.properties, token: token, at: now)
+                batch.next += 1
+                if message.qos == .atMostOnce, outcome == .written { batch.completed += 1 }
+            } catch {
+                if error.code == .queueFull { return }
+                batch.failure = MQTTError(error)
+            }
+        }
+    }
+
+    mutating func completeInBatch(_ completion: MQTTPublishCompletion, into scratch: MQTTScratch, at now: Int64) {
+        guard let batch = batches[completion.token & ~Self.batchBit] else { return }
+        batch.completed += 1
+        if case .failure(let error) = completion.answer, batch.failure == nil { batch.failure = error }
+        feed(batch, at: now)
+        if batch.isDone {
+            batches[batch.id] = nil
+            scratch.batchResumptions.append(batch)
+        }
+    }
+
+    mutating func pumpBatches(into scratch: MQTTScratch, at now: Int64) {
+        for batch in batches.values {
+            feed(batch, at: now)
+            if batch.isDone {
+                batches[batch.id] = nil
+                scratch.batchResumptions.append(batch)
+            }
+        }
+    }
+}

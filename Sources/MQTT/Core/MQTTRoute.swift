@@ -1,0 +1,34 @@
+import MQTTCore
+import Messaging
+
+/// One subscription of a user: where the messages that match its filter go.
+final class MQTTRoute: @unchecked Sendable {
+    // Sendable because the fields that change are touched on the loop's thread only.
+    typealias Queue = DeliveryQueue<MQTTBatch, MQTTError>
+
+    /// What the user asked for.
+    let request: MQTTSubscriptionRequest
+    let policy: BufferPolicy
+    let acknowledgement: MQTTAcknowledgement
+    private(set) var queues: [Queue] = []
+    /// Messages of the read under way, as indexes into its records.
+    var pending: [UInt32] = []
+
+    init(request: MQTTSubscriptionRequest, policy: BufferPolicy, acknowledgement: MQTTAcknowledgement) {
+        self.request = request
+        self.policy = policy
+        self.acknowledgement = acknowledgement
+    }
+
+    func add(_ queue: Queue) { queues.append(queue) }
+
+    func remove(_ queue: Queue) { queues.removeAll { $0 === queue } }
+
+    /// Whether some receiver's bound is reached.
+    var isFull: Bool { queues.contains { $0.isFull } }
+
+    func finish(_ end: Queue.Next) {
+        for queue in queues { queue.finish(end) }
+        queues = []
+    }
+}

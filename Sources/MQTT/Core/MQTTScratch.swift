@@ -1,0 +1,57 @@
+import MQTTCore
+import Transport
+
+/// What one input of the machine led to, performed on the loop's thread after the lock is released. All links of a
+/// loop share one, so its arrays are allocated once.
+final class MQTTScratch: LinkScratch {
+    var core: MQTTClientCore?
+    var effects = MQTTEffects()
+    var version = MQTTVersion.v3_1_1
+    /// The one subscription that all messages go to, if it is one.
+    var uniformRoute: MQTTRoute?
+    /// Otherwise the subscriptions that got messages, which hold their indexes.
+    var touchedRoutes: [MQTTRoute] = []
+    var resumptions: [(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTMachine.PublishAnswer)] = []
+    var batchResumptions: [MQTTPublishBatch] = []
+    /// The connection could not even begin.
+    var openFailure: MQTTError?
+    /// The connection is gone; the inner value says why, nil for an end in order.
+    var closed: TransportError??
+
+    init() {}
+
+    func assign(_ index: UInt32, to route: MQTTRoute) {
+        if route.pending.isEmpty { touchedRoutes.append(route) }
+        route.pending.append(index)
+    }
+
+    func perform(_ bytes: RawSpan) {
+        for (waiter, answer) in resumptions { waiter.resume(returning: answer) }
+        for batch in batchResumptions { batch.finish() }
+        if let core {
+            for event in effects.events where event.isConnected { core.handle(event.kind) }
+            if !effects.messages.isEmpty { deliver(bytes) }
+            for event in effects.events where !event.isConnected { core.handle(event.kind) }
+            if let openFailure { core.connectionFailed(openFailure) }
+            if let closed { core.connectionClosed(closed) }
+        }
+        clear()
+    }
+
+    private func clear() {
+        effects.removeAll()
+        resumptions.removeAll(keepingCapacity: true)
+        batchResumptions.removeAll(keepingCapacity: true)
+        touchedRoutes.removeAll(keepingCapacity: true)
+        uniformRoute = nil
+        core = nil
+        openFailure = nil
+        closed = nil
+    }
+}
+
+extension MQTTEngineEvent {
+    fileprivate var isConnected: Bool {
+        if case .connected = kind { true } else { false }
+    }
+}

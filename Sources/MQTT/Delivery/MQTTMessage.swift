@@ -1,0 +1,63 @@
+public import MQTTCore
+
+/// A message that arrived: a view into the batch it came with, cheap to copy and to pass on.
+///
+/// A message keeps the memory of its whole batch alive (up to what one read brought). Take ``bytes`` to keep one
+/// message for long.
+public struct MQTTMessage: Sendable {
+    @usableFromInline let batch: MQTTBatch
+    @usableFromInline let index: Int
+
+    @inlinable
+    init(batch: MQTTBatch, index: Int) {
+        self.batch = batch
+        self.index = index
+    }
+
+    @usableFromInline var record: MQTTMessageRecord { batch.records[index] }
+
+    /// The topic that the message was published to.
+    @inlinable public var topic: String { batch.topics[Int(batch.records[index].topic)] }
+
+    /// The payload, without a copy.
+    @inlinable public var payload: ArraySlice<UInt8> {
+        let record = batch.records[index]
+        return batch.bytes[record.payload]
+    }
+
+    /// The payload, copied out.
+    @inlinable public var bytes: [UInt8] { Array(payload) }
+
+    /// The payload as text, or nil if it is not UTF-8.
+    public var text: String? { String(validating: payload, as: UTF8.self) }
+
+    /// The quality of service that the message came with.
+    @inlinable public var qos: QoS { batch.records[index].qos }
+
+    /// Whether the message was kept by the server and sent because of the subscription.
+    @inlinable public var isRetained: Bool { batch.records[index].isRetained }
+
+    /// Whether the server sent the message before (DUP).
+    public var isDuplicate: Bool { record.isDuplicate }
+
+    /// The packet identifier, or nil for QoS 0.
+    public var packetID: UInt16? { record.packetID == 0 ? nil : record.packetID }
+
+    /// How many messages without a guarantee were dropped just before this one, because its receiver was slow.
+    @inlinable public var gapBefore: Int { index == 0 ? batch.gap : 0 }
+
+    /// The properties of an MQTT 5.0 message, empty before.
+    public var properties: MQTTProperties {
+        let bytes = batch.bytes
+        return record.decodeProperties(in: bytes.span.bytes)
+    }
+
+    /// Acknowledges a message of a subscription with manual acknowledgement; otherwise does nothing.
+    ///
+    /// Acknowledgements leave in the order in which the messages came [MQTT-4.6.0-2].
+    public func acknowledge() {
+        let delivery = record.delivery
+        guard delivery != 0 else { return }
+        batch.core?.acknowledge(delivery)
+    }
+}

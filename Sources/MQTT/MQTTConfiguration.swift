@@ -1,0 +1,65 @@
+public import MQTTCore
+public import Messaging
+
+/// How a client connects and what it keeps.
+public struct MQTTConfiguration: Sendable {
+    /// The client identifier; each `%` stands for a random hexadecimal byte. Empty lets the server choose.
+    public var clientID: String
+    /// The version of the protocol to ask for.
+    public var version: MQTTVersion = .v3_1_1
+    /// Whether the server forgets this client when it disconnects (Clean Session, Clean Start).
+    public var cleanStart = true
+    /// How long the server keeps the session after the connection ended, in whole seconds; 5.0 only.
+    public var sessionExpiry: Duration = .zero
+    /// The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
+    public var keepAlive: Duration = .seconds(60)
+    /// The message that the server publishes when this client vanishes without a word.
+    public var will: MQTTWill?
+    /// Shown to the server; user info in the URL serves when this is nil.
+    public var credentials: Credentials?
+    /// Asked for credentials before each attempt to connect; wins over `credentials`.
+    public var credentialsProvider: (@Sendable (_ attempt: Int) async throws -> Credentials?)?
+    /// How lost connections are opened again.
+    public var reconnect = ReconnectPolicy.automatic
+    /// For the look-up of the name, the connection and its handshakes below MQTT.
+    public var connectTimeout: Duration = .seconds(10)
+    /// For the answers to CONNECT, SUBSCRIBE and UNSUBSCRIBE.
+    public var requestTimeout: Duration = .seconds(10)
+    /// For any sign of life after a ping.
+    public var pingTimeout: Duration = .seconds(10)
+    /// The largest packet that is accepted, in bytes.
+    public var maximumPacketSize = 16 << 20
+    /// QoS 1 and 2 messages that the server may send before we acknowledge one; 5.0 only.
+    public var receiveMaximum: UInt16 = 1024
+    /// QoS 1 and 2 messages of ours that are on their way at once.
+    public var maximumInFlight: UInt16 = 1024
+    /// Messages that wait for a connection or for room among those in flight.
+    public var queueLimit = 10_000
+    /// Bytes of messages that wait.
+    public var queueByteLimit = 16 << 20
+    /// Bytes that wait for the socket; a publisher that finds them suspends until there is room.
+    public var outboxLimit = 1 << 20
+    /// Bytes of received messages that wait in all subscriptions together; beyond it reading pauses.
+    public var receiveByteLimit = 64 << 20
+
+    public init(clientID: String = "") {
+        self.clientID = clientID
+    }
+}
+
+extension MQTTConfiguration {
+    /// The client identifier with each `%` replaced by two random hexadecimal digits.
+    static func expand(_ template: String) -> String {
+        var result = ""
+        for scalar in template.unicodeScalars {
+            if scalar == "%" {
+                let byte = UInt8.random(in: 0...255)
+                if byte < 16 { result += "0" }
+                result += String(byte, radix: 16)
+            } else {
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,2 @@
+// Endpoints and transport errors are part of what both clients speak.
+@_exported public import Transport

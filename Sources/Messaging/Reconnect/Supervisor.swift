@@ -1,0 +1,224 @@
+package import Transport
+
+/// What a supervisor needs from the client that it keeps connected.
+package protocol SupervisedClient: AnyObject, Sendable {
+    associatedtype Failure: Error & Sendable
+
+    /// Opens a stream to a server; called in a task of its own for each attempt.
+    func openStream(attempt: Int) async throws(Failure) -> OpenedStream
+    /// Hands the stream to the link; on the loop's thread.
+    func attach(_ opened: OpenedStream)
+    /// Drops the connection without a word; on the loop's thread.
+    func dropConnection()
+    /// On the loop's thread.
+    func stateChanged(to state: ConnectionState<Failure>)
+    /// Whether trying again without a change by a person is pointless (refused credentials, another client took over).
+    func isPermanent(_ failure: Failure) -> Bool
+    /// The failure of everything that waits when the client is told to stop.
+    var stopped: Failure { get }
+    /// The peer ended the connection without a reason.
+    var endedByPeer: Failure { get }
+}
+
+/// A stream and the layers between it and the engine.
+package struct OpenedStream: Sendable {
+    package let stream: any ByteStream
+    package let layers: LayerStack?
+
+    package init(stream: any ByteStream, layers: LayerStack? = nil) {
+        self.stream = stream
+        self.layers = layers
+    }
+}
+
+/// Keeps a client connected: opens a stream, waits for the protocol to settle, and opens another after a loss.
+///
+/// Between attempts there is no task, only an alarm on the loop. Everything runs on the loop's thread; the public
+/// entry points post themselves there.
+package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
+    // Sendable because all mutable fields are touched on the loop's thread only.
+    package typealias Waiter = UnsafeContinuation<Result<Void, Client.Failure>, Never>
+
+    private enum Phase {
+        case idle, opening, settling, connected, waiting, stopping
+    }
+
+    private let loop: EventLoop
+    private weak var client: Client?
+    private var schedule: ReconnectSchedule
+    private var phase = Phase.idle
+    private var task: Task<Void, Never>?
+    /// Tells answers of an attempt that was given up from those of the one under way.
+    private var generation = 0
+    private var waiters: [Waiter] = []
+    private var stopWaiters: [UnsafeContinuation<Void, Never>] = []
+    private lazy var alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
+    private static var stopTimeout: Int64 { 3_000_000_000 }
+
+    package init(policy: ReconnectPolicy, loop: EventLoop) {
+        schedule = ReconnectSchedule(policy: policy)
+        self.loop = loop
+    }
+
+    /// Names the client; before anything else.
+    package func supervise(_ client: Client) {
+        self.client = client
+    }
+
+    // MARK: From any thread
+
+    /// Starts to connect, if not already at it; `waiter` hears of the first success or the final failure.
+    package func start(_ waiter: Waiter) {
+        loop.execute { self.startNow(waiter) }
+    }
+
+    /// The network is back or better: a wait is cut short.
+    package func networkChanged() {
+        loop.execute {
+            self.schedule.resetDelay()
+            if self.phase == .waiting { self.open() }
+        }
+    }
+
+    /// Ends supervision; `goodbye` lets the protocol end a live connection in order. Returns when it is over.
+    package func stop(goodbye: @escaping @Sendable () -> Void) async {
+        await withUnsafeContinuation { continuation in
+            loop.execute { self.stopNow(continuation, goodbye: goodbye) }
+        }
+    }
+
+    // MARK: On the loop's thread
+
+    /// Whether a connection is there or on its way.
+    package var isActive: Bool { phase != .idle && phase != .stopping }
+    package var isConnected: Bool { phase == .connected }
+
+    /// The protocol's own handshake succeeded.
+    package func established(at now: Int64) {
+        guard phase == .settling else { return }
+        phase = .connected
+        schedule.established(at: now)
+        client?.stateChanged(to: .connected)
+        resumeWaiters(.success(()))
+    }
+
+    /// The connection is gone, or the attempt failed.
+    package func ended(_ failure: Client.Failure?, at now: Int64) {
+        switch phase {
+        case .idle, .waiting: return
+        case .stopping: return finish(nil)
+        case .opening, .settling, .connected: break
+        }
+        guard let client else { return finish(nil) }
+        let reason = failure ?? client.endedByPeer
+        generation += 1
+        if client.isPermanent(reason) { return finish(reason) }
+        let attempt = schedule.attempt
+        switch schedule.failed(at: now, random: Double.random(in: 0..<1)) {
+        case .giveUp:
+            finish(reason)
+        case .retry(let delay):
+            phase = .waiting
+            alarm.set(now.advanced(byNanoseconds: delay))
+            client.stateChanged(to: .waiting(.nanoseconds(delay), attempt: attempt, after: reason))
+        }
+    }
+
+    private func startNow(_ waiter: Waiter) {
+        switch phase {
+        case .connected:
+            waiter.resume(returning: .success(()))
+        case .stopping:
+            waiter.resume(returning: client.map { .failure($0.stopped) } ?? .success(()))
+        case .opening, .settling, .waiting:
+            waiters.append(waiter)
+        case .idle:
+            waiters.append(waiter)
+            schedule = ReconnectSchedule(policy: schedule.policy)
+            open()
+        }
+    }
+
+    private func open() {
+        guard let client else { return finish(nil) }
+        phase = .opening
+        generation += 1
+        let mine = generation
+        let attempt = schedule.attempt
+        alarm.set(.max)
+        client.stateChanged(to: .connecting(attempt: attempt))
+        task = Task { [self, weak client] in
+            guard let client else { return }
+            let result: Result<OpenedStream, Client.Failure>
+            do throws(Client.Failure) {
+                result = .success(try await client.openStream(attempt: attempt))
+            } catch {
+                result = .failure(error)
+            }
+            loop.execute { self.opened(result, generation: mine) }
+        }
+    }
+
+    private func opened(_ result: Result<OpenedStream, Client.Failure>, generation mine: Int) {
+        task = nil
+        guard mine == generation, phase == .opening, let client else {
+            if case .success(let opened) = result { opened.stream.close() }
+            return
+        }
+        switch result {
+        case .success(let opened):
+            phase = .settling
+            client.attach(opened)
+        case .failure(let failure):
+            ended(failure, at: MonotonicClock.now)
+        }
+    }
+
+    private func alarmFired(at now: Int64) {
+        switch phase {
+        case .waiting: open()
+        case .stopping:
+            client?.dropConnection()
+            finish(nil)
+        default: break
+        }
+    }
+
+    private func stopNow(_ continuation: UnsafeContinuation<Void, Never>, goodbye: () -> Void) {
+        if phase == .idle { return continuation.resume() }
+        stopWaiters.append(continuation)
+        guard phase != .stopping else { return }
+        let wasConnected = phase == .connected
+        let wasSettling = phase == .settling
+        phase = .stopping
+        generation += 1
+        task?.cancel()
+        task = nil
+        client?.stateChanged(to: .disconnecting)
+        if wasConnected {
+            alarm.set(MonotonicClock.now.advanced(byNanoseconds: Self.stopTimeout))
+            goodbye()
+        } else {
+            if wasSettling { client?.dropConnection() }
+            finish(nil)
+        }
+    }
+
+    private func finish(_ failure: Client.Failure?) {
+        phase = .idle
+        alarm.set(.max)
+        client?.stateChanged(to: .disconnected(failure))
+        if let reason = failure ?? client?.stopped {
+            resumeWaiters(.failure(reason))
+        }
+        let stopped = stopWaiters
+        stopWaiters = []
+        for waiter in stopped { waiter.resume() }
+    }
+
+    private func resumeWaiters(_ result: Result<Void, Client.Failure>) {
+        let resumed = waiters
+        waiters = []
+        for waiter in resumed { waiter.resume(returning: result) }
+    }
+}
