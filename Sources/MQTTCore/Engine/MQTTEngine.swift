@@ -125,6 +125,10 @@ extension MQTTEngine {
         }
     }
 
+    /// Whether the peer may know of the session in this engine: a connection was accepted before, and the session was
+    /// to outlive it.
+    public var holdsSession: Bool { session.isHeld }
+
     /// The number of messages in the queue.
     public var queuedCount: Int { session.window.queue.count }
     /// The bytes (topics and payloads) in the queue.
