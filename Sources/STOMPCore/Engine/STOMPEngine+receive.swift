@@ -32,7 +32,7 @@ extension STOMPEngine {
             }
             if phase == .connecting { try checkFirstCommand(bytes, base) }
         } catch {
-            handleViolation(error, at: now, into: &effects)
+            handleViolation(error, bytes, base, into: &effects)
             return bytes.byteCount
         }
         octetsLeft = bytes.byteCount &- base
@@ -63,9 +63,17 @@ extension STOMPEngine {
     }
 
     private mutating func handleViolation(
-        _ violation: STOMPViolation, at now: Int64, into effects: inout STOMPEffects
+        _ violation: STOMPViolation, _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
     ) {
-        if role == .server { writeError(violation.message, receiptID: nil) }
+        if role == .server {
+            // The client learns which of its frames it was, where it asked for a receipt.
+            var receipt: String?
+            if scanner.receipt.isSet {
+                let range = (base + Int(scanner.receipt.start))..<(base + Int(scanner.receipt.end))
+                receipt = STOMPHeaderReader(version: version).string(in: bytes, range)
+            }
+            writeError(violation.message, receiptID: receipt)
+        }
         fail(
             STOMPConnectionFailure(
                 violation.code == .versionMismatch ? .versionMismatch : .violation(violation.code), violation.message),
@@ -154,16 +162,16 @@ extension STOMPEngine {
                     "The server refused the connection: \(error).\(hint)", error: error),
                 waits: .connectionLost, into: &effects)
         }
-        if phase == .disconnecting { return finishDisconnect(into: &effects) }
         // The waiter that ERROR names, or the only one; without a name the oldest is the best guess, since servers
         // handle frames in order.
         let isAlone = receipts.pending == 1
-        if let number = receiptNumber(bytes, base), let token = receipts.take(number) {
+        if let number = receiptNumber(bytes, base), number != disconnectReceipt, let token = receipts.take(number) {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .refused))
-        } else if !scanner.receiptID.isSet, let token = receipts.takeOldest() {
+        } else if !scanner.receiptID.isSet, phase == .connected, let token = receipts.takeOldest() {
             effects.completions.append(
                 STOMPReceiptCompletion(token: token, outcome: isAlone ? .refused : .presumablyRefused))
         }
+        if phase == .disconnecting { return finishDisconnect(into: &effects) }
         fail(
             STOMPConnectionFailure(.error, "The server ended the session: \(error)", error: error),
             waits: .sessionEnded, into: &effects)

@@ -123,10 +123,12 @@ extension STOMPEngine {
         // Texts of ours fit every version, and what does not becomes a blank, so this cannot throw.
         try? output.writeFrame(
             "ERROR", phase == .connecting ? .none : STOMPEscaping(version),
-            headRoom: FrameWriter.room(for: message) + 96, headers: [:], replacesUnencodable: true
+            headRoom: FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96, headers: [:],
+            replacesUnencodable: true
         ) { writer in
             writer.put("version:1.0,1.1,1.2\n")
             writer.put("message", message)
+            if let receiptID { writer.put("receipt-id", receiptID) }
         }
     }
 
