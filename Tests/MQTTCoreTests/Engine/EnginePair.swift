@@ -254,5 +254,7 @@ extension EnginePair.End {
         return found
     }
 
+    var holdsSession: Bool { engine.holdsSession }
+
     var texts: [String] { messages.map(\.text) }
 }

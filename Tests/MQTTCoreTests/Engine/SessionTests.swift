@@ -1,0 +1,263 @@
+import MQTTCore
+import Testing
+
+@Suite("Engine: sessions over connections")
+struct SessionTests {
+    @Test(arguments: MQTTVersion.allCases)
+    func `unacknowledged publishes are sent again in their original order with DUP set`(version: MQTTVersion) throws {
+        let pair = EnginePair.persistent(version: version)
+        try pair.connect()
+        for index in 0..<70 {
+            try pair.publish("\(index)", qos: index % 3 == 0 ? .exactlyOnce : .atLeastOnce, token: UInt64(index))
+        }
+        pair.flush()
+        let ids = pair.client.publishes.map(\.packetID)
+        pair.cut()
+        #expect(pair.client.completions.isEmpty)
+        try pair.connect()
+        let again = pair.client.publishes.dropFirst(70)
+        #expect(again.map(\.packetID) == ids)
+        #expect(again.map { String(decoding: $0.payload, as: UTF8.self) } == (0..<70).map(String.init))
+        #expect(again.allSatisfy { $0.duplicate })
+        #expect(pair.server.texts == (0..<70).map(String.init))
+        #expect(pair.client.completions.count == 70)
+    }
+
+    @Test func `identifiers that wrapped do not change the order [MQTT-4.6.0-1]`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        for _ in 0..<2 {
+            for _ in 0..<55 { try pair.publish("first", qos: .atLeastOnce) }
+            pair.settle()
+        }
+        for index in 0..<20 { try pair.publish("\(index)", qos: .atLeastOnce) }
+        let before = pair.client.engine.output
+        let ids = EnginePair.packets(before, version: .v5_0).map {
+            if case .publish(let publish) = $0 { publish.packetID } else { UInt16(0) }
+        }
+        #expect(ids != ids.sorted())
+        pair.cut()
+        try pair.connect()
+        #expect(Array(pair.server.texts.suffix(20)) == (0..<20).map(String.init))
+    }
+
+    @Test func `nothing is sent again while the connection lasts [MQTT-4.4.0-1]`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 10 })
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("x", qos: .atLeastOnce)
+        pair.settle()
+        for _ in 0..<10 {
+            pair.advance(seconds: 5)
+            pair.settle()
+        }
+        #expect(pair.client.publishes.count == 1)
+    }
+
+    @Test func `after PUBREC only PUBREL is sent again [MQTT-4.3.3-6]`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        try pair.publish("1", qos: .exactlyOnce, token: 1)
+        try pair.publish("2", qos: .exactlyOnce, token: 2)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        pair.flush()
+        #expect(pair.client.types.suffix(2) == [.pubrel, .pubrel])
+        pair.cut()
+        try pair.connect()
+        #expect(pair.client.types.suffix(3) == [.connect, .pubrel, .pubrel])
+        #expect(pair.server.texts == ["1", "2"])
+        #expect(pair.client.completions.map(\.token) == [1, 2])
+    }
+
+    @Test func `a QoS 2 message whose PUBREC was lost is delivered once [MQTT-4.3.3-10]`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        try pair.publish("once", qos: .exactlyOnce)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.cut()
+        try pair.connect()
+        #expect(pair.server.texts == ["once"])
+        #expect(pair.client.completions.count == 1)
+        #expect(pair.server.types.filter { $0 == .pubrec }.count == 1)
+    }
+
+    @Test func `a QoS 2 message held by the application over a connection is acknowledged by its first token`() throws {
+        let pair = EnginePair.persistent()
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("held", qos: .exactlyOnce)
+        pair.settle()
+        pair.cut()
+        try pair.connect()
+        #expect(pair.server.texts == ["held"])
+        #expect(!pair.server.types.contains(.pubrec))
+        pair.server.engine.acknowledge(pair.server.messages[0].delivery, at: pair.now)
+        pair.settle()
+        #expect(pair.client.completions.count == 1)
+    }
+
+    @Test func `a QoS 2 message acknowledged while disconnected is answered when it is repeated`() throws {
+        let pair = EnginePair.persistent()
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("held", qos: .exactlyOnce)
+        pair.settle()
+        pair.cut()
+        pair.server.engine.acknowledge(pair.server.messages[0].delivery, at: pair.now)
+        try pair.connect()
+        #expect(pair.server.texts == ["held"])
+        #expect(pair.client.completions.count == 1)
+    }
+
+    @Test func `messages are published anew when the server lost the session [MQTT-3.2.2-5]`() throws {
+        let pair = EnginePair.persistent()
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("1", qos: .atLeastOnce, token: 1)
+        try pair.publish("2", qos: .exactlyOnce, token: 2)
+        try pair.publish("3", qos: .atLeastOnce, token: 3)
+        pair.settle()
+        pair.cut()
+        try pair.publish("4", qos: .atLeastOnce, token: 4)
+        pair.serverKeepsSession = false
+        pair.server.acknowledges = true
+        try pair.connect()
+        #expect(Array(pair.server.texts.suffix(4)) == ["1", "2", "3", "4"])
+        #expect(pair.client.publishes.suffix(4).allSatisfy { !$0.duplicate })
+        let lost = pair.client.events.compactMap { event -> (Int, [UInt64])? in
+            if case .sessionLost(let count, let duplicates) = event { (count, duplicates) } else { nil }
+        }
+        #expect(lost.count == 1)
+        #expect(lost.first?.0 == 3)
+        #expect(lost.first?.1 == [2])
+        #expect(pair.client.completions.map(\.token) == [1, 3, 4, 2])
+    }
+
+    @Test func `what waited for PUBCOMP is published anew too, in its place`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        try pair.publish("1", qos: .exactlyOnce, token: 1)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        try pair.publish("2", qos: .atLeastOnce, token: 2)
+        pair.cut()
+        pair.serverKeepsSession = false
+        try pair.connect()
+        #expect(pair.server.texts == ["1", "1", "2"])
+        #expect(pair.client.completions.map(\.token).sorted() == [1, 2])
+    }
+
+    @Test func `messages of a lost session fail instead if the configuration says so`() throws {
+        let pair = EnginePair.persistent(client: { $0.republishesAfterSessionLoss = false })
+        try pair.connect()
+        try pair.publish("1", qos: .atLeastOnce, token: 1)
+        pair.cut()
+        try pair.publish("2", qos: .atLeastOnce, token: 2)
+        pair.serverKeepsSession = false
+        try pair.connect()
+        #expect(
+            pair.client.completions == [
+                .init(token: 1, outcome: .sessionLost, reason: .success),
+                .init(token: 2, outcome: .acknowledged, reason: .success),
+            ])
+    }
+
+    @Test func `a clean start forgets the identifiers of received messages too [MQTT-3.1.2-4]`() throws {
+        let pair = EnginePair.persistent()
+        pair.client.acknowledges = false
+        try pair.connect()
+        try pair.publish("x", qos: .exactlyOnce, from: pair.server)
+        pair.settle()
+        #expect(pair.client.texts == ["x"])
+        pair.cut()
+        pair.client.engine.configuration.cleanStart = true
+        try pair.connect()
+        try pair.publish("y", qos: .exactlyOnce, from: pair.server)
+        pair.settle()
+        #expect(pair.client.texts == ["x", "y"])
+    }
+
+    @Test func `a session that nobody knows is refused in 5.0 [MQTT-3.2.2-4] and may be accepted on request`() throws {
+        for accepts in [false, true] {
+            let pair = EnginePair.persistent(client: { $0.acceptsUnknownSession = accepts })
+            pair.serverAnswers = false
+            try pair.connect()
+            pair.server.run { engine, effects in
+                try? engine.acceptConnection(sessionPresent: true, at: pair.now, into: &effects)
+            }
+            pair.settle()
+            #expect(pair.client.violation?.clause == (accepts ? nil : "MQTT-3.2.2-4"))
+            #expect(pair.client.types == (accepts ? [.connect] : [.connect, .disconnect]))
+        }
+    }
+
+    @Test func `Session Present after a clean start is a violation [MQTT-3.2.2-2]`() throws {
+        let pair = EnginePair(version: .v3_1_1)
+        pair.serverAnswers = false
+        try pair.connect()
+        try pair.inject(.connack(.init(sessionPresent: true)), into: pair.client)
+        #expect(pair.client.violation?.clause == "MQTT-3.2.2-2")
+    }
+
+    @Test func `a session without expiry ends with its connection [MQTT-3.1.2-23]`() throws {
+        let pair = EnginePair(client: { $0.cleanStart = false })
+        try pair.connect()
+        pair.cut()
+        #expect(pair.client.holdsSession == false)
+        #expect(pair.server.holdsSession == false)
+        let kept = EnginePair.persistent(version: .v3_1_1)
+        try kept.connect()
+        kept.cut()
+        #expect(kept.client.holdsSession)
+        #expect(kept.server.holdsSession)
+    }
+
+    @Test func `requests fail with their connection and their identifiers are free again`() throws {
+        let pair = EnginePair.persistent()
+        pair.serverAnswers = true
+        try pair.connect()
+        try pair.client.engine.subscribe([.init(filter: "a")], token: 7, at: pair.now)
+        try pair.client.engine.unsubscribe(["b"], token: 8, at: pair.now)
+        pair.cut()
+        let failed = pair.client.events.compactMap { event -> UInt64? in
+            if case .requestFailed(let token) = event { token } else { nil }
+        }
+        #expect(failed == [7, 8])
+    }
+
+    @Test func `a discarded session reports every message`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        try pair.publish("1", qos: .atLeastOnce, token: 1)
+        pair.cut()
+        try pair.publish("2", qos: .exactlyOnce, token: 2)
+        pair.client.run { engine, effects in try? engine.discardSession(into: &effects) }
+        #expect(pair.client.completions.map(\.token) == [1, 2])
+        #expect(pair.client.completions.allSatisfy { $0.outcome == .discarded })
+        #expect(pair.client.engine.queuedCount == 0)
+    }
+
+    @Test func `a server moves a session from one engine to the next`() throws {
+        let pair = EnginePair.persistent()
+        try pair.connect()
+        pair.cut()
+        try pair.publish("offline", qos: .atLeastOnce, token: 5, from: pair.server)
+        let session = try pair.server.engine.replaceSession(MQTTSession())
+        #expect(session.queuedCount == 1)
+        pair.serverAnswers = false
+        try pair.connect()
+        _ = try pair.server.engine.replaceSession(session)
+        pair.server.run { engine, effects in
+            try? engine.acceptConnection(sessionPresent: true, at: pair.now, into: &effects)
+        }
+        pair.settle()
+        #expect(pair.client.texts == ["offline"])
+        #expect(pair.server.completions.map(\.token) == [5])
+    }
+}
