@@ -1,0 +1,120 @@
+import MQTT
+import TestSupport
+import Testing
+
+/// The MQTT client against a real Mosquitto.
+@Suite(.serialized, .requires(.mosquitto))
+struct MosquittoClientTests {
+    private func client(_ broker: Mosquitto, _ change: (inout MQTTConfiguration) -> Void = { _ in }) -> MQTTClient {
+        var configuration = MQTTConfiguration(clientID: "test-%%%%")
+        configuration.reconnect.initialDelay = .milliseconds(50)
+        configuration.reconnect.maximumDelay = .milliseconds(200)
+        change(&configuration)
+        return MQTTClient("mqtt://127.0.0.1:\(broker.port)", configuration: configuration)
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0], QoS.allCases)
+    func `delivers what it publishes, in order`(version: MQTTVersion, qos: QoS) async throws {
+        let broker = try await Mosquitto.start()
+        let client = client(broker) { $0.version = version }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "orders/+/state", qos: qos)
+        #expect(messages.grantedQoS == qos)
+        for number in 0..<100 {
+            try await client.publish("message \(number)", to: "orders/7/state", qos: qos)
+        }
+        var received: [String] = []
+        for try await message in messages {
+            #expect(message.topic == "orders/7/state")
+            #expect(message.qos == qos)
+            received.append(try #require(message.text))
+            if received.count == 100 { break }
+        }
+        #expect(received == (0..<100).map { "message \($0)" })
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `publishes arrays with one wait`() async throws {
+        let broker = try await Mosquitto.start { $0.extraLines = ["max_queued_messages 0"] }
+        let client = client(broker)
+        try await client.connect()
+        for qos in QoS.allCases {
+            let messages = try await client.subscribe(to: "bulk/\(qos.rawValue)", qos: qos)
+            let array = (0..<2000).map {
+                MQTTOutgoingMessage(topic: "bulk/\(qos.rawValue)", payload: Array("\($0)".utf8), qos: qos)
+            }
+            async let published: Void = client.publish(array)
+            var received: [String] = []
+            for try await message in messages {
+                received.append(message.text ?? "?")
+                if received.count == 2000 { break }
+            }
+            try await published
+            #expect(received == (0..<2000).map { "\($0)" })
+        }
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `comes back by itself after the broker was killed, and subscribes again`() async throws {
+        let broker = try await Mosquitto.start()
+        let client = client(broker)
+        let listener = self.client(broker)
+        try await client.connect()
+        try await listener.connect()
+        let messages = try await listener.subscribe(to: "healed", qos: .atLeastOnce)
+        await broker.kill()
+        try await broker.restart()
+        #expect(await eventually { client.state.isConnected && listener.state.isConnected })
+        // The listener's SUBSCRIBE may still be under way: repeat until one gets through.
+        let sender = Task {
+            while !Task.isCancelled {
+                try await client.publish("again", to: "healed", qos: .atLeastOnce)
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+        for try await message in messages {
+            #expect(message.text == "again")
+            break
+        }
+        sender.cancel()
+        await client.disconnect()
+        await listener.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `says that the password is wrong, and does not try again`() async throws {
+        let broker = try await Mosquitto.start { $0.users = [BrokerUser("ann", password: "right")] }
+        let refused = client(broker) {
+            $0.credentials = Credentials(userName: "ann", password: "wrong")
+            $0.reconnect.firstConnectAttempts = nil
+        }
+        await #expect { try await refused.connect() } throws: { ($0 as? MQTTError)?.code == .badCredentials }
+        let accepted = client(broker) { $0.credentials = Credentials(userName: "ann", password: "right") }
+        try await accepted.connect()
+        await accepted.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `a will arrives when a client vanishes, and not when it leaves in order`() async throws {
+        let broker = try await Mosquitto.start()
+        let watcher = client(broker)
+        try await watcher.connect()
+        let wills = try await watcher.subscribe(to: "wills/#", qos: .exactlyOnce)
+        let leaving = client(broker) { $0.will = MQTTWill(topic: "wills/1", payload: Array("leaving".utf8)) }
+        try await leaving.connect()
+        await leaving.disconnect()
+        var vanishing: MQTTClient? = client(broker) {
+            $0.will = MQTTWill(topic: "wills/2", payload: Array("vanished".utf8), qos: .exactlyOnce)
+        }
+        try await vanishing?.connect()
+        vanishing = nil
+        for try await message in wills {
+            #expect(message.text == "vanished")
+            break
+        }
+        await watcher.disconnect()
+        await broker.stop()
+    }
+}
