@@ -29,6 +29,8 @@ extension MQTTEngine {
     /// next connection.
     public mutating func connectionClosed(at now: Int64, into effects: inout MQTTEffects) {
         guard phase != .closed else { return }
+        // CONNACK may have been on its way: then the server has a session that we began.
+        if phase == .connecting && !isServer { session.isHeld = true }
         phase = .closed
         output.removeAll(keepingCapacity: true)
         keepAlive.stop()
@@ -39,6 +41,7 @@ extension MQTTEngine {
         }
         session.connectionClosed()
         if sessionEndsWithConnection { session.isHeld = false }
+        sessionEndsWithConnection = false
     }
 
     var isServer: Bool { configuration.role == .server }

@@ -197,6 +197,16 @@ struct SessionTests {
         }
     }
 
+    @Test func `a session whose CONNACK was lost is ours`() throws {
+        let pair = EnginePair.persistent()
+        try pair.open()
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.cut()
+        try pair.connect()
+        #expect(pair.client.info?.sessionPresent == true)
+    }
+
     @Test func `Session Present after a clean start is a violation [MQTT-3.2.2-2]`() throws {
         let pair = EnginePair(version: .v3_1_1)
         pair.serverAnswers = false
