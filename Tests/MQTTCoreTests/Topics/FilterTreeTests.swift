@@ -17,11 +17,11 @@ struct FilterTreeTests {
                 } else {
                     #expect(tree.insert(step, for: filter) == naive.updateValue(step, forKey: filter))
                 }
-                #expect(tree.count == naive.count)
-                #expect(tree.value(for: filter) == naive[filter])
                 let topic = random.shortTopic()
                 let expected = naive.filter { MQTTTopicFilter.matches($0.key, topic: topic) }.values.sorted()
-                guard tree.matches(topic).sorted() == expected else {
+                guard tree.matches(topic).sorted() == expected, tree.count == naive.count,
+                    tree.value(for: filter) == naive[filter]
+                else {
                     Issue.record("seed \(Campaign.seed), round \(round): \(topic) in \(naive)")
                     return
                 }
@@ -39,7 +39,7 @@ struct FilterTreeTests {
             let filter = random.shortFilter()
             let topic = random.shortTopic()
             let expected = Self.matchesByLevels(filter, topic)
-            #expect(MQTTTopicFilter.matches(filter, topic: topic) == expected, "\(filter) and \(topic)")
+            if MQTTTopicFilter.matches(filter, topic: topic) != expected { Issue.record("\(filter) and \(topic)") }
         }
     }
 
@@ -61,7 +61,8 @@ struct FilterTreeTests {
         for index in 0..<10_000 { tree.insert(index, for: "device/\(index)/motion") }
         tree.insert(-1, for: "device/+/motion")
         #expect(tree.count == 10_001)
-        for index in 0..<10_000 { #expect(tree.matches("device/\(index)/motion").sorted() == [-1, index]) }
+        let missed = (0..<10_000).filter { tree.matches("device/\($0)/motion").sorted() != [-1, $0] }
+        #expect(missed == [])
         for index in 0..<10_000 { tree.remove("device/\(index)/motion") }
         #expect(tree.matches("device/5/motion") == [-1])
     }
