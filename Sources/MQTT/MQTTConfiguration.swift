@@ -31,8 +31,9 @@ public struct MQTTConfiguration: Sendable {
     public var maximumPacketSize = 16 << 20
     /// QoS 1 and 2 messages that the server may send before we acknowledge one; 5.0 only.
     public var receiveMaximum: UInt16 = 1024
-    /// QoS 1 and 2 messages of ours that are on their way at once.
-    public var maximumInFlight: UInt16 = 1024
+    /// QoS 1 and 2 messages of ours that are on their way at once; nil takes the server's word in 5.0 (at most 1024),
+    /// and 20 before, where the server cannot say: Mosquitto ends the connection of a client that sends more of QoS 2.
+    public var maximumInFlight: UInt16?
     /// Messages that wait for a connection or for room among those in flight.
     public var queueLimit = 10_000
     /// Bytes of messages that wait.

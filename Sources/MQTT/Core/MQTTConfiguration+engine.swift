@@ -12,7 +12,7 @@ extension MQTTConfiguration {
         engine.will = will
         engine.receiveMaximum = receiveMaximum
         engine.maximumPacketSize = UInt32(clamping: maximumPacketSize)
-        engine.maximumInFlight = maximumInFlight
+        engine.maximumInFlight = maximumInFlight ?? (version == .v5_0 ? 1024 : 20)
         engine.queueCountLimit = queueLimit
         engine.queueByteLimit = queueByteLimit
         engine.connectTimeout = requestTimeout.inNanoseconds

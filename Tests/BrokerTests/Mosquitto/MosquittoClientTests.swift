@@ -51,6 +51,7 @@ struct MosquittoClientTests {
                 if received.count == 2000 { break }
             }
             try await published
+            try await published
             #expect(received == (0..<2000).map { "\($0)" })
         }
         await client.disconnect()
