@@ -20,22 +20,23 @@ package final class EventLoop: Sendable {
         }
     }
 
-    private struct Posted {
-        let handler: LoopHandler
-        let code: Int
+    /// Posts and jobs share one queue: they run in the order in which they came.
+    private enum Work {
+        case post(LoopHandler, Int)
+        case job(@Sendable () -> Void)
     }
 
     private struct Inbox {
-        var posted: [Posted] = []
-        var jobs: [@Sendable () -> Void] = []
-        var wakeIsDue = false
+        var work: [Work] = []
+        /// The loop found nothing to do and waits, or is about to.
+        var isAsleep = false
         var stopping = false
 
-        /// Only the first post after the loop last looked pays for waking it.
-        mutating func claimWake() -> Bool {
-            if wakeIsDue { return false }
-            wakeIsDue = true
-            return true
+        /// Returns whether the loop must be woken: only the first to add work to a sleeping loop pays for that.
+        mutating func add(_ item: Work) -> Bool {
+            work.append(item)
+            defer { isAsleep = false }
+            return isAsleep
         }
     }
 
@@ -48,7 +49,6 @@ package final class EventLoop: Sendable {
         var freeSlots: [Int] = []
         var scratch: [ObjectIdentifier: AnyObject] = [:]
         let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: readBufferSize, alignment: 16)
-        var thread: ThreadIdentity?
         deinit { readBuffer.deallocate() }
     }
 
@@ -58,6 +58,7 @@ package final class EventLoop: Sendable {
     private let selector: any Selector
     private let inbox = Mutex(Inbox())
     private let inside = Inside()
+    private let thread = Atomic<UInt>(0)
 
     private init(selector: any Selector) {
         self.selector = selector
@@ -65,32 +66,27 @@ package final class EventLoop: Sendable {
 
     // MARK: From any thread
 
-    /// Calls `handler.posted(code)` soon, in the order of posting.
+    /// Calls `handler.posted(code)` soon. Posts and jobs run in the order in which they were handed in.
     package func post(_ handler: LoopHandler, _ code: Int) {
-        let wake = inbox.withLock { inbox in
-            inbox.posted.append(Posted(handler: handler, code: code))
-            return inbox.claimWake()
-        }
+        let wake = inbox.withLock { $0.add(.post(handler, code)) }
         if wake { selector.wake() }
     }
 
     /// Runs `job` soon on the loop's thread. For the slow edges; `post` allocates nothing.
     package func execute(_ job: @escaping @Sendable () -> Void) {
-        let wake = inbox.withLock { inbox in
-            inbox.jobs.append(job)
-            return inbox.claimWake()
-        }
+        let wake = inbox.withLock { $0.add(.job(job)) }
         if wake { selector.wake() }
     }
 
-    /// Ends the thread of a loop that was started for a test or a benchmark, after the work that is already posted.
+    /// Ends the thread of a loop that was started for a test or a benchmark, once all posted work is done. What is
+    /// handed in later never runs; descriptors that are still watched are let go, not closed.
     package func stop() {
         inbox.withLock { $0.stopping = true }
         selector.wake()
     }
 
     /// Whether the caller is on the loop's thread.
-    package var isCurrent: Bool { ThreadIdentity.current == inside.thread }
+    package var isCurrent: Bool { currentThreadNumber == thread.load(ordering: .relaxed) }
 
     // MARK: On the loop's thread
 
@@ -139,13 +135,10 @@ package final class EventLoop: Sendable {
     }
 
     private func run() {
-        inside.thread = .current
+        thread.store(currentThreadNumber, ordering: .relaxed)
         var events: [ReadyEvent] = []
-        var posted: [Posted] = []
-        var jobs: [@Sendable () -> Void] = []
-        while true {
-            let next = inside.timers.nextDeadline
-            let timeout = next == .max ? Int64.max : max(0, next &- MonotonicClock.now)
+        var work: [Work] = []
+        while let timeout = timeToWait() {
             events.removeAll(keepingCapacity: true)
             selector.wait(timeout: timeout, events: &events)
 
@@ -155,20 +148,52 @@ package final class EventLoop: Sendable {
                 guard inside.generations[slot] == event.token >> 32 else { continue }
                 inside.handlers[slot]?.ready(event.readiness, at: now)
             }
-            let stopping = inbox.withLock { inbox in
-                swap(&inbox.posted, &posted)
-                swap(&inbox.jobs, &jobs)
-                inbox.wakeIsDue = false
-                return inbox.stopping
+            inbox.withLock { inbox in
+                swap(&inbox.work, &work)
+                inbox.isAsleep = false
             }
-            for item in posted { item.handler.posted(item.code, at: now) }
-            for job in jobs { job() }
-            posted.removeAll(keepingCapacity: posted.capacity <= 4096)
-            jobs.removeAll(keepingCapacity: jobs.capacity <= 4096)
-            while let handler = inside.timers.popExpired(at: now) {
+            for item in work {
+                switch item {
+                case .post(let handler, let code): handler.posted(code, at: now)
+                case .job(let job): job()
+                }
+            }
+            work.removeAll(keepingCapacity: work.capacity <= 4096)
+            // Each timer gets one turn per round: one that is always due again must not starve the descriptors.
+            var turns = inside.timers.count
+            while turns > 0, let handler = inside.timers.popExpired(at: now) {
                 handler.deadlineReached(at: now)
+                turns -= 1
             }
-            if stopping { return }
         }
+        letGo()
+    }
+
+    /// How long the selector may wait, in nanoseconds; nil when the loop has been stopped and its work is done.
+    private func timeToWait() -> Int64? {
+        enum Inboxed { case work, nothing, stopped }
+        let inboxed = inbox.withLock { inbox -> Inboxed in
+            guard inbox.work.isEmpty else { return .work }
+            if inbox.stopping { return .stopped }
+            inbox.isAsleep = true
+            return .nothing
+        }
+        switch inboxed {
+        case .work: return 0
+        case .stopped: return nil
+        case .nothing:
+            let next = inside.timers.nextDeadline
+            return next == .max ? .max : max(0, next &- MonotonicClock.now)
+        }
+    }
+
+    /// Breaks the cycles between the loop and its handlers.
+    private func letGo() {
+        for slot in inside.handlers.indices {
+            inside.handlers[slot]?.token = -1
+            inside.handlers[slot] = nil
+        }
+        inside.timers.removeAll()
+        inside.scratch = [:]
     }
 }

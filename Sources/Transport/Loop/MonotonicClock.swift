@@ -23,7 +23,7 @@ extension Duration {
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return seconds < 0 ? .min : .max }
         let (sum, carried) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return carried ? .max : sum
+        return carried ? (seconds < 0 ? .min : .max) : sum
     }
 }
 

@@ -3,6 +3,7 @@
 struct TimerHeap {
     private var entries: [LoopHandler] = []
 
+    var count: Int { entries.count }
     var nextDeadline: Int64 { entries.first?.deadline ?? .max }
 
     /// Sets, moves or (with `.max`) cancels the deadline of `handler`.
@@ -29,6 +30,14 @@ struct TimerHeap {
         first.deadline = .max
         remove(first)
         return first
+    }
+
+    mutating func removeAll() {
+        for handler in entries {
+            handler.timerIndex = -1
+            handler.deadline = .max
+        }
+        entries = []
     }
 
     private mutating func remove(_ handler: LoopHandler) {

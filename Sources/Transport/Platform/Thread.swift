@@ -7,16 +7,13 @@
     import Darwin
 #endif
 
-/// Tells threads apart.
-struct ThreadIdentity: Equatable, @unchecked Sendable {
-    // Sendable because a thread's handle is only ever compared.
-    private let handle: pthread_t
-
-    static var current: ThreadIdentity { ThreadIdentity(handle: pthread_self()) }
-
-    static func == (one: ThreadIdentity, other: ThreadIdentity) -> Bool {
-        pthread_equal(one.handle, other.handle) != 0
-    }
+/// Tells threads apart; never 0.
+var currentThreadNumber: UInt {
+    #if canImport(Glibc)
+        UInt(pthread_self())
+    #else
+        UInt(bitPattern: pthread_self())
+    #endif
 }
 
 /// Starts a detached thread that runs `body` and ends with it.
