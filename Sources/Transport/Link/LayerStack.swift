@@ -4,6 +4,7 @@ package final class LayerStack: @unchecked Sendable {
     private var layers: [any ByteLayer]
     private var started = 0
     private var opened = 0
+    private var isClosing = false
     private var output: [UInt8] = []
     /// When the handshakes of all layers must be done.
     let deadline: Int64
@@ -21,8 +22,23 @@ package final class LayerStack: @unchecked Sendable {
     var isFinished: Bool { layers.contains { $0.isFinished } }
     var hasOutput: Bool { !output.isEmpty }
 
-    func opened(at now: Int64) throws(TransportError) {
+    /// The stream is there: the lowest layer starts its handshake.
+    func begin(at now: Int64) throws(TransportError) {
         try openNext(at: now)
+    }
+
+    /// Lets each open layer say good-bye, the highest first; what the engine writes from now on is dropped.
+    ///
+    /// - Returns: false when this was done before.
+    func beginClosing() -> Bool {
+        guard !isClosing else { return false }
+        isClosing = true
+        for index in (0..<opened).reversed() {
+            var goodBye: [UInt8] = []
+            layers[index].close(wire: &goodBye)
+            if !goodBye.isEmpty { flushAnswer(goodBye, below: index) }
+        }
+        return true
     }
 
     /// Passes bytes from the stream up through the layers and appends what comes out at the top.
@@ -54,13 +70,13 @@ package final class LayerStack: @unchecked Sendable {
         try? descend(answer, below: index)
     }
 
-    /// Moves what the engine wrote through all layers into `wire`, after what the layers wrote by themselves.
-    func take(_ engineOutput: inout [UInt8], into wire: inout [UInt8]) throws(TransportError) {
-        if isOpen && !engineOutput.isEmpty {
+    /// Moves what the engine wrote through all layers into the empty `wire`, after what the layers wrote by
+    /// themselves. When it throws, `wire` still holds what there is to be said to the peer.
+    func take(_ engineOutput: [UInt8], into wire: inout [UInt8]) throws(TransportError) {
+        defer { swap(&output, &wire) }
+        if isOpen && !isClosing && !engineOutput.isEmpty {
             try descend(engineOutput, below: layers.count)
-            engineOutput.removeAll(keepingCapacity: true)
         }
-        swap(&output, &wire)
     }
 
     func endReceived() throws(TransportError) {

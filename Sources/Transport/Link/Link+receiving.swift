@@ -1,43 +1,44 @@
 import Synchronization
 
 extension Link where Machine: ~Copyable {
-    /// Reads once and feeds the machine. `mustEnd` is set when the system reported a hang-up without bytes to read.
-    func receive(at now: Int64, mustEnd: Bool) {
-        let (stream, paused) = state.withLock { ($0.stream, $0.readingIsPaused) }
-        guard let stream else { return }
-        if paused && !mustEnd { return }
+    /// Tails up to this size go in front of what is read next; longer ones stay where they are and grow, so that a
+    /// large packet that trickles in is not copied with each of its drops.
+    private static var longestMovedTail: Int { 16 * 1024 }
+
+    /// Reads once and feeds the machine; returns whether there may be more.
+    ///
+    /// - Parameter evenIfPaused: set when the system reported a hang-up. It goes on reporting it, so that the end has
+    ///   to be found now; what comes before it is at most what the system had buffered.
+    @discardableResult
+    func receive(at now: Int64, evenIfPaused: Bool) -> Bool {
+        guard let stream = state.withLock({ $0.stream }), !isReadingPaused || evenIfPaused else { return false }
         let buffer = loop.readBuffer
-        if let layers {
-            switch stream.read(into: buffer) {
-            case .bytes(let count):
-                receiveThroughLayers(layers, RawSpan(_unsafeBytes: UnsafeRawBufferPointer(buffer)[..<count]), at: now)
-            case let other:
-                ended(other, stream, at: now)
-            }
-            return
-        }
-        // A short tail goes in front of what is read now; a long one grows by itself.
-        let kept = tail.count
-        let inPlace = kept <= buffer.count / 2
-        if inPlace && kept > 0 {
+        let kept = layers == nil ? tail.count : 0
+        let moves = kept <= Self.longestMovedTail
+        if moves && kept > 0 {
             tail.withUnsafeBytes { buffer.copyMemory(from: $0) }
         }
-        let target = inPlace ? UnsafeMutableRawBufferPointer(rebasing: buffer[kept...]) : buffer
-        switch stream.read(into: target) {
-        case .bytes(let count):
-            if inPlace {
-                let total = kept + count
-                let consumed = feed(UnsafeRawBufferPointer(rebasing: buffer[..<total]), at: now)
-                keep(UnsafeRawBufferPointer(rebasing: buffer[consumed..<total]))
-            } else {
-                tail.append(contentsOf: buffer[..<count])
-                let consumed = tail.withUnsafeBytes { feed($0, at: now) }
-                tail.removeFirst(min(consumed, tail.count))
-            }
-            settle(at: now)
-        case let other:
-            ended(other, stream, at: now)
+        let target = moves ? UnsafeMutableRawBufferPointer(rebasing: buffer[kept...]) : buffer
+        let result = stream.read(into: target)
+        received.reads += 1
+        guard case .bytes(let count) = result else {
+            ended(result, stream, at: now)
+            return false
         }
+        received.bytesReceived += count
+        if let layers {
+            receiveThroughLayers(layers, RawSpan(_unsafeBytes: UnsafeRawBufferPointer(buffer)[..<count]), at: now)
+        } else if moves {
+            let total = kept + count
+            let consumed = feed(UnsafeRawBufferPointer(rebasing: buffer[..<total]), at: now)
+            keep(UnsafeRawBufferPointer(rebasing: buffer[consumed..<total]))
+            settle(at: now)
+        } else {
+            tail.append(contentsOf: buffer[..<count])
+            feedTail(at: now)
+            settle(at: now)
+        }
+        return true
     }
 
     private func keep(_ rest: UnsafeRawBufferPointer) {
@@ -50,6 +51,16 @@ extension Link where Machine: ~Copyable {
         }
     }
 
+    private func feedTail(at now: Int64) {
+        // Out of the property: whatever the effects lead to, these bytes stay.
+        var bytes: [UInt8] = []
+        swap(&bytes, &tail)
+        let consumed = bytes.withUnsafeBytes { feed($0, at: now) }
+        if consumed == bytes.count { return }
+        if consumed > 0 { bytes.removeFirst(consumed) }
+        tail = bytes
+    }
+
     /// Lets the machine consume what it can and performs the effects; returns how much was consumed.
     private func feed(_ bytes: UnsafeRawBufferPointer, at now: Int64) -> Int {
         let scratch = self.scratch
@@ -57,8 +68,7 @@ extension Link where Machine: ~Copyable {
         while consumed < bytes.count {
             let span = RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
             let (count, wantsClose) = state.withLock { state in
-                guard state.stream != nil else { return (0, true) }
-                return (state.machine.receive(span, at: now, into: scratch), state.machine.wantsClose)
+                (state.machine.receive(span, at: now, into: scratch), state.machine.wantsClose)
             }
             scratch.perform(span)
             consumed += count
@@ -71,25 +81,21 @@ extension Link where Machine: ~Copyable {
 
     private func receiveThroughLayers(_ layers: LayerStack, _ bytes: RawSpan, at now: Int64) {
         let wasOpen = layers.isOpen
-        do {
+        var failure: TransportError?
+        do throws(TransportError) {
             try layers.receive(bytes, at: now, into: &tail)
         } catch {
-            settle(at: now)
-            connectionEnded(error, at: now)
-            return
+            failure = error
         }
         if !wasOpen && layers.isOpen { open(at: now) }
-        if layers.isOpen && !tail.isEmpty {
-            // The machine may end the connection, which empties the tail: work on what is ours.
-            let plain = tail
-            tail = []
-            let consumed = plain.withUnsafeBytes { feed($0, at: now) }
-            if self.layers === layers && consumed < plain.count {
-                tail = consumed == 0 ? plain : Array(plain[consumed...])
-            }
-        }
+        // Opening may have ended the connection, which empties the tail.
+        if layers.isOpen && !tail.isEmpty { feedTail(at: now) }
         settle(at: now)
-        if layers.isFinished { connectionEnded(nil, at: now) }
+        if let failure {
+            connectionEnded(failure, at: now)
+        } else if layers.isFinished {
+            connectionFinished(at: now)
+        }
     }
 
     private func ended(_ result: IOResult, _ stream: any ByteStream, at now: Int64) {
@@ -97,16 +103,14 @@ extension Link where Machine: ~Copyable {
         case .bytes, .wouldBlock:
             return
         case .endOfStream:
-            do {
+            do throws(TransportError) {
                 try layers?.endReceived()
                 connectionEnded(nil, at: now)
             } catch {
                 connectionEnded(error, at: now)
             }
         case .failed(let code):
-            let error = TransportError(
-                .connectionLost, "the connection to \(stream.peerName) broke: \(System.describe(code))", errno: code)
-            connectionEnded(error, at: now)
+            connectionEnded(.lost(stream.peerName, code), at: now)
         }
     }
 }

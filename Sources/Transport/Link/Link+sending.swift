@@ -5,38 +5,74 @@ extension Link where Machine: ~Copyable {
     func send(rounds: Int) {
         var rounds = rounds
         while true {
-            guard let stream = nextWire(&rounds) else { return }
-            while wireOffset < wire.count {
-                let result = wire.withUnsafeBytes { bytes in
-                    stream.write(from: UnsafeRawBufferPointer(rebasing: bytes[wireOffset...]))
+            switch nextStep(&rounds) {
+            case .write(let stream):
+                guard writeOut(to: stream) else { return }
+            case .wrap(let stream, let layers):
+                do throws(TransportError) {
+                    try layers.take(plain, into: &wire)
+                } catch {
+                    // What the layers still have to say, an alert perhaps, is in `wire`.
+                    breakOff(stream, error)
                 }
-                switch result {
-                case .bytes(let count):
-                    wireOffset += count
-                case .wouldBlock:
-                    waitForWritability(of: stream)
-                    return
-                case .endOfStream, .failed:
-                    // The reading side finds the same end and reports it, after what the peer said last.
-                    wireOffset = wire.count
-                }
+                plain.removeAll(keepingCapacity: true)
+            case .handOver:
+                loop.post(self, LinkPost.continueSending)
+                return
+            case .done(let settles):
+                if settles { loop.post(self, LinkPost.settle) }
+                return
             }
         }
     }
 
-    /// Makes `wire` hold the next bytes to write; nil when there are none (the token is given back then) or when
-    /// it is the loop's turn.
-    private func nextWire(_ rounds: inout Int) -> (any ByteStream)? {
+    /// Writes what is in `wire`; returns false when it has to wait for room in the stream.
+    private func writeOut(to stream: any ByteStream) -> Bool {
+        while wireOffset < wire.count {
+            let result = wire.withUnsafeBytes { bytes in
+                stream.write(from: UnsafeRawBufferPointer(rebasing: bytes[wireOffset...]))
+            }
+            sent.writes += 1
+            switch result {
+            case .bytes(let count):
+                wireOffset += count
+                sent.bytesSent += count
+            case .wouldBlock:
+                waitForWritability(of: stream)
+                return false
+            case .endOfStream, .failed:
+                wireOffset = wire.count
+                let code = if case .failed(let code) = result { code } else { Int32(0) }
+                breakOff(stream, .lost(stream.peerName, code))
+            }
+        }
+        return true
+    }
+
+    /// Nothing more can be written to `stream`: what comes is dropped until the loop has ended the connection.
+    private func breakOff(_ stream: any ByteStream, _ error: TransportError) {
+        let isNew = state.withLock { state in
+            guard state.stream === stream, state.broken == nil else { return false }
+            state.broken = error
+            return true
+        }
+        if isNew { loop.post(self, LinkPost.broken) }
+    }
+
+    /// Says what the holder of the token has to do next; with `.done` the token is given back.
+    private func nextStep(_ rounds: inout Int) -> SendStep {
         let isLoop = loop.isCurrent
         var waiters = RoomWaiters.Taken()
-        var failure: TransportError?
-        let next = state.withLock { state -> SendStep in
+        defer { waiters.resume() }
+        return state.withLock { state in
+            state.traffic += sent
+            sent = LinkTraffic()
             guard let stream = state.stream else {
-                wire.removeAll(keepingCapacity: true)
+                wire = []
                 wireOffset = 0
                 wireStream = nil
                 state.sending = false
-                return .done
+                return .done(settles: false)
             }
             if wireStream !== stream {
                 // Left over from a connection that is gone.
@@ -47,43 +83,28 @@ extension Link where Machine: ~Copyable {
             if wireOffset < wire.count { return .write(stream) }
             wire.removeAll(keepingCapacity: true)
             wireOffset = 0
-            let layersWrote = isLoop && layers?.hasOutput == true
-            if state.machine.output.isEmpty && !layersWrote {
+            if state.broken != nil {
+                state.machine.output.removeAll(keepingCapacity: true)
+                state.sending = false
+                return .done(settles: false)
+            }
+            let layers = isLoop ? self.layers : nil
+            let machineWrote = !state.machine.output.isEmpty && (layers?.isOpen ?? true)
+            guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
                 waiters = state.roomWaiters.takeAll()
-                return state.machine.wantsClose ? .close : .done
+                return .done(settles: state.claimSettle())
             }
-            if rounds == 0 || (!isLoop && !stream.callersMaySend) { return .handOver }
+            if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
             rounds -= 1
-            if isLoop, let layers {
-                do throws(TransportError) {
-                    try layers.take(&state.machine.output, into: &wire)
-                } catch {
-                    failure = error
-                }
-                if wire.isEmpty {
-                    state.sending = false
-                    return .done
-                }
-            } else {
-                swap(&state.machine.output, &wire)
+            if let layers {
+                if machineWrote { swap(&state.machine.output, &plain) }
+                if !state.outboxIsFull { waiters = state.roomWaiters.takeAll() }
+                return .wrap(stream, layers)
             }
-            if !state.outboxIsFull { waiters = state.roomWaiters.takeAll() }
+            swap(&state.machine.output, &wire)
+            waiters = state.roomWaiters.takeAll()
             return .write(stream)
-        }
-        waiters.resume()
-        if let failure { connectionEnded(failure, at: MonotonicClock.now) }
-        switch next {
-        case .write(let stream):
-            return stream
-        case .handOver:
-            loop.post(self, LinkPost.continueSending)
-            return nil
-        case .close:
-            loop.post(self, LinkPost.update)
-            return nil
-        case .done:
-            return nil
         }
     }
 
@@ -93,28 +114,46 @@ extension Link where Machine: ~Copyable {
             return
         }
         sendIsBlocked = true
-        stream.setInterest(state.withLock { $0.readingIsPaused } ? .write : [.read, .write])
+        watch(stream)
     }
 
     /// The stream takes bytes again; on the loop's thread.
     func continueBlockedSend() {
-        guard sendIsBlocked else { return }
+        guard sendIsBlocked, let stream = wireStream else { return }
         sendIsBlocked = false
-        wireStream?.setInterest(state.withLock { $0.readingIsPaused } ? [] : .read)
         send(rounds: 16)
+        // Blocked again, which is likely with a slow peer, changes nothing and costs nothing.
+        watch(stream)
+    }
+
+    /// Gives the buffers of an idle connection back. Nobody holds the token, and the lock is held.
+    func trimBuffers(_ state: inout State) {
+        if state.machine.output.capacity > 4096 { state.machine.output = [] }
+        if wire.capacity > 4096 { wire = [] }
+        if plain.capacity > 4096 { plain = [] }
     }
 }
 
 extension Link.State where Machine: ~Copyable {
-    var outboxIsFull: Bool { machine.output.count >= outboxLimit }
+    /// Whether the loop has to look after the outbox ran empty and has not been asked to yet.
+    fileprivate mutating func claimSettle() -> Bool {
+        guard !settleIsDue, machine.wantsClose || wantsReadingPaused != readingIsPaused else { return false }
+        settleIsDue = true
+        return true
+    }
+}
 
-    /// Gives large buffers back while nothing happens.
-    mutating func trimIfIdle() {
-        if machine.output.isEmpty && machine.output.capacity > 4096 { machine.output = [] }
+extension TransportError {
+    /// The connection to `peer` broke; `code` is the system's reason, or 0.
+    static func lost(_ peer: String, _ code: Int32) -> TransportError {
+        let reason = code == 0 ? "it takes no more bytes" : System.describe(code)
+        return TransportError(.connectionLost, "the connection to \(peer) broke: \(reason)", errno: code)
     }
 }
 
 private enum SendStep {
     case write(any ByteStream)
-    case handOver, done, close
+    case wrap(any ByteStream, LayerStack)
+    case handOver
+    case done(settles: Bool)
 }

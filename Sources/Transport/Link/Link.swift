@@ -11,23 +11,29 @@ import Synchronization
 /// performs the effects (deliveries, resumed continuations) after the lock is released. The link keeps only the
 /// tail of an incomplete packet.
 ///
-/// A link outlives its connections: `attach` gives it the next stream, and the machine hears of every end.
+/// A link outlives its connections: `attach` gives it the next stream, and the machine hears of every end. The loop
+/// keeps a link alive while it has a connection or a deadline: owners end the connection when they go.
 package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchecked Sendable {
     // Sendable because shared fields are in `state`, fields of the sender belong to whoever set `state.sending`,
     // and the rest is touched on the loop's thread only.
     struct State: ~Copyable, Sendable {
         var machine: Machine
         var stream: (any ByteStream)?
+        /// Whether callers may write to `stream` from their own threads; layers are the loop's alone.
+        var callersMaySend = false
         /// Somebody owns `wire` and will look at the outbox again before letting go.
         var sending = false
-        /// The loop was asked to flush and has not looked yet.
-        var flushIsDue = false
+        /// Why nothing more can be written to `stream`, until the loop has ended the connection.
+        var broken: TransportError?
+        /// The loop was asked to settle and has not looked yet.
+        var settleIsDue = false
         /// The deadline that the loop knows.
         var armedDeadline = Int64.max
         var readingIsPaused = false
         var roomWaiters = RoomWaiters()
         /// Bytes in the outbox from which on callers wait.
-        var outboxLimit: Int
+        let outboxLimit: Int
+        var traffic = LinkTraffic()
     }
 
     let state: Mutex<State>
@@ -36,19 +42,27 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     var wire: [UInt8] = []
     var wireOffset = 0
     var wireStream: (any ByteStream)?
-    private(set) var bytesSent = 0
+    /// Swapped out of the outbox, on its way through the layers.
+    var plain: [UInt8] = []
+    /// Not yet added to `state.traffic`.
+    var sent = LinkTraffic()
 
     // The loop's thread only.
     var tail: [UInt8] = []
+    var received = LinkTraffic()
     var sendIsBlocked = false
+    /// What the selector watches the stream for.
+    var watched: Readiness = []
+    var isReadingPaused = false
     var layers: LayerStack?
     var lastScratch: Machine.Scratch?
+    var closing = ClosingProgress()
 
     /// Bytes that a caller sends by itself instead of waking the loop.
     static var selfSendThreshold: Int { 64 * 1024 }
 
     package init(machine: consuming Machine, loop: EventLoop, outboxLimit: Int) {
-        state = Mutex(State(machine: machine, outboxLimit: outboxLimit))
+        state = Mutex(State(machine: machine, outboxLimit: max(1, outboxLimit)))
         super.init(loop: loop)
     }
 
@@ -74,33 +88,44 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         state.withLock { $0.outboxIsFull }
     }
 
+    /// What was moved so far; current whenever nothing is under way.
+    package var traffic: LinkTraffic {
+        state.withLock { $0.traffic }
+    }
+
     private static func decide(_ state: inout State, urgent: Bool) -> LinkAction {
-        if state.machine.nextDeadline < state.armedDeadline || state.machine.wantsClose
-            || state.machine.wantsReadingPaused != state.readingIsPaused
-        {
-            return .update
+        var loopHasToLook = state.machine.nextDeadline < state.armedDeadline
+        var sends = false
+        if state.stream != nil {
+            let waiting = state.machine.output.count
+            if waiting > 0 && !state.sending {
+                sends = state.callersMaySend && (urgent || waiting >= selfSendThreshold)
+                state.sending = sends
+                loopHasToLook = loopHasToLook || !sends
+            }
+            loopHasToLook =
+                loopHasToLook || state.machine.wantsClose || state.wantsReadingPaused != state.readingIsPaused
         }
-        let waiting = state.machine.output.count
-        guard waiting > 0, !state.sending, let stream = state.stream else { return .nothing }
-        if (urgent || waiting >= selfSendThreshold) && stream.callersMaySend {
-            state.sending = true
-            return .send
-        }
-        guard !state.flushIsDue else { return .nothing }
-        state.flushIsDue = true
-        return .wakeLoop
+        // One post is enough until the loop has looked.
+        let wakes = loopHasToLook && !state.settleIsDue
+        if wakes { state.settleIsDue = true }
+        return sends ? (wakes ? .sendAndWake : .send) : (wakes ? .wakeLoop : .nothing)
     }
 
     private func act(_ action: LinkAction) {
         switch action {
         case .nothing: break
-        case .wakeLoop: loop.post(self, LinkPost.flush)
-        case .update: loop.post(self, LinkPost.update)
+        case .wakeLoop: loop.post(self, LinkPost.settle)
         case .send: send(rounds: 4)
+        case .sendAndWake:
+            send(rounds: 4)
+            loop.post(self, LinkPost.settle)
         }
     }
 
     /// Gives the link its next connection; the machine hears of it once all layers are open.
+    ///
+    /// A connection that is still there is ended first. Attaching and dropping happen in the order of the calls.
     package func attach(_ stream: any ByteStream, layers: LayerStack? = nil) {
         loop.execute { self.adopt(stream, layers: layers) }
     }
@@ -114,8 +139,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     override package func posted(_ code: Int, at now: Int64) {
         switch code {
-        case LinkPost.flush, LinkPost.update: settle(at: now)
+        case LinkPost.settle: settle(at: now)
         case LinkPost.continueSending: send(rounds: 16)
+        case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: connectionEnded(nil, at: now)
         default: break
         }
@@ -126,27 +152,27 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             continueBlockedSend()
         }
         if readiness.contains(.read) || readiness.contains(.hangUp) {
-            receive(at: now, mustEnd: !readiness.contains(.read))
+            receive(at: now, evenIfPaused: !readiness.contains(.read))
         }
     }
 
     override package func deadlineReached(at now: Int64) {
-        if let layers, !layers.isOpen {
-            if now >= layers.deadline {
-                connectionEnded(layers.timeout, at: now)
-            } else {
-                loop.setDeadline(self, to: layers.deadline)
+        if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
+            // The peer takes nothing of our last bytes.
+            connectionEnded(nil, at: now)
+        } else if let layers, !layers.isOpen {
+            if now >= layers.deadline { return connectionEnded(layers.timeout, at: now) }
+            settle(at: now)
+        } else {
+            let scratch = self.scratch
+            state.withLock { state in
+                state.armedDeadline = .max
+                state.machine.handleTimeout(at: now, into: scratch)
+                if state.machine.output.isEmpty && !state.sending { trimBuffers(&state) }
             }
-            return
+            scratch.perform(RawSpan())
+            settle(at: now)
         }
-        let scratch = self.scratch
-        state.withLock { state in
-            state.armedDeadline = .max
-            state.machine.handleTimeout(at: now, into: scratch)
-            state.trimIfIdle()
-        }
-        scratch.perform(RawSpan())
-        settle(at: now)
     }
 
     var scratch: Machine.Scratch {
@@ -156,62 +182,36 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         return scratch
     }
 
-    private func adopt(_ stream: any ByteStream, layers: LayerStack?) {
-        let now = MonotonicClock.now
-        connectionEnded(nil, at: now)
-        self.layers = layers
-        tail.removeAll()
-        stream.attach(self, interest: .read)
-        state.withLock { state in
-            state.stream = stream
-            state.readingIsPaused = false
-        }
-        guard let layers else { return open(at: now) }
-        do {
-            loop.setDeadline(self, to: layers.deadline)
-            try layers.opened(at: now)
-            if layers.isOpen { open(at: now) }
-            settle(at: now)
-        } catch {
-            connectionEnded(error, at: now)
-        }
-    }
-
-    func open(at now: Int64) {
-        let scratch = self.scratch
-        state.withLock { $0.machine.connectionOpened(at: now, into: scratch) }
-        scratch.perform(RawSpan())
-        settle(at: now)
-    }
-
     /// After anything that may have changed the machine: deadline, pause, flush, close.
     func settle(at now: Int64) {
-        var interest: (any ByteStream, Bool)?
         var deadline = Int64.max
-        let next = state.withLock { state -> SettleStep in
-            state.flushIsDue = false
+        let (next, stream) = state.withLock { state -> (SettleStep, (any ByteStream)?) in
+            state.settleIsDue = false
+            state.traffic += received
+            received = LinkTraffic()
             if let layers, !layers.isOpen {
                 deadline = layers.deadline
             } else {
                 deadline = state.machine.nextDeadline
             }
+            var next = SettleStep.nothing
+            if state.stream != nil {
+                isReadingPaused = state.wantsReadingPaused
+                state.readingIsPaused = isReadingPaused
+                if state.machine.wantsClose {
+                    deadline = min(deadline, closing.begin(at: now, bytesSent: state.traffic.bytesSent))
+                }
+                if !state.sending {
+                    let hasOutput = !state.machine.output.isEmpty || layers?.hasOutput == true
+                    state.sending = hasOutput
+                    next = hasOutput ? .send : state.machine.wantsClose ? .close : .nothing
+                }
+            }
             state.armedDeadline = deadline
-            guard let stream = state.stream else { return .nothing }
-            if state.machine.wantsReadingPaused != state.readingIsPaused {
-                state.readingIsPaused.toggle()
-                interest = (stream, state.readingIsPaused)
-            }
-            if state.sending { return .nothing }
-            if !state.machine.output.isEmpty || layers?.hasOutput == true {
-                state.sending = true
-                return .send
-            }
-            return state.machine.wantsClose ? .close : .nothing
+            return (next, state.stream)
         }
         loop.setDeadline(self, to: deadline)
-        if let (stream, paused) = interest {
-            stream.setInterest(sendIsBlocked ? (paused ? .write : [.read, .write]) : (paused ? [] : .read))
-        }
+        if let stream { watch(stream) }
         switch next {
         case .nothing: break
         case .send: send(rounds: 16)
@@ -219,48 +219,30 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         }
     }
 
-    /// The machine has said its last word and it is written: ends our side and lets the peer's last bytes run out,
-    /// so that closing with unread bytes does not reset what we sent.
-    private func closeInOrder(at now: Int64) {
-        guard let stream = state.withLock({ $0.stream }) else { return }
-        detachStream(nil, at: now)
-        Lingering.start(stream, loop: loop, at: now)
+    /// Tells the selector what the stream is to be watched for, if that has changed.
+    func watch(_ stream: any ByteStream) {
+        var wanted: Readiness = isReadingPaused ? [] : .read
+        if sendIsBlocked { wanted.insert(.write) }
+        guard wanted != watched else { return }
+        watched = wanted
+        stream.setInterest(wanted)
     }
+}
 
-    func connectionEnded(_ error: TransportError?, at now: Int64) {
-        guard let stream = state.withLock({ $0.stream }) else { return }
-        stream.close()
-        detachStream(error, at: now)
-    }
+extension Link.State where Machine: ~Copyable {
+    var outboxIsFull: Bool { machine.output.count >= outboxLimit }
 
-    private func detachStream(_ error: TransportError?, at now: Int64) {
-        let scratch = self.scratch
-        let waiters = state.withLock { state in
-            state.stream?.detach()
-            state.stream = nil
-            state.readingIsPaused = false
-            state.machine.output.removeAll()
-            state.machine.connectionClosed(error, at: now, into: scratch)
-            if sendIsBlocked { state.sending = false }
-            return state.roomWaiters.takeAll()
-        }
-        if sendIsBlocked {
-            sendIsBlocked = false
-            wire.removeAll()
-            wireOffset = 0
-            wireStream = nil
-        }
-        layers = nil
-        tail.removeAll()
-        waiters.resume()
-        scratch.perform(RawSpan())
-        settle(at: now)
+    /// Callers wait at the limit; what grows beyond twice of it are answers to a peer that sends but does not read.
+    var wantsReadingPaused: Bool {
+        if machine.wantsReadingPaused { return true }
+        let (twice, overflow) = outboxLimit.multipliedReportingOverflow(by: 2)
+        return machine.output.count >= (readingIsPaused ? outboxLimit : overflow ? .max : twice)
     }
 }
 
 /// What is left to do for a caller once the lock is released.
 private enum LinkAction {
-    case nothing, wakeLoop, send, update
+    case nothing, wakeLoop, send, sendAndWake
 }
 
 private enum SettleStep {
@@ -269,8 +251,9 @@ private enum SettleStep {
 
 /// What links post to themselves.
 enum LinkPost {
-    static let flush = 0
-    static let update = 1
-    static let continueSending = 2
+    static let settle = 0
+    /// Hands the `sending` token to the loop.
+    static let continueSending = 1
+    static let broken = 2
     static let drop = 3
 }

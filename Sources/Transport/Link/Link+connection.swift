@@ -1,0 +1,118 @@
+import Synchronization
+
+/// Connections come and go; on the loop's thread.
+extension Link where Machine: ~Copyable {
+    func adopt(_ stream: any ByteStream, layers: LayerStack?) {
+        let now = MonotonicClock.now
+        connectionEnded(nil, at: now)
+        self.layers = layers
+        watched = .read
+        stream.attach(self, interest: .read)
+        state.withLock { state in
+            // Whatever was written without a connection was meant for none.
+            state.machine.output.removeAll(keepingCapacity: true)
+            state.stream = stream
+            state.callersMaySend = layers == nil && stream.callersMaySend
+        }
+        guard let layers else { return open(at: now) }
+        do throws(TransportError) {
+            try layers.begin(at: now)
+        } catch {
+            return connectionEnded(error, at: now)
+        }
+        if layers.isOpen { open(at: now) } else { settle(at: now) }
+    }
+
+    func open(at now: Int64) {
+        let scratch = self.scratch
+        state.withLock { $0.machine.connectionOpened(at: now, into: scratch) }
+        scratch.perform(RawSpan())
+        settle(at: now)
+    }
+
+    /// The machine has said its last word and it is written: lets the layers say good-bye, ends our side and lets
+    /// the peer's last bytes run out, so that closing with unread bytes does not reset what we sent.
+    func closeInOrder(at now: Int64) {
+        if let layers, layers.beginClosing(), layers.hasOutput { return settle(at: now) }
+        connectionFinished(at: now)
+    }
+
+    /// Both sides have said all that they will: nothing is lost by letting go slowly.
+    func connectionFinished(at now: Int64) {
+        guard let stream = state.withLock({ $0.stream }) else { return }
+        stream.detach()
+        detachStream(nil, at: now)
+        Lingering.start(stream, loop: loop, at: now)
+    }
+
+    /// Ends the connection at once, if there is one.
+    func connectionEnded(_ error: TransportError?, at now: Int64) {
+        guard let stream = state.withLock({ $0.stream }) else { return }
+        stream.close()
+        detachStream(error, at: now)
+    }
+
+    /// Nothing can be written any more. What the peer said last, perhaps why it left, comes before the news.
+    func endBrokenConnection(at now: Int64) {
+        guard let error = state.withLock({ $0.broken }) else { return }
+        // Bounded, for a peer that goes on and on; what the system had buffered is less.
+        for _ in 0..<32 {
+            guard receive(at: now, evenIfPaused: true) else { break }
+        }
+        connectionEnded(error, at: now)
+    }
+
+    /// The machine hears that the stream, which reports nothing any more, is gone.
+    private func detachStream(_ error: TransportError?, at now: Int64) {
+        let scratch = self.scratch
+        let waiters = state.withLock { state in
+            state.stream = nil
+            state.broken = nil
+            state.readingIsPaused = false
+            state.machine.output.removeAll()
+            state.machine.connectionClosed(error, at: now, into: scratch)
+            // The loop held the token while it waited for room in the stream. A caller that holds it finds out.
+            if sendIsBlocked { state.sending = false }
+            if !state.sending {
+                wire = []
+                wireOffset = 0
+                wireStream = nil
+            }
+            return state.roomWaiters.takeAll()
+        }
+        sendIsBlocked = false
+        isReadingPaused = false
+        closing = ClosingProgress()
+        layers = nil
+        tail = []
+        waiters.resume()
+        scratch.perform(RawSpan())
+        settle(at: now)
+    }
+}
+
+/// Watches over the last bytes of a connection: as long as they move, they may take their time.
+struct ClosingProgress {
+    private var deadline = Int64.max
+    private var bytesSent = 0
+
+    /// How long a peer may take nothing of what is left before it is given up, in nanoseconds.
+    static let patience: Int64 = 5_000_000_000
+
+    /// Starts the watch unless it runs; returns when to look again.
+    mutating func begin(at now: Int64, bytesSent: Int) -> Int64 {
+        if deadline == .max {
+            deadline = now.advanced(byNanoseconds: Self.patience)
+            self.bytesSent = bytesSent
+        }
+        return deadline
+    }
+
+    /// Whether it is time to give up; starts the watch again if something has moved since.
+    mutating func isDue(at now: Int64, bytesSent: Int) -> Bool {
+        guard now >= deadline else { return false }
+        if bytesSent == self.bytesSent { return true }
+        deadline = .max
+        return false
+    }
+}
