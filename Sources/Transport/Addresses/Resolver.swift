@@ -20,16 +20,28 @@ package enum Resolver {
             }
             return [address]
         case .host(let name, let port):
+            // A literal address needs no look-up, and should not stand behind somebody's slow one.
+            if case .success(let addresses) = lookUp(name, port: port, flags: Int32(AI_NUMERICHOST)) {
+                return addresses
+            }
             let result = await withUnsafeContinuation { continuation in
-                ResolverThreads.run { continuation.resume(returning: lookUp(name, port: port)) }
+                ResolverThreads.run { threads in
+                    continuation.resume(returning: threads.flatMap { lookUp(name, port: port, flags: 0) })
+                }
             }
             return try result.get()
         }
     }
 
-    private static func lookUp(_ name: String, port: UInt16) -> Result<[SocketAddress], TransportError> {
+    private static func lookUp(
+        _ name: String, port: UInt16, flags: Int32
+    ) -> Result<[SocketAddress], TransportError> {
+        // getaddrinfo would see the part before it.
+        guard !name.utf8.contains(0) else {
+            return .failure(TransportError(.unknownHost, "a host name cannot hold a NUL character"))
+        }
         var hints = addrinfo()
-        hints.ai_flags = Int32(AI_NUMERICSERV)
+        hints.ai_flags = Int32(AI_NUMERICSERV) | flags
         #if canImport(Glibc)
             hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         #else
@@ -61,32 +73,46 @@ package enum Resolver {
 /// At most four threads that look names up, started when needed: one slow name server holds up no other look-up,
 /// and a fleet of clients does not start a thread each.
 private enum ResolverThreads {
+    /// Is given the reason if there is no thread to run on.
+    typealias Job = @Sendable (Result<Void, TransportError>) -> Void
+
     private struct State {
-        var jobs: [@Sendable () -> Void] = []
+        var jobs: [Job] = []
         var running = 0
     }
 
     private static let state = Mutex(State())
 
-    static func run(_ job: @escaping @Sendable () -> Void) {
+    static func run(_ job: @escaping Job) {
         let starts = state.withLock { state in
             state.jobs.append(job)
             guard state.running < 4 else { return false }
             state.running += 1
             return true
         }
-        if starts { startThread(named: "messaging-names", work) }
+        guard starts else { return }
+        let code = startThread(named: "messaging-names", work)
+        guard code != 0 else { return }
+        let orphans = state.withLock { state -> [Job] in
+            state.running -= 1
+            guard state.running == 0 else { return [] }
+            defer { state.jobs = [] }
+            return state.jobs
+        }
+        let failure = TransportError(
+            .systemLimit, "cannot look names up: no thread can be started (\(System.describe(code)))", errno: code)
+        for job in orphans { job(.failure(failure)) }
     }
 
     private static func work() {
-        while let job = state.withLock({ state -> (@Sendable () -> Void)? in
+        while let job = state.withLock({ state -> Job? in
             if state.jobs.isEmpty {
                 state.running -= 1
                 return nil
             }
             return state.jobs.removeFirst()
         }) {
-            job()
+            job(.success(()))
         }
     }
 }

@@ -12,10 +12,13 @@ package final class EventLoop: Sendable {
     package static func start(selector kind: SelectorKind = .automatic) -> EventLoop {
         do {
             let loop = EventLoop(selector: try kind.make())
-            startThread(named: "messaging-loop") { loop.run() }
+            let code = startThread(named: "messaging-loop") { loop.run() }
+            guard code == 0 else {
+                throw TransportError(.systemLimit, "cannot start a thread: \(System.describe(code))", errno: code)
+            }
             return loop
         } catch {
-            // No descriptor left for the loop itself: nothing that this library does could work.
+            // No descriptor or thread left for the loop itself: nothing that this library does could work.
             fatalError("swift-messaging: \(error)")
         }
     }

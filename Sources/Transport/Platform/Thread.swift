@@ -16,8 +16,8 @@ var currentThreadNumber: UInt {
     #endif
 }
 
-/// Starts a detached thread that runs `body` and ends with it.
-package func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Void) {
+/// Starts a detached thread that runs `body` and ends with it; returns 0, or the system's reason why it cannot.
+package func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Void) -> Int32 {
     final class Box {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -48,6 +48,6 @@ package func startThread(named name: StaticString, _ body: @escaping @Sendable (
         #endif
     #endif
     pthread_attr_destroy(&attributes)
-    // Without a thread there is no loop, and no way to tell anybody who waits for one.
-    precondition(code == 0, "swift-messaging: cannot start a thread: \(System.describe(code))")
+    if code != 0 { Unmanaged<Box>.fromOpaque(argument).release() }
+    return code
 }

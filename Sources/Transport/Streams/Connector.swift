@@ -112,7 +112,12 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
             }
             if continuation == nil { return }
         }
-        if attempts.allSatisfy(\.isOver) { finish(.failure(lastFailure ?? timedOut)) }
+        if attempts.allSatisfy(\.isOver) {
+            finish(.failure(lastFailure ?? timedOut))
+        } else {
+            // The timer may just have fired for the address that failed at once: those under way need it still.
+            loop.setDeadline(self, to: overall)
+        }
     }
 
     override func deadlineReached(at now: Int64) {
@@ -189,21 +194,36 @@ private final class ConnectAttempt: LoopHandler, @unchecked Sendable {
     /// Returns false when it failed at once; the race goes on to the next by itself then.
     func start() -> Bool {
         descriptor = System.makeStreamSocket(family: address.family)
-        guard descriptor >= 0 else {
-            isOver = true
-            race.failedAtOnce(errno)
-            return false
-        }
-        let code = address.withPointer { connect(descriptor, $0, $1) }
-        // EAGAIN: the queue of a Unix-domain listener is full.
-        if code == 0 || errno == EINPROGRESS || errno == EINTR {
-            loop.register(self, descriptor: descriptor, interest: .write)
-            return true
-        }
-        let reason = errno
+        let code = descriptor < 0 ? errno : begin()
+        guard code != 0 else { return true }
         close()
-        race.failedAtOnce(reason)
+        race.failedAtOnce(code)
         return false
+    }
+
+    /// Returns 0 when the connection is under way, or why not.
+    private func begin() -> Int32 {
+        let result = address.withPointer { connect(descriptor, $0, $1) }
+        let code = result == 0 ? 0 : errno
+        switch code {
+        case 0, EINPROGRESS, EINTR:
+            loop.register(self, descriptor: descriptor, interest: .write)
+            return 0
+        case EAGAIN where address.family == AF_UNIX:
+            // The listener's queue is full, and nothing reports when it no longer is.
+            loop.setDeadline(self, to: MonotonicClock.now.advanced(byNanoseconds: 10_000_000))
+            return 0
+        default:
+            return code
+        }
+    }
+
+    override func deadlineReached(at now: Int64) {
+        guard !isOver else { return }
+        let code = begin()
+        guard code != 0 else { return }
+        close()
+        race.failed(code)
     }
 
     override func ready(_ readiness: Readiness, at now: Int64) {
@@ -223,7 +243,9 @@ private final class ConnectAttempt: LoopHandler, @unchecked Sendable {
     }
 
     func abandon() {
-        if !isOver { loop.unregister(self, descriptor: descriptor) }
+        guard !isOver else { return }
+        loop.unregister(self, descriptor: descriptor)
+        loop.setDeadline(self, to: .max)
         close()
     }
 

@@ -72,8 +72,8 @@ package final class Listener: LoopHandler, @unchecked Sendable {
         for _ in 0..<64 {
             let connection = System.acceptConnection(descriptor)
             guard connection >= 0 else {
-                // Out of descriptors: look again in a while instead of spinning on the same readiness.
-                if errno == EMFILE || errno == ENFILE { pause(at: now) }
+                // Out of descriptors or memory: look again in a while instead of spinning on the same readiness.
+                if errno != EAGAIN && errno != EWOULDBLOCK { pause(at: now) }
                 return
             }
             accepted(SocketStream(descriptor: connection, peerName: "a client", isTCP: unixPath == nil))
