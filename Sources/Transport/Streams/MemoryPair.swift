@@ -1,5 +1,13 @@
 import Synchronization
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// Two connected streams inside one process, for tests: whatever one end writes the other can read, as far as the
 /// script of faults lets it.
 package enum MemoryPair {
@@ -9,7 +17,7 @@ package enum MemoryPair {
         package var bytesPerRead = Int.max
         /// The most bytes that lie between the two ends; a full pipe blocks the writer.
         package var capacity = 1 << 20
-        /// After this many more bytes the connection is cut, both ways.
+        /// After this many more bytes the connection is cut, both ways: what was written before can still be read.
         package var bytesUntilCut = Int.max
         /// Nothing moves and nobody is told: a half-open link.
         package var isFrozen = false
@@ -32,13 +40,33 @@ package enum MemoryPair {
 /// One direction of a memory pair.
 final class MemoryPipe: Sendable {
     struct State {
-        var bytes: [UInt8] = []
+        private var storage: [UInt8] = []
+        private var head = 0
         var faults = MemoryPair.Faults()
         var writerIsClosed = false
         var readerIsClosed = false
         var isCut = false
         var reader: MemoryStream.Notifier?
         var writer: MemoryStream.Notifier?
+
+        var count: Int { storage.count - head }
+
+        mutating func append(_ bytes: UnsafeRawBufferPointer, inverting inverted: Int) {
+            let start = storage.count
+            storage.append(contentsOf: bytes)
+            for index in start..<(start + inverted) { storage[index] = ~storage[index] }
+        }
+
+        mutating func remove(_ count: Int, into buffer: UnsafeMutableRawBufferPointer) {
+            storage.withUnsafeBytes { bytes in
+                buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[head..<(head + count)]))
+            }
+            head += count
+            if head * 2 >= storage.count {
+                storage.removeFirst(head)
+                head = 0
+            }
+        }
     }
 
     let state = Mutex(State())
@@ -89,12 +117,12 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         let result = incoming.state.withLock { state -> IOResult in
-            if state.isCut { return .failed(104) }
             if state.faults.isFrozen { return .wouldBlock }
-            let count = min(buffer.count, state.bytes.count, state.faults.bytesPerRead)
-            guard count > 0 else { return state.writerIsClosed ? .endOfStream : .wouldBlock }
-            state.bytes.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-            state.bytes.removeFirst(count)
+            let count = min(buffer.count, state.count, max(1, state.faults.bytesPerRead))
+            guard count > 0 else {
+                return state.isCut ? .failed(ECONNRESET) : state.writerIsClosed ? .endOfStream : .wouldBlock
+            }
+            state.remove(count, into: buffer)
             return .bytes(count)
         }
         incoming.notifyBoth()
@@ -103,13 +131,11 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
 
     package func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
         let (result, cut) = outgoing.state.withLock { state -> (IOResult, Bool) in
-            if state.isCut || state.readerIsClosed { return (.failed(32), false) }
-            let room = max(0, state.faults.capacity - state.bytes.count)
-            let count = min(buffer.count, room, state.faults.bytesUntilCut)
-            let start = state.bytes.count
-            state.bytes.append(contentsOf: buffer[..<count])
-            let damaged = min(count, state.faults.bytesToCorrupt)
-            for index in start..<(start + damaged) { state.bytes[index] = ~state.bytes[index] }
+            if state.isCut || state.readerIsClosed || state.writerIsClosed { return (.failed(EPIPE), false) }
+            let room = max(0, state.faults.capacity - state.count)
+            let count = min(buffer.count, room, max(0, state.faults.bytesUntilCut))
+            let damaged = min(count, max(0, state.faults.bytesToCorrupt))
+            state.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), inverting: damaged)
             state.faults.bytesToCorrupt -= damaged
             if state.faults.bytesUntilCut != .max {
                 state.faults.bytesUntilCut -= count
@@ -148,12 +174,12 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
     fileprivate var readiness: Readiness {
         var readiness: Readiness = []
         incoming.state.withLock { state in
-            if state.isCut || (!state.faults.isFrozen && (!state.bytes.isEmpty || state.writerIsClosed)) {
+            if !state.faults.isFrozen && (state.count > 0 || state.isCut || state.writerIsClosed) {
                 readiness.insert(.read)
             }
         }
         outgoing.state.withLock { state in
-            if state.isCut || state.readerIsClosed || state.bytes.count < state.faults.capacity {
+            if state.isCut || state.readerIsClosed || state.count < state.faults.capacity {
                 readiness.insert(.write)
             }
         }
