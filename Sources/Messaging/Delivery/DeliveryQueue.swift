@@ -20,7 +20,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     }
 
     private struct State {
-        var batches: [Batch] = []
+        // Slots before `head` are empty: what the receiver has taken is not kept.
+        var slots: [Batch?] = []
         var head = 0
         var messages = 0
         var bytes = 0
@@ -28,23 +29,37 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         var receiver: UnsafeContinuation<Next?, Never>?
         var end: Next?
         var isThrottling = false
-        var isRefusing = false
 
-        var isEmpty: Bool { head == batches.count }
+        var isEmpty: Bool { head == slots.count }
 
-        mutating func removeFirst() -> Batch {
-            let batch = batches[head]
-            head += 1
-            if head == batches.count {
-                batches.removeAll(keepingCapacity: true)
-                head = 0
-            } else if head >= 64, head * 2 >= batches.count {
-                batches.removeFirst(head)
-                head = 0
-            }
+        mutating func append(_ batch: Batch) {
+            slots.append(batch)
+            messages += batch.count
+            bytes += batch.byteCount
+        }
+
+        mutating func removeFirst() -> Batch? {
+            guard let batch = slots[head] else { return nil }
+            removeSlot(head)
             messages -= batch.count
             bytes -= batch.byteCount
             return batch
+        }
+
+        mutating func removeSlot(_ index: Int) {
+            guard index == head else {
+                slots.remove(at: index)
+                return
+            }
+            slots[head] = nil
+            head += 1
+            if head == slots.count {
+                slots.removeAll(keepingCapacity: slots.capacity <= 1024)
+                head = 0
+            } else if head >= 64, head * 2 >= slots.count {
+                slots.removeFirst(head)
+                head = 0
+            }
         }
     }
 
@@ -71,7 +86,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     package func push(_ batch: Batch) -> PushOutcome {
         var receiver: UnsafeContinuation<Next?, Never>?
         let outcome = state.withLock { state -> PushOutcome in
-            if state.isRefusing || state.end != nil { return .refused }
+            if state.end != nil { return .refused }
             if state.gap > 0 {
                 batch.noteGap(state.gap)
                 state.gap = 0
@@ -81,9 +96,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
                 receiver = waiting
                 return .stored
             }
-            state.batches.append(batch)
-            state.messages += batch.count
-            state.bytes += batch.byteCount
+            state.append(batch)
             guard state.messages >= policy.messages || state.bytes >= policy.bytes else { return .stored }
             if policy.overflow == .dropOldest { dropOldest(&state) }
             state.isThrottling = true
@@ -94,32 +107,40 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         return outcome
     }
 
+    /// Drops from the front until the bounds are kept, or only promised messages and the newest batch are left. The
+    /// newest is never dropped for its bytes: a bound that is smaller than one read must not keep everything out.
     private func dropOldest(_ state: inout State) {
         var gap = 0
         var index = state.head
-        while index < state.batches.count, state.messages > policy.messages || state.bytes > policy.bytes {
-            let batch = state.batches[index]
+        while index < state.slots.count, let batch = state.slots[index] {
+            let isNewest = index == state.slots.count - 1
+            let hasTooManyBytes = state.bytes > policy.bytes && !isNewest
+            guard hasTooManyBytes || state.messages > policy.messages else { break }
             if gap > 0 {
                 batch.noteGap(gap)
                 gap = 0
             }
             // Bytes come free only with a whole batch.
-            let wanted = state.bytes > policy.bytes ? batch.count : state.messages - policy.messages
+            let wanted = hasTooManyBytes ? batch.count : state.messages - policy.messages
+            let bytesBefore = batch.byteCount
             let dropped = batch.dropOldest(wanted)
             state.messages -= dropped
             lost.add(dropped, ordering: .relaxed)
             if batch.count == 0 {
-                gap += dropped
-                state.bytes -= batch.byteCount
-                state.batches.remove(at: index)
+                gap = batch.gap + dropped
+                state.bytes -= bytesBefore
+                // Removing the first slot may move all others.
+                let wasFirst = index == state.head
+                state.removeSlot(index)
+                if wasFirst { index = state.head }
             } else {
+                state.bytes -= bytesBefore - batch.byteCount
                 batch.noteGap(dropped)
                 index += 1
             }
         }
-        if gap > 0 {
-            if index < state.batches.count { state.batches[index].noteGap(gap) } else { state.gap += gap }
-        }
+        guard gap > 0 else { return }
+        if index < state.slots.count, let next = state.slots[index] { next.noteGap(gap) } else { state.gap += gap }
     }
 
     /// The next batch; waits for one. Returns nil when the task is cancelled.
@@ -159,8 +180,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     }
 
     private func takeReady(_ state: inout State, _ wasDrained: inout Bool) -> Next? {
-        guard !state.isEmpty else { return state.end }
-        let batch = state.removeFirst()
+        guard !state.isEmpty, let batch = state.removeFirst() else { return state.end }
         if state.isThrottling, state.messages <= policy.messages / 2, state.bytes <= policy.bytes / 2 {
             state.isThrottling = false
             fullness.store(false, ordering: .relaxed)
@@ -182,17 +202,21 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
 
     /// The receiver is gone: what waits is dropped, what comes is refused.
     package func abandon() {
-        let receiver = state.withLock { state -> UnsafeContinuation<Next?, Never>? in
-            state.isRefusing = true
-            state.batches = []
+        let (receiver, dropped) = state.withLock { state in
+            if state.end == nil { state.end = .finished }
+            let dropped = state.slots
+            state.slots = []
             state.head = 0
             state.messages = 0
             state.bytes = 0
+            state.isThrottling = false
+            fullness.store(false, ordering: .relaxed)
             defer { state.receiver = nil }
-            return state.receiver
+            return (state.receiver, dropped)
         }
-        fullness.store(false, ordering: .relaxed)
         receiver?.resume(returning: .finished)
+        // What batches hold on to is let go without the lock.
+        withExtendedLifetime(dropped) {}
         drained()
     }
 }
