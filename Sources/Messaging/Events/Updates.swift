@@ -32,8 +32,8 @@ package final class Broadcaster<Element: Sendable>: Sendable {
         var isFinished = false
     }
 
-    private struct WeakBuffer: Sendable {
-        weak let buffer: UpdateBuffer<Element>?
+    private struct WeakBuffer {
+        weak var buffer: UpdateBuffer<Element>?
     }
 
     private let state: Mutex<State>
@@ -41,12 +41,16 @@ package final class Broadcaster<Element: Sendable>: Sendable {
     private let replaysLatest: Bool
 
     /// - Parameters:
-    ///   - capacity: values that wait for a slow iterator; the oldest go first.
+    ///   - capacity: values that wait for a slow iterator, at least one; the oldest go first.
     ///   - replaysLatest: whether a new iterator starts with the value that was sent last.
     package init(capacity: Int, initial: Element? = nil, replaysLatest: Bool = false) {
-        self.capacity = capacity
+        self.capacity = max(1, capacity)
         self.replaysLatest = replaysLatest
         state = Mutex(State(latest: initial))
+    }
+
+    deinit {
+        finish()
     }
 
     package var updates: Updates<Element> { Updates(broadcaster: self) }
@@ -55,44 +59,47 @@ package final class Broadcaster<Element: Sendable>: Sendable {
     package var latest: Element? { state.withLock { $0.latest } }
 
     /// Whether anybody listens: spares building values for nobody.
-    package var hasListeners: Bool { state.withLock { !$0.buffers.isEmpty } }
+    package var hasListeners: Bool { state.withLock { $0.buffers.contains { $0.buffer != nil } } }
 
     package func send(_ element: Element) {
-        let buffers = state.withLock { state in
+        // Stored in all buffers under one lock, so that every iterator sees the same order and ends with the latest.
+        let receivers = state.withLock { state -> [UpdateBuffer<Element>.Receiver] in
+            guard !state.isFinished else { return [] }
             state.latest = element
             state.buffers.removeAll { $0.buffer == nil }
-            return state.buffers
+            return state.buffers.compactMap { $0.buffer?.store(element) }
         }
-        for weak in buffers { weak.buffer?.push(element) }
+        for receiver in receivers { receiver.resume(returning: element) }
     }
 
     package func finish() {
-        let buffers = state.withLock { state in
+        let receivers = state.withLock { state -> [UpdateBuffer<Element>.Receiver] in
             state.isFinished = true
             defer { state.buffers = [] }
-            return state.buffers
+            return state.buffers.compactMap { $0.buffer?.end() }
         }
-        for weak in buffers { weak.buffer?.finish() }
+        for receiver in receivers { receiver.resume(returning: nil) }
     }
 
     func subscribe() -> UpdateBuffer<Element> {
         let buffer = UpdateBuffer<Element>(capacity: capacity)
-        let (latest, isFinished) = state.withLock { state in
-            if !state.isFinished { state.buffers.append(WeakBuffer(buffer: buffer)) }
-            return (replaysLatest ? state.latest : nil, state.isFinished)
+        // Nobody waits in the buffer yet, so there is nobody to be resumed.
+        state.withLock { state in
+            if replaysLatest, let latest = state.latest { _ = buffer.store(latest) }
+            if state.isFinished { _ = buffer.end() } else { state.buffers.append(WeakBuffer(buffer: buffer)) }
         }
-        if let latest { buffer.push(latest) }
-        if isFinished { buffer.finish() }
         return buffer
     }
 }
 
-/// The values that wait for one iterator.
+/// The values that wait for one iterator. Its lock is only ever taken inside its broadcaster's, or alone.
 final class UpdateBuffer<Element: Sendable>: Sendable {
+    typealias Receiver = UnsafeContinuation<Element?, Never>
+
     private struct State {
         var elements: [Element] = []
         var isFinished = false
-        var receiver: UnsafeContinuation<Element?, Never>?
+        var receiver: Receiver?
     }
 
     private let state = Mutex(State())
@@ -102,8 +109,9 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
         self.capacity = capacity
     }
 
-    func push(_ element: Element) {
-        let receiver = state.withLock { state -> UnsafeContinuation<Element?, Never>? in
+    /// Keeps the element for later, or returns who is to be resumed with it.
+    func store(_ element: Element) -> Receiver? {
+        state.withLock { state in
             if let waiting = state.receiver {
                 state.receiver = nil
                 return waiting
@@ -112,16 +120,15 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
             state.elements.append(element)
             return nil
         }
-        receiver?.resume(returning: element)
     }
 
-    func finish() {
-        let receiver = state.withLock { state in
+    /// Nothing more will come; returns who is to be resumed with nil.
+    func end() -> Receiver? {
+        state.withLock { state in
             state.isFinished = true
             defer { state.receiver = nil }
             return state.receiver
         }
-        receiver?.resume(returning: nil)
     }
 
     nonisolated(nonsending) func next() async -> Element? {
