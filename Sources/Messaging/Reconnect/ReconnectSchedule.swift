@@ -10,7 +10,8 @@ package struct ReconnectSchedule: Sendable {
 
     package let policy: ReconnectPolicy
     private var failures = 0
-    private var delayStep = 0
+    /// The wait that comes next, before jitter; nil for the first one.
+    private var nextDelay: Double?
     private var everConnected = false
     private var connectedAt: Int64?
 
@@ -33,29 +34,29 @@ package struct ReconnectSchedule: Sendable {
     package mutating func failed(at now: Int64, random: Double) -> Decision {
         if let connectedAt {
             // Only a connection that held starts the waits over: a server that drops us at once is not helped.
-            if now - connectedAt >= policy.stableAfter.inNanoseconds { delayStep = 0 }
+            if now - connectedAt >= policy.stableAfter.inNanoseconds { nextDelay = nil }
             self.connectedAt = nil
         } else {
             failures += 1
         }
         let limit = everConnected ? policy.maximumAttempts : policy.firstConnectAttempts
         if let limit, failures >= limit { return .giveUp }
-        defer { delayStep += 1 }
         return .retry(after: delay(random: random))
     }
 
     /// The network changed for the better: the next failure waits as short as the first.
     package mutating func resetDelay() {
-        delayStep = 0
+        nextDelay = nil
     }
 
-    private func delay(random: Double) -> Int64 {
-        let initial = Double(max(0, policy.initialDelay.inNanoseconds))
+    private mutating func delay(random: Double) -> Int64 {
+        // Whatever a policy holds, "not a number" included, ends as a delay between nothing and the maximum.
         let maximum = Double(max(0, policy.maximumDelay.inNanoseconds))
-        var full = initial
-        for _ in 0..<min(delayStep, 64) where full < maximum { full *= max(1, policy.multiplier) }
-        full = min(full, maximum)
-        let jitter = min(max(policy.jitter, 0), 1)
-        return Int64(full * (1 - jitter * random))
+        let initial = Double(max(0, policy.initialDelay.inNanoseconds))
+        let full = min(nextDelay ?? initial, maximum)
+        let longer = full * (policy.multiplier > 1 ? policy.multiplier : 1)
+        nextDelay = longer < maximum ? longer : maximum
+        let jitter = policy.jitter > 0 ? min(policy.jitter, 1) : 0
+        return Int64(exactly: (full * (1 - jitter * random)).rounded(.down)) ?? .max
     }
 }
