@@ -11,6 +11,7 @@ extension MQTTEngine {
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
         do throws(MQTTViolation) {
+            if phase == .connected { offset = try receivePlainMessages(bytes, from: 0, &effects) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize, version: version),
                 bytes.byteCount - offset >= header.packetCount
@@ -22,6 +23,7 @@ extension MQTTEngine {
                     if phase == .closing { return bytes.byteCount }
                 }
                 offset += header.packetCount
+                if phase == .connected { offset = try receivePlainMessages(bytes, from: offset, &effects) }
             }
         } catch {
             fail(error, into: &effects)

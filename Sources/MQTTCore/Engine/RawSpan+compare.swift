@@ -15,6 +15,21 @@ extension RawSpan {
         return true
     }
 
+    /// Whether two stretches of the bytes are equal. Eight bytes at a time, from the end.
+    @inline(__always)
+    func isEqual(_ first: Int, _ second: Int, count: Int) -> Bool {
+        var remaining = count
+        while remaining >= 8 {
+            remaining -= 8
+            if word(at: first + remaining) != word(at: second + remaining) { return false }
+        }
+        while remaining > 0 {
+            remaining -= 1
+            if byte(at: first + remaining) != byte(at: second + remaining) { return false }
+        }
+        return true
+    }
+
     /// A hash of the bytes: good enough to spread topics, not meant to withstand an enemy, who could only cause misses.
     var hashed: UInt64 {
         var hash = UInt64(truncatingIfNeeded: byteCount) &* 0x9E37_79B9_7F4A_7C15

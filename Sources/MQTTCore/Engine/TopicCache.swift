@@ -68,7 +68,13 @@ struct TopicCache: Sendable {
         if directory == 0 { allocate(16) }
         let hash = topic.hashed
         let first = Int(truncatingIfNeeded: hash >> 32) & (directory - 1)
-        for index in [first, first ^ 1] where matches(index, hash, topic) { return hit(index) }
+        if matches(first, hash, topic) { return hit(first) }
+        if matches(first ^ 1, hash, topic) { return hit(first ^ 1) }
+        return try miss(hash, first, topic)
+    }
+
+    @inline(never)
+    private mutating func miss(_ hash: UInt64, _ first: Int, _ topic: RawSpan) throws(MQTTViolation) -> Int {
         for index in max(directory, entries.count - 8)..<entries.count where matches(index, hash, topic) {
             return hit(index)
         }
@@ -80,6 +86,7 @@ struct TopicCache: Sendable {
         return assign(entries.count - 1, hash, topic, string)
     }
 
+    @inline(__always)
     private func matches(_ index: Int, _ hash: UInt64, _ topic: RawSpan) -> Bool {
         let entry = entries[index]
         return entry.hash == hash && Int(entry.count) == topic.byteCount && entry.generation != 0
@@ -87,8 +94,9 @@ struct TopicCache: Sendable {
             && (unsafe slab.span.bytes.isEqual(at: Int(entry.start), to: topic))
     }
 
+    @inline(__always)
     private mutating func hit(_ index: Int) -> Int {
-        entries[index].batch = batch
+        if entries[index].batch != batch { entries[index].batch = batch }
         hitIndex = index
         hitStart = Int(entries[index].start)
         hitCount = Int(entries[index].count)
