@@ -108,3 +108,8 @@ package final class Listener: LoopHandler, @unchecked Sendable {
 private func startListening(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
     listen(descriptor, backlog)
 }
+
+extension TransportError {
+    /// Whether somebody else has the address: another port may serve.
+    package var isAddressInUse: Bool { errno == EADDRINUSE }
+}
