@@ -1,1 +1,127 @@
-// LoopbackBroker
+import Synchronization
+package import Transport
+
+/// A small broker for MQTT and STOMP inside this process, for demonstrations and tests.
+///
+/// It listens on the loopback interface only and forgets everything when it stops: nothing is written to disk, there
+/// is no TLS of its own, no clustering and no administration. For production run Mosquitto, RabbitMQ, ActiveMQ or
+/// EMQX, or a cluster of them; the clients of this package talk to each.
+///
+///     let broker = try await LoopbackBroker.start()
+///     let client = MQTTClient("mqtt://localhost:\(broker.ports.mqtt ?? 0)")
+///     …
+///     await broker.stop()
+///
+/// MQTT is served in 3.1, 3.1.1 and 5.0 with all three qualities of service, retained messages, wills, sessions and
+/// shared subscriptions; STOMP in 1.0, 1.1 and 1.2 with topics and queues. A message to a topic reaches the subscribers
+/// of both: MQTT's `device/B/location` is STOMP's `/topic/device.B.location`.
+public final class LoopbackBroker: Sendable {
+    /// The ports that a broker listens on.
+    public struct Ports: Sendable, Hashable {
+        /// The port for MQTT, nil if it is not served.
+        public internal(set) var mqtt: Int?
+        /// The port for STOMP, nil if it is not served.
+        public internal(set) var stomp: Int?
+    }
+
+    /// The ports that are listened on, on 127.0.0.1 and, where the system has it, on ::1.
+    public let ports: Ports
+
+    private let hub: Hub
+    private let listeners: [Listener]
+
+    /// Starts to listen.
+    ///
+    /// - Throws: `TransportError` with the code `cannotListen` when a port is taken that was to be used exactly, or
+    ///   `badURL` for a number that is no port.
+    public static func start(_ options: LoopbackBrokerOptions = LoopbackBrokerOptions()) async throws -> LoopbackBroker
+    {
+        let loop = EventLoop.start()
+        let hub = Hub(options, loop: loop)
+        var listeners: [Listener] = []
+        var ports = Ports()
+        do {
+            let mqtt = try await LoopbackListeners.open(options.mqttPort, loop: loop) { stream in
+                hub.serve(stream, as: Service(.mqtt))
+            }
+            listeners += mqtt
+            ports.mqtt = mqtt.first.map { Int($0.port) }
+            let stomp = try await LoopbackListeners.open(options.stompPort, loop: loop) { stream in
+                hub.serve(stream, as: Service(.stomp))
+            }
+            listeners += stomp
+            ports.stomp = stomp.first.map { Int($0.port) }
+        } catch {
+            for listener in listeners { await listener.close() }
+            loop.stop()
+            throw error
+        }
+        return LoopbackBroker(hub: hub, listeners: listeners, ports: ports)
+    }
+
+    private init(hub: Hub, listeners: [Listener], ports: Ports) {
+        self.hub = hub
+        self.listeners = listeners
+        self.ports = ports
+    }
+
+    deinit {
+        // Nobody called stop(): nothing may go on listening for an owner who is gone.
+        let (hub, listeners) = (hub, listeners)
+        guard !hub.state.withLock({ $0.isStopped }) else { return }
+        Task { await Self.stop(hub, listeners) }
+    }
+
+    /// Closes every connection and every port; all are free when it returns. A second call does nothing.
+    public func stop() async {
+        await Self.stop(hub, listeners)
+    }
+
+    private static func stop(_ hub: Hub, _ listeners: [Listener]) async {
+        guard hub.beginStop() else { return }
+        for listener in listeners { await listener.close() }
+        await hub.closeAll()
+        hub.loop.stop()
+    }
+
+    /// Cuts every connection without a word, as a failing network would; wills are published. New connections are
+    /// accepted as before.
+    public func dropAllConnections() async {
+        await hub.forEachConnection { $0.drop() }
+    }
+
+    /// Falls silent: connections stay open and new ones come about, but nothing is read, nothing is written and no
+    /// time passes, until ``thaw()``. To the other side it looks like a half-open link.
+    public func freeze() async {
+        hub.state.withLock { $0.isFrozen = true }
+        await hub.forEachConnection { $0.setFrozen(true) }
+    }
+
+    /// Goes on after ``freeze()`` with what has arrived meanwhile.
+    public func thaw() async {
+        hub.state.withLock { $0.isFrozen = false }
+        await hub.forEachConnection { $0.setFrozen(false) }
+    }
+
+    /// Changes what goes wrong on purpose; it goes for what happens from now on.
+    public func changeFaults(_ change: @Sendable (inout LoopbackFaults) -> Void) {
+        hub.faults.withLock { change(&$0) }
+    }
+
+    /// The number of connections that are open now.
+    public var connectionCount: Int { hub.connectionCount }
+
+    /// The number of MQTT sessions, connected or not.
+    public var sessionCount: Int { hub.state.withLock { $0.router.sessionCount } }
+
+    /// The number of retained messages.
+    public var retainedCount: Int { hub.state.withLock { $0.router.retainedCount } }
+
+    /// What the broker has done since it started.
+    public var statistics: LoopbackStatistics { hub.counters.statistics }
+
+    /// Serves a stream as if it had come in on a port: one end of an in-memory pair, for tests.
+    package func attach(_ stream: any ByteStream, as service: Service) {
+        hub.serve(stream, as: service)
+    }
+}

@@ -1,0 +1,130 @@
+import MQTTCore
+import Synchronization
+import Transport
+
+/// What all connections of a broker share: the router under its lock, the connections by number, the counters.
+///
+/// Everything that happens to connections happens on one loop's thread, one thing at a time. A link's lock is never
+/// held while the router's or another link's is taken: machines leave what they heard in their scratch, it is routed
+/// under the router's lock, and what comes out is handed to the links after that lock is released too.
+final class Hub: Sendable {
+    struct State: Sendable {
+        var router: Router
+        var connections: [Router.ConnectionID: Connection] = [:]
+        var nextConnection: Router.ConnectionID = 1
+        var alarmIsSetTo = Int64.max
+        var isFrozen = false
+        var isStopped = false
+    }
+
+    let loop: EventLoop
+    let options: LoopbackBrokerOptions
+    let counters = Counters()
+    let faults: Mutex<LoopbackFaults>
+    let state: Mutex<State>
+    /// Wakes the router for the deadlines of sessions and wills; made with the first of them.
+    private let alarm: Mutex<LoopAlarm?> = Mutex(nil)
+
+    init(_ options: LoopbackBrokerOptions, loop: EventLoop) {
+        self.options = options
+        self.loop = loop
+        faults = Mutex(options.faults)
+        state = Mutex(State(router: Router(limits: options.limits, keepsSessions: options.keepsSessions)))
+    }
+
+    // MARK: Connections
+
+    /// Serves a stream; from any thread.
+    func serve(_ stream: any ByteStream, as service: Service) {
+        counters.add(.connections)
+        loop.execute { self.adopt(stream, service) }
+    }
+
+    private func adopt(_ stream: any ByteStream, _ service: Service) {
+        let (id, isFrozen, isStopped) = state.withLock { state in
+            defer { state.nextConnection += 1 }
+            return (state.nextConnection, state.isFrozen, state.isStopped)
+        }
+        guard !isStopped else { return stream.close() }
+        let served = ServedStream(stream, isFrozen: isFrozen)
+        let connection = Connection.make(service.kind, id: id, stream: served, hub: self)
+        state.withLock { $0.connections[id] = connection }
+        if isFrozen { connection.setFrozen(true) }
+        connection.attach(served, layers: service.makeLayers?())
+    }
+
+    /// A connection is gone; on the loop's thread.
+    func forget(_ id: Router.ConnectionID) {
+        state.withLock { _ = $0.connections.removeValue(forKey: id) }
+    }
+
+    func connection(_ id: Router.ConnectionID) -> Connection? {
+        state.withLock { $0.connections[id] }
+    }
+
+    var connectionCount: Int { state.withLock { $0.connections.count } }
+
+    /// Runs `body` on the loop's thread with every connection.
+    func forEachConnection(_ body: @escaping @Sendable (Connection) -> Void) async {
+        await withUnsafeContinuation { continuation in
+            loop.execute {
+                for connection in self.state.withLock({ Array($0.connections.values) }) { body(connection) }
+                continuation.resume()
+            }
+        }
+    }
+
+    // MARK: Routing
+
+    /// Runs `body` on the router under its lock, then hands what it wants sent to the connections; on the loop's thread.
+    func route<Result>(at now: Int64, _ body: (inout Router, inout RouterEffects) -> Result) -> Result {
+        var effects = RouterEffects()
+        var targets: [Connection?] = []
+        let (result, newDeadline) = state.withLock { state in
+            let result = body(&state.router, &effects)
+            targets.reserveCapacity(effects.publishes.count)
+            for (id, _) in effects.publishes { targets.append(state.connections[id]) }
+            let deadline = state.router.nextDeadline
+            defer { state.alarmIsSetTo = deadline }
+            return (result, deadline == state.alarmIsSetTo ? nil : deadline)
+        }
+        if effects.dropped > 0 { counters.add(.messagesDropped, effects.dropped) }
+        for (index, connection) in targets.enumerated() {
+            connection?.deliver(effects.publishes[index].item, at: now)
+        }
+        if let newDeadline { setAlarm(newDeadline) }
+        return result
+    }
+
+    private func setAlarm(_ deadline: Int64) {
+        let alarm = alarm.withLock { alarm -> LoopAlarm? in
+            if alarm == nil && deadline != .max {
+                alarm = LoopAlarm(loop: loop) { [weak self] now in
+                    self?.route(at: now) { router, effects in router.handleTimeout(at: now, into: &effects) }
+                }
+            }
+            return alarm
+        }
+        alarm?.set(deadline)
+    }
+
+    /// Whether this is the first call: from now on no connection is taken.
+    func beginStop() -> Bool {
+        state.withLock { state in
+            defer { state.isStopped = true }
+            return !state.isStopped
+        }
+    }
+
+    /// Closes every connection; returns when all are closed.
+    func closeAll() async {
+        await forEachConnection { $0.closeNow() }
+        // Dropping is posted to the loop: after one more round trip it is done.
+        await withUnsafeContinuation { continuation in
+            loop.execute {
+                self.setAlarm(.max)
+                continuation.resume()
+            }
+        }
+    }
+}

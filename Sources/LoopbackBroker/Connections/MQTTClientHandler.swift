@@ -1,0 +1,117 @@
+import MQTTCore
+import Transport
+
+/// Answers what one MQTT client asks; on the loop's thread, with no lock held.
+struct MQTTClientHandler {
+    let hub: Hub
+    let id: Router.ConnectionID
+    let link: Link<MQTTServerMachine>
+    let now: Int64
+
+    /// Handles messages and events in the order of their arrival.
+    func handle(_ effects: MQTTEffects, _ topics: [String], _ bytes: RawSpan) {
+        var next = 0
+        for event in effects.events {
+            publish(effects.messages[next..<event.messagesBefore], topics, bytes)
+            next = event.messagesBefore
+            handle(event.kind)
+        }
+        publish(effects.messages[next...], topics, bytes)
+    }
+
+    private func handle(_ event: MQTTEngineEvent.Kind) {
+        switch event {
+        case .connectReceived(let connect): self.connect(connect)
+        case .subscribeReceived(let packet): subscribe(packet)
+        case .unsubscribeReceived(let packet): unsubscribe(packet)
+        case .disconnectReceived(let packet):
+            let keepsWill = packet.reasonCode == .disconnectWithWillMessage
+            ended(sendsWill: keepsWill, expiry: packet.properties.sessionExpiryInterval)
+        case .connectionFailed: ended(sendsWill: true)
+        default: break
+        }
+    }
+
+    /// Takes the session out of the connection, which is over, and gives it back to the router.
+    func ended(sendsWill: Bool, telling reason: MQTTReasonCode? = nil, expiry: UInt32? = nil) {
+        guard let taken = link.perform({ $0.takeSession(telling: reason, at: now) }) else { return }
+        hub.route(at: now) { router, effects in
+            router.closeSession(
+                taken.session, kept: taken.kept, queue: taken.queue, sendsWill: sendsWill, expiry: expiry, at: now,
+                into: &effects)
+        }
+    }
+
+    // MARK: Messages
+
+    private func publish(_ records: ArraySlice<MQTTMessageRecord>, _ topics: [String], _ bytes: RawSpan) {
+        guard !records.isEmpty else { return }
+        let session = link.perform { $0.session }
+        guard session >= 0 else { return }
+        hub.counters.add(.messagesIn, records.count)
+        hub.route(at: now) { router, effects in
+            for index in records.indices {
+                let message = Message(
+                    records[index], topic: topics[index], in: bytes, publisher: session, at: now)
+                router.publish(message, at: now, into: &effects)
+            }
+        }
+        guard !hub.withholdsAcknowledgements else { return }
+        // QoS 0 has no token.
+        guard let last = records.lazy.map(\.delivery).max(), last > 0 else { return }
+        link.perform { $0.engine.acknowledgeAll(through: last, at: now) }
+    }
+
+    // MARK: Requests
+
+    private func subscribe(_ packet: MQTTPacket.Subscribe) {
+        let session = link.perform { $0.session }
+        guard session >= 0 else { return }
+        let faults = hub.currentFaults
+        let highest = QoS(rawValue: min(2, faults.highestGrantedQoS)) ?? .exactlyOnce
+        var granted: [MQTTSubscriptionRequest] = []
+        var codes: [MQTTReasonCode] = []
+        for var request in packet.subscriptions {
+            if faults.refusedFilters.contains(request.filter) {
+                codes.append(.notAuthorized)
+                continue
+            }
+            request.qos = min(request.qos, highest)
+            codes.append(MQTTReasonCode(rawValue: request.qos.rawValue))
+            granted.append(request)
+        }
+        // SUBACK goes before what is retained.
+        if !faults.withholdsAcknowledgements {
+            link.perform { try? $0.engine.acknowledgeSubscribe(packet.packetID, codes: codes, at: now) }
+        }
+        let identifier = packet.properties.subscriptionIdentifiers.first ?? 0
+        hub.route(at: now) { router, effects in
+            for request in granted {
+                router.subscribe(session, request, identifier: identifier, at: now, into: &effects)
+            }
+        }
+    }
+
+    private func unsubscribe(_ packet: MQTTPacket.Unsubscribe) {
+        let session = link.perform { $0.session }
+        guard session >= 0 else { return }
+        let codes = hub.route(at: now) { router, _ in
+            packet.filters.map { router.unsubscribe(session, $0) ? MQTTReasonCode.success : .noSubscriptionExisted }
+        }
+        guard !hub.withholdsAcknowledgements else { return }
+        link.perform { try? $0.engine.acknowledgeUnsubscribe(packet.packetID, codes: codes, at: now) }
+    }
+}
+
+extension Message {
+    /// A message that arrived, copied out of the bytes that it came in.
+    convenience init(
+        _ record: MQTTMessageRecord, topic: String, in bytes: RawSpan, publisher: Int, at now: Int64
+    ) {
+        let payload = bytes.extracting(record.payload).withUnsafeBytes { Array($0) }
+        self.init(
+            topic: topic, payload: payload, qos: record.qos, isRetained: record.isRetained,
+            expiring: record.properties.isEmpty ? [] : record.decodeProperties(in: bytes), publisher: publisher,
+            at: now)
+    }
+}

@@ -1,0 +1,190 @@
+import MQTTCore
+import Transport
+
+/// The server's end of one MQTT connection: an engine, and the queue of what it has no room for yet.
+struct MQTTServerMachine: LinkMachine, ~Copyable {
+    typealias Scratch = MQTTServerScratch
+
+    let id: Router.ConnectionID
+    let hub: Hub
+    var engine: MQTTEngine
+    /// The session in the router; -1 before CONNECT and after the session was taken away.
+    var session = -1
+    var queue: SessionQueue
+    var wantsClose = false
+    private var isFrozen = false
+    private let outboxLimit: Int
+    /// Used where the engine has nothing to report that matters here.
+    private var ignored = MQTTEffects()
+
+    init(id: Router.ConnectionID, hub: Hub) {
+        self.id = id
+        self.hub = hub
+        let limits = hub.options.limits
+        // Until CONNECT names a version; what is no CONNECT at all is closed without an answer then.
+        var configuration = MQTTEngineConfiguration(role: .server, version: .v3_1_1)
+        configuration.maximumPacketSize = UInt32(clamping: limits.packetSize)
+        configuration.receiveMaximum = UInt16(clamping: limits.messagesInFlight)
+        configuration.maximumInFlight = UInt16(clamping: limits.messagesInFlight)
+        engine = MQTTEngine(configuration: configuration)
+        queue = SessionQueue(countLimit: limits.sessionMessages, byteLimit: limits.sessionBytes)
+        outboxLimit = limits.outboxBytes
+    }
+
+    // MARK: What the link asks
+
+    var wantsReadingPaused: Bool { false }
+    /// A frozen broker's clocks stand still.
+    var nextDeadline: Int64 { isFrozen ? .max : engine.nextDeadline }
+
+    /// The link takes the bytes by putting an empty array in their place: then there is room for what waits.
+    var output: [UInt8] {
+        get { engine.output }
+        set {
+            engine.output = newValue
+            if newValue.isEmpty && !queue.isEmpty { drain(at: MonotonicClock.now) }
+        }
+    }
+
+    mutating func connectionOpened(at now: Int64, into scratch: MQTTServerScratch) {
+        // A server's engine that has no connection has nothing to refuse.
+        try? engine.connectionOpened(at: now)
+    }
+
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: MQTTServerScratch) {
+        scratch.begin(hub, id, now)
+        scratch.isClosed = true
+    }
+
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTServerScratch) -> Int {
+        guard !wantsClose else { return bytes.byteCount }
+        scratch.begin(hub, id, now)
+        let phase = engine.phase
+        // What stands behind CONNECT is read when CONNECT is answered.
+        let length = phase == .connecting ? firstPacket(of: bytes) : bytes.byteCount
+        let count = engine.receive(bytes.extracting(0..<length), at: now, into: &scratch.effects)
+        for message in scratch.effects.messages { scratch.topics.append(engine.topic(at: message.topic)) }
+        if scratch.effects.shouldClose { wantsClose = true }
+        if !queue.isEmpty { drain(at: now) }
+        return count
+    }
+
+    mutating func handleTimeout(at now: Int64, into scratch: MQTTServerScratch) {
+        guard !isFrozen else { return }
+        scratch.begin(hub, id, now)
+        engine.handleTimeout(at: now, into: &scratch.effects)
+        if scratch.effects.shouldClose { wantsClose = true }
+    }
+
+    private func firstPacket(of bytes: RawSpan) -> Int {
+        let limit = Int(engine.configuration.maximumPacketSize)
+        // What cannot be parsed goes to the engine whole, to be refused there.
+        guard let header = try? MQTTFrameHeader.parse(bytes, maximumPacketSize: limit) else { return bytes.byteCount }
+        return min(header.packetCount, bytes.byteCount)
+    }
+
+    // MARK: Delivering
+
+    /// Sends a message, or queues it while there is no room.
+    mutating func deliver(_ item: OutgoingPublish, at now: Int64) {
+        guard !wantsClose, engine.phase == .connected else { return }
+        if queue.isEmpty && hasRoom(for: item.qos) {
+            send(item, at: now)
+        } else {
+            queue.append(item)
+            drain(at: now)
+            countDropped()
+        }
+    }
+
+    /// Sends what waits, as far as there is room.
+    mutating func drain(at now: Int64) {
+        while engine.phase == .connected && !wantsClose {
+            let (hasRoomFor0, hasRoomFor1) = (hasRoom(for: .atMostOnce), hasRoom(for: .atLeastOnce))
+            let next = queue.popFirst { $0 == .atMostOnce ? hasRoomFor0 : hasRoomFor1 }
+            guard let next else { return }
+            send(next, at: now)
+        }
+    }
+
+    private func hasRoom(for qos: QoS) -> Bool {
+        let outboxHasRoom = engine.output.count < outboxLimit
+        guard qos != .atMostOnce else { return outboxHasRoom }
+        let inFlight = engine.inFlightCount
+        let window = min(engine.configuration.maximumInFlight, engine.limits.receiveMaximum)
+        // With nothing in flight no acknowledgement would come to set the queue in motion again.
+        return inFlight < Int(window) && (outboxHasRoom || inFlight == 0)
+    }
+
+    private mutating func send(_ item: OutgoingPublish, at now: Int64) {
+        let message = item.message
+        var properties = engine.version.hasProperties ? message.properties : []
+        if message.expiry != .max {
+            guard message.expiry > now else { return hub.counters.add(.messagesDropped) }
+            // The receiver gets what is left of the interval [MQTT-3.3.2-6].
+            if engine.version.hasProperties { properties.messageExpiryInterval = message.remainingSeconds(at: now) }
+        }
+        if !item.identifiers.isEmpty && engine.version.hasProperties {
+            properties.subscriptionIdentifiers = item.identifiers
+        }
+        do {
+            _ = try engine.publish(
+                topic: message.topic, payload: message.payload, qos: item.qos, retain: item.retain,
+                properties: properties, at: now)
+            hub.counters.add(.messagesOut)
+        } catch {
+            // Larger than the client accepts: it is not sent, as if it had been [MQTT-3.1.2-25].
+            hub.counters.add(.messagesDropped)
+        }
+    }
+
+    private mutating func countDropped() {
+        let dropped = queue.takeDropped()
+        if dropped > 0 { hub.counters.add(.messagesDropped, dropped) }
+    }
+
+    // MARK: The session
+
+    /// Accepts the connection, which goes on with a session.
+    mutating func accept(_ opened: OpenedSession, properties: MQTTProperties, at now: Int64) {
+        session = opened.session
+        queue = opened.queue
+        do {
+            if opened.isPresent { _ = try engine.replaceSession(opened.kept) }
+            try engine.acceptConnection(
+                sessionPresent: opened.isPresent, properties: properties, at: now, into: &ignored)
+            ignored.removeAll()
+            drain(at: now)
+        } catch {
+            wantsClose = true
+        }
+    }
+
+    mutating func refuse(_ reason: MQTTReasonCode, reasonString: String, at now: Int64) {
+        try? engine.refuseConnection(reason, properties: [MQTTProperty(.reasonString, .string(reasonString))], at: now)
+        wantsClose = true
+    }
+
+    /// Takes the session away, because the connection is over; nil if that was done before.
+    ///
+    /// - Parameter reason: what to tell a 5.0 client, if it is to be told something.
+    mutating func takeSession(telling reason: MQTTReasonCode? = nil, at now: Int64) -> OpenedSession? {
+        if let reason, engine.phase == .connected { try? engine.disconnect(reason: reason, at: now) }
+        wantsClose = true
+        // Closing clears the output, and the last packet is to leave.
+        let last = engine.output
+        engine.connectionClosed(at: now, into: &ignored)
+        ignored.removeAll()
+        engine.output = last
+        guard session >= 0, let kept = try? engine.replaceSession(MQTTSession()) else { return nil }
+        let taken = OpenedSession(session: session, isPresent: true, kept: kept, queue: queue)
+        session = -1
+        queue = SessionQueue(countLimit: 0, byteLimit: 0)
+        return taken
+    }
+
+    mutating func setFrozen(_ frozen: Bool, at now: Int64) {
+        isFrozen = frozen
+        engine.setReadingPaused(frozen, at: now)
+    }
+}

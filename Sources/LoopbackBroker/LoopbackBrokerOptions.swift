@@ -1,0 +1,121 @@
+/// What a ``LoopbackBroker`` listens on, whom it lets in, and the bounds it keeps.
+public struct LoopbackBrokerOptions: Sendable {
+    /// Which port of the loopback interface a protocol is served on.
+    public struct Port: Sendable, Hashable {
+        enum Choice: Sendable, Hashable {
+            case none
+            case free
+            case preferred(Int)
+            case exactly(Int)
+        }
+
+        let choice: Choice
+
+        /// The protocol is not served.
+        public static let none = Port(choice: .none)
+        /// Any free port, chosen by the system.
+        public static let free = Port(choice: .free)
+        /// This port if it is free, otherwise any.
+        public static func preferred(_ port: Int) -> Port { Port(choice: .preferred(port)) }
+        /// This port and no other; starting fails if it is taken.
+        public static func exactly(_ port: Int) -> Port { Port(choice: .exactly(port)) }
+    }
+
+    /// Who may connect.
+    public struct User: Sendable, Hashable {
+        public var name: String
+        public var password: String
+
+        public init(name: String, password: String) {
+            self.name = name
+            self.password = password
+        }
+    }
+
+    /// What becomes of a message that a STOMP client refuses with NACK.
+    public enum RefusedMessages: Sendable {
+        /// It is dropped, as ActiveMQ's dead-letter queue would swallow it.
+        case drop
+        /// It is delivered once more, with `redelivered:true`, and dropped when it is refused again.
+        case redeliverOnce
+    }
+
+    /// The port for MQTT; 1883 is the usual one.
+    public var mqttPort = Port.free
+    /// The port for STOMP; 61613 is the usual one.
+    public var stompPort = Port.free
+
+    /// The users that are let in; nil lets everybody in, with and without credentials.
+    public var users: [User]?
+
+    /// Whether MQTT sessions outlive their connections when the client asks for it. Off, every session starts anew.
+    public var keepsSessions = true
+
+    /// What becomes of messages that a STOMP client refuses.
+    public var refusedMessages = RefusedMessages.drop
+
+    /// The heart-beats that the STOMP side offers: what it can send and what it wants, in milliseconds; 0 is none.
+    public var heartBeat = (outgoing: 10_000, incoming: 10_000)
+
+    /// The bounds on what is kept in memory.
+    public var limits = LoopbackBrokerLimits()
+
+    /// What goes wrong on purpose from the start; ``LoopbackBroker/changeFaults(_:)`` changes it later.
+    public var faults = LoopbackFaults()
+
+    /// Free ports, no credentials.
+    public init() {}
+}
+
+/// The bounds that a ``LoopbackBroker`` keeps.
+public struct LoopbackBrokerLimits: Sendable {
+    /// The largest packet or frame that is accepted, in bytes.
+    public var packetSize = 16 << 20
+
+    /// The messages that wait for one MQTT session, connected or not. Beyond it the oldest QoS 0 message is dropped,
+    /// or, if there is none, the new one.
+    public var sessionMessages = 10_000
+    /// The same in bytes of topics and payloads.
+    public var sessionBytes = 16 << 20
+
+    /// The QoS 1 and 2 messages that one MQTT client may have unacknowledged, in either direction.
+    public var messagesInFlight = 1_024
+
+    /// Bytes that wait in memory for one connection's socket before messages start to wait in their queue (MQTT, STOMP
+    /// queues) or are dropped (STOMP topics).
+    public var outboxBytes = 1 << 20
+
+    /// The messages that one STOMP queue keeps while it has no consumer with room; beyond it the oldest is dropped.
+    public var queueMessages = 10_000
+    /// The same in bytes of bodies.
+    public var queueBytes = 16 << 20
+
+    /// The messages that one STOMP subscription with an acknowledging mode may hold unacknowledged.
+    public var prefetch = 1_000
+
+    /// The number of retained messages; beyond it no further topic is retained.
+    public var retainedMessages = 10_000
+    /// The same in bytes of topics and payloads.
+    public var retainedBytes = 64 << 20
+
+    /// The number of MQTT sessions, and of STOMP queues, that exist at the same time.
+    public var sessions = 10_000
+
+    public init() {}
+}
+
+/// What a ``LoopbackBroker`` does wrong on purpose, so that programs can be tested against it.
+public struct LoopbackFaults: Sendable {
+    /// Connections are refused as "server unavailable", which is worth another try.
+    public var refusesConnections = false
+    /// CONNECT is read and never answered.
+    public var ignoresConnect = false
+    /// PUBACK, PUBREC, SUBACK, UNSUBACK and RECEIPT are not sent.
+    public var withholdsAcknowledgements = false
+    /// Subscriptions to exactly these filters and destinations are refused.
+    public var refusedFilters: Set<String> = []
+    /// Subscriptions are granted this QoS at most.
+    public var highestGrantedQoS: UInt8 = 2
+
+    public init() {}
+}

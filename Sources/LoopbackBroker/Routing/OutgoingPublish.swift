@@ -1,0 +1,122 @@
+package import MQTTCore
+
+/// A message as one MQTT subscriber is to get it.
+package struct OutgoingPublish: Sendable {
+    package var message: Message
+    /// The lower of the message's and the subscription's quality of service.
+    package var qos: QoS
+    /// The RETAIN flag for this subscriber.
+    package var retain: Bool
+    /// The subscription identifiers of all its subscriptions that matched; 5.0 only.
+    package var identifiers: [UInt32] = []
+}
+
+/// Messages that wait for one MQTT session: bounded by count and bytes, in order within QoS 0 and within QoS 1 and 2.
+///
+/// When it is full the oldest QoS 0 message makes room; if there is none, the new message is dropped.
+package struct SessionQueue: Sendable {
+    private struct Entry {
+        var number: UInt64
+        var item: OutgoingPublish
+    }
+
+    private var unreliable = Ring<Entry>()
+    private var reliable = Ring<Entry>()
+    private var nextNumber: UInt64 = 0
+    private let countLimit: Int
+    private let byteLimit: Int
+    private(set) var bytes = 0
+    /// How many messages were dropped since somebody asked.
+    private var dropped = 0
+
+    package init(countLimit: Int, byteLimit: Int) {
+        self.countLimit = countLimit
+        self.byteLimit = byteLimit
+    }
+
+    package var count: Int { unreliable.count + reliable.count }
+    package var isEmpty: Bool { count == 0 }
+
+    package mutating func append(_ item: OutgoingPublish) {
+        while count >= countLimit || bytes + item.message.size > byteLimit {
+            dropped += 1
+            guard let victim = unreliable.popFirst() else { return }
+            bytes -= victim.item.message.size
+        }
+        let entry = Entry(number: nextNumber, item: item)
+        nextNumber += 1
+        bytes += item.message.size
+        if item.qos == .atMostOnce { unreliable.append(entry) } else { reliable.append(entry) }
+    }
+
+    /// Takes the oldest message out for which `canTake` holds, of those at the two heads.
+    package mutating func popFirst(where canTake: (QoS) -> Bool) -> OutgoingPublish? {
+        let reliableFirst = (reliable.first?.number ?? .max) < (unreliable.first?.number ?? .max)
+        for takesReliable in [reliableFirst, !reliableFirst] {
+            guard let head = takesReliable ? reliable.first : unreliable.first, canTake(head.item.qos) else { continue }
+            _ = takesReliable ? reliable.popFirst() : unreliable.popFirst()
+            bytes -= head.item.message.size
+            return head.item
+        }
+        return nil
+    }
+
+    /// Forgets the QoS 0 messages, which do not outlive a connection.
+    package mutating func removeUnreliable() {
+        while let victim = unreliable.popFirst() { bytes -= victim.item.message.size }
+    }
+
+    /// How many messages were dropped since the last call.
+    package mutating func takeDropped() -> Int {
+        defer { dropped = 0 }
+        return dropped
+    }
+}
+
+/// First in, first out, without moving what is inside.
+struct Ring<Element> {
+    private var items: [Element?] = []
+    private var head = 0
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+    var first: Element? { count == 0 ? nil : items[head] }
+
+    mutating func append(_ element: Element) {
+        if count == items.count { grow() }
+        items[(head + count) & (items.count - 1)] = element
+        count += 1
+    }
+
+    mutating func prepend(_ element: Element) {
+        if count == items.count { grow() }
+        head = (head + items.count - 1) & (items.count - 1)
+        items[head] = element
+        count += 1
+    }
+
+    mutating func popFirst() -> Element? {
+        guard count > 0 else { return nil }
+        let element = items[head]
+        items[head] = nil
+        head = (head + 1) & (items.count - 1)
+        count -= 1
+        if count == 0 && items.count > 64 {
+            items = []
+            head = 0
+        }
+        return element
+    }
+
+    private mutating func grow() {
+        var larger: [Element?] = []
+        let capacity = Swift.max(8, items.count * 2)
+        larger.reserveCapacity(capacity)
+        for offset in 0..<count { larger.append(items[(head + offset) & (items.count - 1)]) }
+        while larger.count < capacity { larger.append(nil) }
+        items = larger
+        head = 0
+    }
+}
+
+extension Ring: Sendable where Element: Sendable {}

@@ -1,0 +1,87 @@
+import MQTTCore
+
+extension Router {
+    /// Publishes a message to everybody who subscribed to its topic.
+    ///
+    /// - Returns: whether anybody did.
+    @discardableResult
+    package mutating func publish(_ message: Message, at now: Int64, into effects: inout RouterEffects) -> Bool {
+        if message.isRetained { retain(message, into: &effects) }
+        let route = route(of: message.topic)
+        for target in route.targets {
+            if target.noLocal && target.session == message.publisher { continue }
+            let item = OutgoingPublish(
+                message: message, qos: min(message.qos, target.qos),
+                retain: message.isRetained && target.retainAsPublished, identifiers: target.identifiers)
+            send(item, to: target.session, into: &effects)
+        }
+        for (list, group) in route.groups { publish(message, toGroup: group, of: list, into: &effects) }
+        return !route.targets.isEmpty || !route.groups.isEmpty
+    }
+
+    private mutating func publish(
+        _ message: Message, toGroup group: Int, of list: Int, into effects: inout RouterEffects
+    ) {
+        let members = lists[list].groups[group].members
+        let start = lists[list].groups[group].cursor
+        let turns = (0..<members.count).map { (start + $0) % members.count }
+        // A member that is connected goes before one that is not [MQTT 5.0 4.8.2].
+        guard let turn = turns.first(where: { sessions[members[$0].session]?.connection != nil }) ?? turns.first else {
+            return
+        }
+        lists[list].groups[group].cursor = (turn + 1) % members.count
+        let (session, subscription) = members[turn]
+        let item = OutgoingPublish(
+            message: message, qos: min(message.qos, subscription.qos),
+            retain: message.isRetained && subscription.retainAsPublished,
+            identifiers: subscription.identifier == 0 ? [] : [subscription.identifier])
+        send(item, to: session, into: &effects)
+    }
+
+    /// To the connection of a session, or into its queue while it has none.
+    private mutating func send(_ item: OutgoingPublish, to session: Int, into effects: inout RouterEffects) {
+        if let connection = sessions[session]?.connection {
+            effects.publishes.append((connection, item))
+        } else if item.qos != .atMostOnce, sessions[session] != nil {
+            sessions[session]?.queue.append(item)
+            effects.dropped += sessions[session]?.queue.takeDropped() ?? 0
+        }
+    }
+
+    private mutating func route(of topic: String) -> Route {
+        let name = Name(topic)
+        if let known = routes[name] { return known }
+        let made = makeRoute(topic)
+        if routes.count >= Self.routeLimit { routes.removeAll(keepingCapacity: true) }
+        routes[name] = made
+        return made
+    }
+
+    /// One target for each session, whatever number of its subscriptions match, at the highest QoS of them and with
+    /// all their identifiers [MQTT-3.3.5-1, 3.3.4-4].
+    private func makeRoute(_ topic: String) -> Route {
+        var route = Route()
+        var targets: [Int: Int] = [:]
+        for list in filters.matches(topic) {
+            for (session, subscription) in lists[list].subscribers {
+                let index: Int
+                if let known = targets[session] {
+                    index = known
+                } else {
+                    index = route.targets.count
+                    targets[session] = index
+                    route.targets.append(
+                        Route.Target(
+                            session: session, qos: .atMostOnce, retainAsPublished: false, noLocal: true,
+                            identifiers: []))
+                }
+                route.targets[index].qos = max(route.targets[index].qos, subscription.qos)
+                if subscription.retainAsPublished { route.targets[index].retainAsPublished = true }
+                if !subscription.noLocal { route.targets[index].noLocal = false }
+                if subscription.identifier != 0 { route.targets[index].identifiers.append(subscription.identifier) }
+            }
+            for group in lists[list].groups.indices { route.groups.append((list, group)) }
+        }
+        return route
+    }
+}

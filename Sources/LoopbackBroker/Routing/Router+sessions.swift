@@ -1,0 +1,172 @@
+package import MQTTCore
+
+/// One MQTT session, connected or waiting for its client.
+struct SessionRecord: Sendable {
+    var clientID: String
+    var connection: Router.ConnectionID?
+    /// What it subscribed to, by the filter as the client wrote it.
+    var filters: Set<Name> = []
+    /// How long it outlives its connection, in seconds; `UInt32.max` for ever.
+    var expiry: UInt32
+    var will: MQTTWill?
+
+    // While it is not connected:
+    /// The engine's part: what is in flight.
+    var kept = MQTTSession()
+    var queue: SessionQueue
+    var expiresAt = Int64.max
+    var willIsDueAt = Int64.max
+}
+
+/// What a client gets when it connects.
+package struct OpenedSession: Sendable {
+    package var session: Int
+    /// Whether it goes on with a session of before.
+    package var isPresent: Bool
+    package var kept: MQTTSession
+    package var queue: SessionQueue
+}
+
+extension Router {
+    /// The connection that a client identifier is used on.
+    package func connection(of clientID: String) -> ConnectionID? {
+        guard let session = sessionsByClient[Name(clientID)] else { return nil }
+        return sessions[session]?.connection
+    }
+
+    /// Gives a connection its session. Another connection of the same client must have been closed before.
+    ///
+    /// - Parameter expiry: seconds that the session outlives the connection, `UInt32.max` for ever.
+    /// - Returns: nil when there are too many sessions.
+    package mutating func openSession(
+        clientID: String, connection: ConnectionID, cleanStart: Bool, expiry: UInt32, will: MQTTWill?, at now: Int64,
+        into effects: inout RouterEffects
+    ) -> OpenedSession? {
+        defer { updateDeadline() }
+        let name = Name(clientID)
+        if let old = sessionsByClient[name] {
+            // A delayed will is not sent if the client comes back for its session in time [MQTT-3.1.3-9]; if the
+            // session ends here, the will is due now.
+            if cleanStart || !keepsSessions {
+                endSession(old, at: now, into: &effects)
+            }
+        }
+        let expiry = keepsSessions ? expiry : 0
+        if let old = sessionsByClient[name], let record = sessions[old] {
+            sessions[old]?.connection = connection
+            sessions[old]?.expiry = expiry
+            sessions[old]?.will = will
+            sessions[old]?.expiresAt = .max
+            sessions[old]?.willIsDueAt = .max
+            sessions[old]?.kept = MQTTSession()
+            sessions[old]?.queue = SessionQueue(countLimit: 0, byteLimit: 0)
+            return OpenedSession(session: old, isPresent: true, kept: record.kept, queue: record.queue)
+        }
+        guard sessionsByClient.count < limits.sessions else { return nil }
+        let record = SessionRecord(
+            clientID: clientID, connection: connection, expiry: expiry, will: will, queue: emptyQueue())
+        let slot: Int
+        if let free = freeSessions.popLast() {
+            slot = free
+            sessions[slot] = record
+        } else {
+            slot = sessions.count
+            sessions.append(record)
+        }
+        sessionsByClient[name] = slot
+        return OpenedSession(session: slot, isPresent: false, kept: MQTTSession(), queue: emptyQueue())
+    }
+
+    /// A connection is over: keeps its session or ends it, and publishes the will unless the client took its leave.
+    ///
+    /// - Parameter expiry: what DISCONNECT said about it, if anything.
+    package mutating func closeSession(
+        _ session: Int, kept: MQTTSession, queue: SessionQueue, sendsWill: Bool, expiry: UInt32? = nil, at now: Int64,
+        into effects: inout RouterEffects
+    ) {
+        guard sessions[session]?.connection != nil else { return }
+        defer { updateDeadline() }
+        sessions[session]?.connection = nil
+        if let expiry, keepsSessions { sessions[session]?.expiry = expiry }
+        let seconds = sessions[session]?.expiry ?? 0
+        if !sendsWill { sessions[session]?.will = nil }
+        if seconds == 0 {
+            return endSession(session, at: now, into: &effects)
+        }
+        var queue = queue
+        queue.removeUnreliable()
+        sessions[session]?.kept = kept
+        sessions[session]?.queue = queue
+        sessions[session]?.expiresAt = seconds == .max ? .max : now + Int64(seconds) * 1_000_000_000
+        guard let will = sessions[session]?.will else { return }
+        if let delay = will.properties.willDelayInterval, delay > 0 {
+            sessions[session]?.willIsDueAt = now + Int64(delay) * 1_000_000_000
+        } else {
+            publishWill(of: session, at: now, into: &effects)
+        }
+    }
+
+    /// Ends sessions and publishes wills whose time has come.
+    package mutating func handleTimeout(at now: Int64, into effects: inout RouterEffects) {
+        for slot in sessions.indices {
+            guard let record = sessions[slot], record.connection == nil else { continue }
+            if record.willIsDueAt <= now { publishWill(of: slot, at: now, into: &effects) }
+            if record.expiresAt <= now { endSession(slot, at: now, into: &effects) }
+        }
+        updateDeadline()
+    }
+
+    private mutating func updateDeadline() {
+        var next = Int64.max
+        for case let record? in sessions where record.connection == nil {
+            next = min(next, record.expiresAt, record.willIsDueAt)
+        }
+        nextDeadline = next
+    }
+
+    func emptyQueue() -> SessionQueue {
+        SessionQueue(countLimit: limits.sessionMessages, byteLimit: limits.sessionBytes)
+    }
+
+    private mutating func endSession(_ session: Int, at now: Int64, into effects: inout RouterEffects) {
+        guard let record = sessions[session] else { return }
+        publishWill(of: session, at: now, into: &effects)
+        for filter in record.filters { removeSubscription(filter.text, of: session) }
+        sessionsByClient[Name(record.clientID)] = nil
+        sessions[session] = nil
+        freeSessions.append(session)
+    }
+
+    private mutating func publishWill(of session: Int, at now: Int64, into effects: inout RouterEffects) {
+        guard let will = sessions[session]?.will else { return }
+        sessions[session]?.will = nil
+        sessions[session]?.willIsDueAt = .max
+        var properties = will.properties
+        properties.willDelayInterval = nil
+        publish(
+            Message(
+                topic: will.topic, payload: will.payload, qos: will.qos, isRetained: will.retain, expiring: properties,
+                at: now),
+            at: now, into: &effects)
+    }
+}
+
+extension Message {
+    /// A message whose properties say when it expires; the expiry itself is taken out of them.
+    package convenience init(
+        topic: String, payload: [UInt8], qos: QoS, isRetained: Bool, expiring properties: MQTTProperties,
+        publisher: Int = -1, at now: Int64
+    ) {
+        var properties = properties
+        var expiry = Int64.max
+        if !properties.isEmpty {
+            if let seconds = properties.messageExpiryInterval { expiry = now + Int64(seconds) * 1_000_000_000 }
+            properties.messageExpiryInterval = nil
+            properties.topicAlias = nil
+            properties.subscriptionIdentifiers = []
+        }
+        self.init(
+            topic: topic, payload: payload, qos: qos, isRetained: isRetained, properties: properties, expiry: expiry,
+            publisher: publisher)
+    }
+}

@@ -1,0 +1,129 @@
+package import MQTTCore
+
+extension Router {
+    /// Subscribes a session, or changes its subscription to the same filter [MQTT-3.8.4-3], and sends what is retained.
+    package mutating func subscribe(
+        _ session: Int, _ request: MQTTSubscriptionRequest, identifier: UInt32 = 0, at now: Int64,
+        into effects: inout RouterEffects
+    ) {
+        guard let record = sessions[session] else { return }
+        let subscription = MQTTSubscription(
+            qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished,
+            identifier: identifier)
+        let isNew = !record.filters.contains(Name(request.filter))
+        sessions[session]?.filters.insert(Name(request.filter))
+        routes.removeAll(keepingCapacity: true)
+        if let shared = MQTTTopicFilter.shared(request.filter) {
+            // Retained messages are not sent to shared subscriptions [MQTT 5.0 4.8.2].
+            addMember(session, subscription, group: shared.name, filter: shared.filter)
+            return
+        }
+        let list = makeList(request.filter)
+        if let index = lists[list].subscribers.firstIndex(where: { $0.session == session }) {
+            lists[list].subscribers[index].subscription = subscription
+        } else {
+            lists[list].subscribers.append((session, subscription))
+        }
+        switch request.retainHandling {
+        case .doNotSend: return
+        case .sendIfNew where !isNew: return
+        default: sendRetained(to: session, request.filter, subscription, at: now, into: &effects)
+        }
+    }
+
+    /// Ends a subscription; false if there was none.
+    @discardableResult
+    package mutating func unsubscribe(_ session: Int, _ filter: String) -> Bool {
+        guard sessions[session]?.filters.remove(Name(filter)) != nil else { return false }
+        removeSubscription(filter, of: session)
+        return true
+    }
+
+    mutating func removeSubscription(_ filter: String, of session: Int) {
+        routes.removeAll(keepingCapacity: true)
+        let shared = MQTTTopicFilter.shared(filter)
+        let inner = shared?.filter ?? filter
+        guard let list = filters.value(for: inner) else { return }
+        if let shared {
+            let group = lists[list].groups.firstIndex { $0.name.utf8.elementsEqual(shared.name.utf8) }
+            if let group {
+                lists[list].groups[group].members.removeAll { $0.session == session }
+                if lists[list].groups[group].members.isEmpty { lists[list].groups.remove(at: group) }
+            }
+        } else {
+            lists[list].subscribers.removeAll { $0.session == session }
+        }
+        guard lists[list].isEmpty else { return }
+        filters.remove(inner)
+        lists[list].filter = ""
+        freeLists.append(list)
+    }
+
+    private mutating func addMember(
+        _ session: Int, _ subscription: MQTTSubscription, group name: String, filter: String
+    ) {
+        let list = makeList(filter)
+        let index = lists[list].groups.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
+        guard let index else {
+            lists[list].groups.append(ShareGroup(name: name, members: [(session, subscription)]))
+            return
+        }
+        if let member = lists[list].groups[index].members.firstIndex(where: { $0.session == session }) {
+            lists[list].groups[index].members[member].subscription = subscription
+        } else {
+            lists[list].groups[index].members.append((session, subscription))
+        }
+    }
+
+    private mutating func makeList(_ filter: String) -> Int {
+        if let list = filters.value(for: filter) { return list }
+        let list: Int
+        if let free = freeLists.popLast() {
+            list = free
+            lists[list] = FilterList(filter: filter)
+        } else {
+            list = lists.count
+            lists.append(FilterList(filter: filter))
+        }
+        filters.insert(list, for: filter)
+        return list
+    }
+
+    // MARK: Retained messages
+
+    mutating func retain(_ message: Message, into effects: inout RouterEffects) {
+        let name = Name(message.topic)
+        let old = retained[name]
+        if message.payload.isEmpty {
+            // An empty payload clears the topic [MQTT-3.3.1-6].
+            retained[name] = nil
+            retainedBytes -= old?.size ?? 0
+            return
+        }
+        let bytes = retainedBytes - (old?.size ?? 0) + message.size
+        guard bytes <= limits.retainedBytes, old != nil || retained.count < limits.retainedMessages else {
+            effects.dropped += 1
+            return
+        }
+        retained[name] = message
+        retainedBytes = bytes
+    }
+
+    private mutating func sendRetained(
+        to session: Int, _ filter: String, _ subscription: MQTTSubscription, at now: Int64,
+        into effects: inout RouterEffects
+    ) {
+        guard let connection = sessions[session]?.connection else { return }
+        let identifiers = subscription.identifier == 0 ? [] : [subscription.identifier]
+        for (name, message) in retained where MQTTTopicFilter.matches(filter, topic: name.text) {
+            guard message.expiry > now else {
+                retained[name] = nil
+                retainedBytes -= message.size
+                continue
+            }
+            let item = OutgoingPublish(
+                message: message, qos: min(message.qos, subscription.qos), retain: true, identifiers: identifiers)
+            effects.publishes.append((connection, item))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+package import MQTTCore
+
+/// Who gets what: sessions, subscriptions, retained messages and queues, without sockets, clocks or threads.
+///
+/// Connections are integers here. Every operation appends what is to be sent to ``RouterEffects``; the caller performs
+/// that after it has released the lock that the router lives under.
+package struct Router: Sendable {
+    /// A connection, by the number that it was given; numbers are never used again.
+    package typealias ConnectionID = Int
+
+    let limits: LoopbackBrokerLimits
+    let keepsSessions: Bool
+
+    var sessions: [SessionRecord?] = []
+    var freeSessions: [Int] = []
+    var sessionsByClient: [Name: Int] = [:]
+
+    var filters = MQTTFilterTree<Int>()
+    var lists: [FilterList] = []
+    var freeLists: [Int] = []
+
+    var retained: [Name: Message] = [:]
+    var retainedBytes = 0
+
+    /// Routes that were looked up, good until a subscription changes.
+    var routes: [Name: Route] = [:]
+    static let routeLimit = 4_096
+
+    /// When `handleTimeout` has something to do; `Int64.max` for never.
+    package internal(set) var nextDeadline = Int64.max
+
+    package init(limits: LoopbackBrokerLimits = LoopbackBrokerLimits(), keepsSessions: Bool = true) {
+        self.limits = limits
+        self.keepsSessions = keepsSessions
+    }
+
+    /// The number of MQTT sessions, connected or not.
+    package var sessionCount: Int { sessionsByClient.count }
+    /// The number of retained messages.
+    package var retainedCount: Int { retained.count }
+}
+
+/// What is to be sent to whom.
+package struct RouterEffects: Sendable {
+    /// In order for each connection.
+    package var publishes: [(connection: Router.ConnectionID, item: OutgoingPublish)] = []
+    /// Messages that found a queue full.
+    package var dropped = 0
+
+    package init() {}
+}
+
+/// What a client subscribed with.
+package struct MQTTSubscription: Sendable {
+    package var qos: QoS
+    package var noLocal = false
+    package var retainAsPublished = false
+    /// 0 for none.
+    package var identifier: UInt32 = 0
+}
+
+/// All that subscribe to one filter.
+struct FilterList: Sendable {
+    var filter: String
+    var subscribers: [(session: Int, subscription: MQTTSubscription)] = []
+    var groups: [ShareGroup] = []
+
+    var isEmpty: Bool { subscribers.isEmpty && groups.isEmpty }
+}
+
+/// The members of one shared subscription; each message goes to one of them.
+struct ShareGroup: Sendable {
+    var name: String
+    var members: [(session: Int, subscription: MQTTSubscription)] = []
+    /// The member whose turn it is.
+    var cursor = 0
+}
+
+/// Who gets the messages of one topic.
+struct Route: Sendable {
+    struct Target: Sendable {
+        var session: Int
+        var qos: QoS
+        var retainAsPublished: Bool
+        /// Whether every subscription that matched asked not to get its own messages back.
+        var noLocal: Bool
+        var identifiers: [UInt32]
+    }
+
+    var targets: [Target] = []
+    /// Shared subscriptions as places in `lists`.
+    var groups: [(list: Int, group: Int)] = []
+}

@@ -1,0 +1,73 @@
+import LoopbackBroker
+import TestSupport
+import Testing
+
+/// Starting, stopping, freezing.
+@Suite struct LifeTests {
+    @Test func freesItsPortsAndEndsItsConnectionsWhenItStops() async throws {
+        var options = LoopbackBrokerOptions()
+        options.stompPort = .none
+        let broker = try await LoopbackBroker.start(options)
+        let port = try #require(broker.ports.mqtt)
+        #expect(broker.ports.stomp == nil)
+        let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+        await broker.stop()
+        try await client.expectEnd()
+        await #expect(throws: SystemCallError.self) { try await RawConnection.open(port: port) }
+        options.mqttPort = .exactly(port)
+        let next = try await LoopbackBroker.start(options)
+        #expect(next.ports.mqtt == port)
+        await next.stop()
+        await next.stop()
+    }
+
+    @Test func takesAnotherPortWhenThePreferredOneIsTaken() async throws {
+        try await withBroker { broker in
+            var options = LoopbackBrokerOptions()
+            options.mqttPort = .preferred(broker.ports.mqtt ?? 0)
+            try await withBroker(options) { other in
+                #expect(other.ports.mqtt != nil)
+                #expect(other.ports.mqtt != broker.ports.mqtt)
+            }
+            options.mqttPort = .exactly(broker.ports.mqtt ?? 0)
+            await #expect(throws: (any Error).self) { try await LoopbackBroker.start(options) }
+        }
+    }
+
+    @Test func isSilentWhileFrozenAndGoesOnAfterwards() async throws {
+        try await withBroker { broker in
+            let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a", keepAlive: 1))
+            await broker.freeze()
+            try await client.send(MQTTBytes.ping)
+            let late = try await RawClient.open(broker.ports.mqtt)
+            try await late.send(MQTTBytes.connect("b"))
+            await #expect(throws: TimeoutError.self) {
+                try await client.connection.receive(atLeast: 1, timeout: .seconds(2))
+            }
+            await broker.thaw()
+            try await client.expect([0xD0, 0])
+            try await late.expect([0x20, 2, 0, 0])
+        }
+    }
+
+    @Test func stopsWhenNobodyHoldsItAnyMore() async throws {
+        var port = 0
+        do {
+            let broker = try await LoopbackBroker.start()
+            port = try #require(broker.ports.mqtt)
+        }
+        let freed = port
+        let isGone = await eventually { (try? await RawConnection.open(port: freed)) == nil }
+        #expect(isGone)
+    }
+
+    @Test func dropsAllConnectionsAndTakesNewOnes() async throws {
+        try await withBroker { broker in
+            let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+            await broker.dropAllConnections()
+            try await client.expectEnd()
+            _ = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+            #expect(broker.statistics.connections == 2)
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import LoopbackBroker
+import TestSupport
+import Testing
+
+/// The MQTT side, spoken to in hand-written bytes.
+@Suite struct MQTTTests {
+    @Test(arguments: [3, 4] as [UInt8]) func acceptsBothOldVersions(level: UInt8) async throws {
+        try await withBroker { broker in
+            let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a", level: level))
+            try await client.send(MQTTBytes.ping)
+            try await client.expect([0xD0, 0])
+        }
+    }
+
+    @Test func accepts5AndSaysWhatItTakes() async throws {
+        try await withBroker { broker in
+            let client = try await RawClient.open(broker.ports.mqtt)
+            try await client.send(MQTTBytes.connect("", level: 5))
+            let connack = try await client.read(5)
+            #expect(connack[0] == 0x20 && connack[2] == 0 && connack[3] == 0)
+            let properties = try await client.read(Int(connack[4]))
+            // Assigned Client Identifier.
+            #expect(properties.contains(0x12))
+        }
+    }
+
+    @Test func deliversToEveryMatchingSubscriberOnceAtTheLowerQoS() async throws {
+        try await withBroker { broker in
+            let one = try await RawClient.mqtt(broker, MQTTBytes.connect("one"))
+            try await one.send(MQTTBytes.subscribe("a/+", qos: 0))
+            try await one.expect([0x90, 3, 0, 1, 0])
+            let both = try await RawClient.mqtt(broker, MQTTBytes.connect("both"))
+            try await both.send(MQTTBytes.subscribe("a/#", qos: 0) + MQTTBytes.subscribe("a/b", qos: 1, id: 2))
+            try await both.expect([0x90, 3, 0, 1, 0, 0x90, 3, 0, 2, 1])
+            let sender = try await RawClient.mqtt(broker, MQTTBytes.connect("sender"))
+            try await sender.send(MQTTBytes.publish("a/b", "hi", qos: 1, id: 9))
+            try await sender.expect([0x40, 2, 0, 9])
+            try await one.expect(MQTTBytes.publish("a/b", "hi"))
+            try await both.expect(MQTTBytes.publish("a/b", "hi", qos: 1))
+            try await both.expectNothing(before: MQTTBytes.ping, [0xD0, 0])
+        }
+    }
+
+    @Test func takesQoS2Once() async throws {
+        try await withBroker { broker in
+            let reader = try await RawClient.mqtt(broker, MQTTBytes.connect("reader"))
+            try await reader.send(MQTTBytes.subscribe("t", qos: 2))
+            try await reader.expect([0x90, 3, 0, 1, 2])
+            let sender = try await RawClient.mqtt(broker, MQTTBytes.connect("sender"))
+            try await sender.send(MQTTBytes.publish("t", "x", qos: 2, id: 7))
+            try await sender.expect([0x50, 2, 0, 7])
+            try await sender.send(MQTTBytes.publish("t", "x", qos: 2, id: 7, duplicate: true))
+            try await sender.expect([0x50, 2, 0, 7])
+            try await sender.send([0x62, 2, 0, 7])
+            try await sender.expect([0x70, 2, 0, 7])
+            try await reader.expect(MQTTBytes.publish("t", "x", qos: 2))
+            try await reader.send([0x50, 2, 0, 1])
+            try await reader.expect([0x62, 2, 0, 1])
+            try await reader.send([0x70, 2, 0, 1])
+            try await reader.expectNothing(before: MQTTBytes.ping, [0xD0, 0])
+        }
+    }
+
+    @Test func keepsARetainedMessageUntilAnEmptyOneClearsIt() async throws {
+        try await withBroker { broker in
+            let sender = try await RawClient.mqtt(broker, MQTTBytes.connect("sender"))
+            try await sender.send(MQTTBytes.publish("r", "old", retain: true))
+            try await sender.send(MQTTBytes.publish("r", "new", qos: 1, retain: true))
+            try await sender.expect([0x40, 2, 0, 1])
+            let reader = try await RawClient.mqtt(broker, MQTTBytes.connect("reader"))
+            try await reader.send(MQTTBytes.subscribe("#"))
+            try await reader.expect([0x90, 3, 0, 1, 0] + MQTTBytes.publish("r", "new", retain: true))
+            // To a subscription that is there already it comes as an ordinary message.
+            try await sender.send(MQTTBytes.publish("r", "", qos: 1, retain: true))
+            try await sender.expect([0x40, 2, 0, 1])
+            try await reader.expect(MQTTBytes.publish("r", ""))
+            #expect(broker.retainedCount == 0)
+            try await reader.send(MQTTBytes.subscribe("#", id: 3))
+            try await reader.expect([0x90, 3, 0, 3, 0])
+            try await reader.expectNothing(before: MQTTBytes.ping, [0xD0, 0])
+        }
+    }
+
+    @Test func hidesDollarTopicsFromWildcards() async throws {
+        try await withBroker { broker in
+            let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+            try await client.send(MQTTBytes.subscribe("#") + MQTTBytes.subscribe("$x/#", id: 2))
+            try await client.expect([0x90, 3, 0, 1, 0, 0x90, 3, 0, 2, 0])
+            try await client.send(MQTTBytes.publish("$x/y", "1"))
+            try await client.expect(MQTTBytes.publish("$x/y", "1"))
+            try await client.expectNothing(before: MQTTBytes.ping, [0xD0, 0])
+        }
+    }
+
+    @Test func publishesTheWillWhenAConnectionBreaksAndNotAfterDisconnect() async throws {
+        try await withBroker { broker in
+            let watcher = try await RawClient.mqtt(broker, MQTTBytes.connect("watcher"))
+            try await watcher.send(MQTTBytes.subscribe("gone/#"))
+            try await watcher.expect([0x90, 3, 0, 1, 0])
+            do {
+                let polite = try await RawClient.mqtt(
+                    broker, MQTTBytes.connect("polite", will: ("gone/polite", "x", 0, false)))
+                try await polite.send(MQTTBytes.disconnect)
+                try await polite.expectEnd()
+                let rude = try await RawClient.mqtt(
+                    broker, MQTTBytes.connect("rude", will: ("gone/rude", "x", 0, false)))
+                try await rude.send(MQTTBytes.ping)
+                try await rude.expect([0xD0, 0])
+            }
+            try await watcher.expect(MQTTBytes.publish("gone/rude", "x"))
+            let silent = try await RawClient.mqtt(
+                broker, MQTTBytes.connect("silent", keepAlive: 1, will: ("gone/silent", "x", 0, false)))
+            try await watcher.expect(MQTTBytes.publish("gone/silent", "x"))
+            try await silent.expectEnd()
+            _ = try await RawClient.mqtt(broker, MQTTBytes.connect("twin", will: ("gone/twin", "x", 0, false)))
+            _ = try await RawClient.mqtt(broker, MQTTBytes.connect("twin"))
+            try await watcher.expect(MQTTBytes.publish("gone/twin", "x"))
+        }
+    }
+
+    @Test func keepsASessionAndWhatCameMeanwhile() async throws {
+        try await withBroker { broker in
+            let first = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false))
+            try await first.send(MQTTBytes.subscribe("q/#", qos: 1))
+            try await first.expect([0x90, 3, 0, 1, 1])
+            try await first.send(MQTTBytes.disconnect)
+            try await first.expectEnd()
+            let sender = try await RawClient.mqtt(broker, MQTTBytes.connect("sender"))
+            try await sender.send(MQTTBytes.publish("q/0", "lost"))
+            try await sender.send(MQTTBytes.publish("q/1", "kept", qos: 1))
+            try await sender.expect([0x40, 2, 0, 1])
+            let second = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false), present: 1)
+            let message = try await second.read(13)
+            #expect(message == MQTTBytes.publish("q/1", "kept", qos: 1))
+            // Not acknowledged: it comes again, marked as a repetition.
+            try await second.send(MQTTBytes.disconnect)
+            try await second.expectEnd()
+            let third = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false), present: 1)
+            try await third.expect(MQTTBytes.publish("q/1", "kept", qos: 1, duplicate: true))
+            try await third.send([0x40, 2, 0, 1] + MQTTBytes.disconnect)
+            try await third.expectEnd()
+            let fourth = try await RawClient.mqtt(broker, MQTTBytes.connect("s"))
+            try await fourth.send(MQTTBytes.disconnect)
+            try await fourth.expectEnd()
+            #expect(broker.sessionCount == 1)
+            _ = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false))
+        }
+    }
+
+    @Test func endsTheOldConnectionOfTheSameClient() async throws {
+        try await withBroker { broker in
+            let old = try await RawClient.mqtt(broker, MQTTBytes.connect("same", clean: false))
+            try await old.send(MQTTBytes.subscribe("t"))
+            try await old.expect([0x90, 3, 0, 1, 0])
+            let new = try await RawClient.mqtt(broker, MQTTBytes.connect("same", clean: false), present: 1)
+            try await old.expectEnd()
+            try await new.send(MQTTBytes.publish("t", "mine"))
+            try await new.expect(MQTTBytes.publish("t", "mine"))
+            #expect(await eventually { broker.connectionCount == 1 })
+        }
+    }
+
+    @Test func answersWhatFollowsConnectAtOnce() async throws {
+        try await withBroker { broker in
+            let first = try await RawClient.mqtt(broker, MQTTBytes.connect("s", clean: false))
+            try await first.send(MQTTBytes.disconnect)
+            try await first.expectEnd()
+            let client = try await RawClient.open(broker.ports.mqtt)
+            try await client.send(
+                MQTTBytes.connect("s", clean: false) + MQTTBytes.subscribe("t") + MQTTBytes.publish("t", "x", qos: 1))
+            try await client.expect([0x20, 2, 1, 0, 0x90, 3, 0, 1, 0])
+            try await client.expect(MQTTBytes.publish("t", "x") + [0x40, 2, 0, 1])
+        }
+    }
+
+    @Test func refusesWrongCredentials() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "ann", password: "secret")]
+        try await withBroker(options) { broker in
+            _ = try await RawClient.mqtt(broker, MQTTBytes.connect("a", user: ("ann", "secret")))
+            let wrong = try await RawClient.open(broker.ports.mqtt)
+            try await wrong.send(MQTTBytes.connect("b", user: ("ann", "guess")))
+            try await wrong.expect([0x20, 2, 0, 4])
+            try await wrong.expectEnd()
+            let none = try await RawClient.open(broker.ports.mqtt)
+            try await none.send(MQTTBytes.connect("c"))
+            try await none.expect([0x20, 2, 0, 5])
+            try await none.expectEnd()
+            let five = try await RawClient.open(broker.ports.mqtt)
+            try await five.send(MQTTBytes.connect("d", level: 5, user: ("bob", "secret")))
+            let connack = try await five.read(4)
+            #expect(connack[3] == 0x86)
+        }
+    }
+
+    @Test func sharesASubscriptionInTurns() async throws {
+        try await withBroker { broker in
+            let one = try await RawClient.mqtt(broker, MQTTBytes.connect("one"))
+            let two = try await RawClient.mqtt(broker, MQTTBytes.connect("two"))
+            for client in [one, two] {
+                try await client.send(MQTTBytes.subscribe("$share/g/t"))
+                try await client.expect([0x90, 3, 0, 1, 0])
+            }
+            let sender = try await RawClient.mqtt(broker, MQTTBytes.connect("sender"))
+            for number in 0..<4 { try await sender.send(MQTTBytes.publish("t", "\(number)")) }
+            try await one.expect(MQTTBytes.publish("t", "0") + MQTTBytes.publish("t", "2"))
+            try await two.expect(MQTTBytes.publish("t", "1") + MQTTBytes.publish("t", "3"))
+        }
+    }
+
+    @Test func closesOnNonsense() async throws {
+        try await withBroker { broker in
+            let client = try await RawClient.open(broker.ports.mqtt)
+            try await client.send("GET / HTTP/1.1\r\n\r\n")
+            try await client.expectEnd()
+            #expect(await eventually { broker.connectionCount == 0 })
+        }
+    }
+}
