@@ -1,0 +1,167 @@
+extension WebSocketConnection {
+    /// Takes all of `bytes`, which follow those of the calls before.
+    ///
+    /// - Parameters:
+    ///   - plaintext: payload of data frames is appended here as it arrives; of text, only what is valid so far.
+    ///   - events: ends of messages, pings and pongs are added here.
+    ///   - output: pongs and Close frames are appended here.
+    ///   - generator: masks them, if this side is the client.
+    /// - Throws: a violation after which the connection is closed; what was appended before it stands.
+    package mutating func receive(
+        _ bytes: RawSpan, into plaintext: inout [UInt8], events: inout WebSocketEvents, output: inout [UInt8],
+        using generator: inout some RandomNumberGenerator
+    ) throws(WebSocketViolation) {
+        guard phase != .closed else { return }
+        answerPing(into: &output, using: &generator)
+        do throws(WebSocketViolation) {
+            var index = 0
+            while phase != .closed {
+                if !isInFrame { try readHeader(bytes, from: &index) }
+                guard isInFrame else { return }
+                let count = min(frameRemaining, bytes.byteCount - index)
+                let range = index..<(index + count)
+                index += count
+                frameRemaining -= count
+                if frameOpcode.isControl {
+                    bytes.extracting(range).appendMasked(to: &controlPayload, with: &frameMask)
+                    guard frameRemaining == 0 else { return }
+                    try finishControl(&events, &output, &generator)
+                } else {
+                    if count > 0 { try readData(bytes.extracting(range), into: &plaintext) }
+                    guard frameRemaining == 0 else { return }
+                    if frameIsFinal { try finishMessage(&events) }
+                }
+                isInFrame = false
+            }
+        } catch {
+            fail(error, into: &output, using: &generator)
+            throw error
+        }
+    }
+
+    /// Reads a header where it lies; one that is not all there yet is collected byte by byte.
+    @inline(__always)
+    private mutating func readHeader(_ bytes: RawSpan, from index: inout Int) throws(WebSocketViolation) {
+        if headerBytes.isEmpty {
+            if let header = try WebSocketFrameHeader.parse(bytes, at: index, sentBy: role.peer) {
+                index += header.size
+                return try begin(header)
+            }
+        }
+        try collectHeader(bytes, from: &index)
+    }
+
+    private mutating func collectHeader(_ bytes: RawSpan, from index: inout Int) throws(WebSocketViolation) {
+        while index < bytes.byteCount {
+            headerBytes.append(bytes.byte(at: index))
+            index += 1
+            // Bytes have no padding between them.
+            if let header = try unsafe WebSocketFrameHeader.parse(headerBytes.span.bytes, sentBy: role.peer) {
+                headerBytes.removeAll(keepingCapacity: true)
+                return try begin(header)
+            }
+        }
+    }
+
+    /// Judges a header by what came before it and by our limits (sections 5.4 and 10.4).
+    @inline(__always)
+    private mutating func begin(_ header: WebSocketFrameHeader) throws(WebSocketViolation) {
+        if !header.opcode.isControl {
+            try beginData(header)
+        }
+        isInFrame = true
+        frameOpcode = header.opcode
+        frameIsFinal = header.isFinal
+        frameRemaining = header.payloadCount
+        frameMask = WebSocketMask(littleEndian: header.maskingKey ?? 0)
+    }
+
+    @inline(__always)
+    private mutating func beginData(_ header: WebSocketFrameHeader) throws(WebSocketViolation) {
+        if header.opcode == .continuation {
+            guard isInMessage else { throw .protocolError("continuation of no message", "5.4") }
+        } else {
+            guard !isInMessage else { throw .protocolError("new message inside a fragmented one", "5.4") }
+            isInMessage = true
+            messageKind = header.opcode == .text ? .text : .binary
+            messageSize = 0
+            guard messageKind == .text ? configuration.acceptsText : configuration.acceptsBinary else {
+                throw WebSocketViolation(
+                    .unsupportedData, "\(messageKind) messages are not taken here", section: "7.4.1")
+            }
+        }
+        let count = header.payloadCount
+        guard count <= configuration.maximumFrameSize else {
+            throw .tooBig("frame of \(count) bytes, at most \(configuration.maximumFrameSize) are taken")
+        }
+        guard count <= configuration.maximumMessageSize - messageSize else {
+            throw .tooBig("message of more than \(configuration.maximumMessageSize) bytes")
+        }
+        messageSize += count
+    }
+
+    @inline(__always)
+    private mutating func readData(_ bytes: RawSpan, into plaintext: inout [UInt8]) throws(WebSocketViolation) {
+        let start = plaintext.count
+        bytes.appendMasked(to: &plaintext, with: &frameMask)
+        guard messageKind == .text && configuration.validatesText else { return }
+        // Bytes have no padding between them.
+        if let bad = unsafe messageText.check(plaintext.span.bytes.extracting(start..<plaintext.count)) {
+            plaintext.removeSubrange((start + bad)...)
+            throw .notUTF8
+        }
+    }
+
+    private mutating func finishMessage(_ events: inout WebSocketEvents) throws(WebSocketViolation) {
+        isInMessage = false
+        guard messageKind == .binary || messageText.isAtBoundary else { throw .notUTF8 }
+        if configuration.reportsMessages {
+            events.messages.append(WebSocketEvents.Message(kind: messageKind, byteCount: messageSize))
+        }
+    }
+
+    private mutating func finishControl(
+        _ events: inout WebSocketEvents, _ output: inout [UInt8], _ generator: inout some RandomNumberGenerator
+    ) throws(WebSocketViolation) {
+        switch frameOpcode {
+        case .ping:
+            events.pings += 1
+            unansweredPing = controlPayload
+            answerPing(into: &output, using: &generator)
+        case .pong:
+            events.pongs += 1
+            noteAnswer()
+        default:
+            try finishClose(&output, &generator)
+        }
+        controlPayload.removeAll(keepingCapacity: true)
+    }
+}
+
+extension WebSocketViolation {
+    static var notUTF8: WebSocketViolation {
+        WebSocketViolation(.invalidData, "text message is not UTF-8", section: "8.1")
+    }
+
+    static func tooBig(_ message: String) -> WebSocketViolation {
+        WebSocketViolation(.messageTooBig, message, section: "10.4")
+    }
+}
+
+extension RawSpan {
+    /// Appends these bytes, masked or unmasked, in one pass.
+    @inline(__always)
+    func appendMasked(to target: inout [UInt8], with mask: inout WebSocketMask) {
+        guard byteCount > 0 else { return }
+        target.append(addingCapacity: byteCount) { room in
+            // The room has exactly our number of bytes, all of which are written.
+            unsafe room.withUnsafeMutableBufferPointer { buffer, count in
+                unsafe withUnsafeBytes { source in
+                    let end = UnsafeMutableRawPointer(buffer.baseAddress!)
+                    unsafe mask.copy(from: source.baseAddress!, to: end, count: source.count)
+                }
+                count = byteCount
+            }
+        }
+    }
+}
