@@ -1,0 +1,132 @@
+/// The client's side of an opening handshake: writes the request, reads the response (section 4.1).
+package struct WebSocketClientHandshake: Sendable {
+    /// What the server said.
+    package enum Outcome: Sendable, Hashable {
+        /// The connection is open; the sub-protocol is one of those offered, or nil when the server chose none.
+        case accepted(subprotocol: String?, fields: HTTPFields)
+        case refused(WebSocketRefusedResponse)
+    }
+
+    package let request: WebSocketClientRequest
+    /// The value of `Sec-WebSocket-Key`.
+    package let key: String
+    /// Nil while the response is under way.
+    package private(set) var outcome: Outcome?
+
+    private var head: HTTPHeadParser
+    private let bodyLimit: Int
+    private var refusal: (response: WebSocketRefusedResponse, body: HTTPBodyCollector)?
+
+    /// - Parameters:
+    ///   - keyBytes: 16 bytes, random and new for each connection.
+    ///   - bodyLimit: how many bytes of a refusal's body to keep.
+    /// - Throws: `invalidKey`.
+    package init(
+        _ request: WebSocketClientRequest, keyBytes: [UInt8], limits: HTTPHeadLimits = HTTPHeadLimits(),
+        bodyLimit: Int = 4096
+    ) throws(WebSocketError) {
+        guard keyBytes.count == WebSocketKey.size else {
+            throw WebSocketError(.invalidKey, "a key has \(WebSocketKey.size) bytes, not \(keyBytes.count)")
+        }
+        self.request = request
+        self.bodyLimit = bodyLimit
+        key = Base64.encode(keyBytes)
+        head = HTTPHeadParser(limits: limits)
+    }
+
+    /// Appends the request; once, before anything is received.
+    ///
+    /// - Throws: `invalidHost`, `invalidTarget`, `invalidField`, `invalidSubprotocol`; nothing was written then.
+    package func writeRequest(into output: inout [UInt8]) throws(WebSocketError) {
+        try request.write(key: key, into: &output)
+    }
+
+    /// Takes bytes of the response and returns how many; after `accepted`, the rest are frames.
+    package mutating func receive(_ bytes: RawSpan) throws(WebSocketHandshakeError) -> Int {
+        var consumed = 0
+        while consumed < bytes.byteCount && outcome == nil {
+            let rest = bytes.extracting(consumed..<bytes.byteCount)
+            if refusal == nil {
+                consumed += try head.receive(rest)
+                if head.isComplete { try judge() }
+            } else {
+                consumed += refusal?.body.receive(rest) ?? 0
+                finishRefusal(isEnd: false)
+            }
+        }
+        return consumed
+    }
+
+    /// The stream has ended, or the caller waits no longer: that ends the body of a refusal too.
+    ///
+    /// - Throws: `endedEarly` when there is no outcome even so.
+    package mutating func streamEnded() throws(WebSocketHandshakeError) {
+        finishRefusal(isEnd: true)
+        guard outcome == nil else { return }
+        throw WebSocketHandshakeError(.endedEarly, "the server closed the stream during the WebSocket handshake")
+    }
+
+    private mutating func finishRefusal(isEnd: Bool) {
+        guard outcome == nil, let refusal, isEnd || refusal.body.isComplete else { return }
+        var response = refusal.response
+        response.body = refusal.body.body
+        outcome = .refused(response)
+    }
+
+    private mutating func judge() throws(WebSocketHandshakeError) {
+        let (status, reason) = try statusLine()
+        let fields = head.fields
+        switch status {
+        case 101:
+            outcome = .accepted(subprotocol: try checkUpgrade(fields), fields: fields)
+        case 100..<200:
+            head.restart()
+        default:
+            refusal = (
+                WebSocketRefusedResponse(status: status, reason: reason, fields: fields, body: []),
+                HTTPBodyCollector(status: status, fields: fields, limit: bodyLimit)
+            )
+            finishRefusal(isEnd: false)
+        }
+    }
+
+    private func statusLine() throws(WebSocketHandshakeError) -> (status: Int, reason: String) {
+        let parts = head.startLine.split(separator: HTTPSyntax.space, maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, let minor = minorVersion(parts[0]), parts[1].count == 3,
+            parts[1].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let status = Int(HTTPSyntax.text(parts[1])),
+            status >= 100
+        else {
+            throw WebSocketHandshakeError(.notHTTP, "the first line is not a response of HTTP/1")
+        }
+        guard status != 101 || minor >= 1 else {
+            throw WebSocketHandshakeError(.wrongUpgrade, "the server switched protocols in HTTP/1.0")
+        }
+        return (status, parts.count == 3 ? HTTPSyntax.text(parts[2]) : "")
+    }
+
+    /// The checks of section 4.1, items 2 to 6 of what the server's response has to be.
+    private func checkUpgrade(_ fields: HTTPFields) throws(WebSocketHandshakeError) -> String? {
+        guard fields.list("Upgrade").count == 1, fields.list("Upgrade", contains: "websocket") else {
+            throw WebSocketHandshakeError(.wrongUpgrade, "the server switched to something else than websocket")
+        }
+        guard fields.list("Connection", contains: "upgrade") else {
+            throw WebSocketHandshakeError(.wrongUpgrade, "the server's Connection field does not say Upgrade")
+        }
+        let accepts = fields.all("Sec-WebSocket-Accept")
+        guard accepts.count == 1, HTTPSyntax.isSame(accepts[0], WebSocketKey.accept(for: key)) else {
+            throw WebSocketHandshakeError(.wrongAccept, "Sec-WebSocket-Accept does not belong to the key that was sent")
+        }
+        if let name = fields.list("Sec-WebSocket-Extensions").first {
+            throw WebSocketHandshakeError(
+                .unofferedExtension, "the server uses extension \(name), which was not offered")
+        }
+        let chosen = fields.all("Sec-WebSocket-Protocol")
+        guard let name = chosen.first else { return nil }
+        guard chosen.count == 1, request.subprotocols.contains(where: { HTTPSyntax.isSame($0, name) }) else {
+            throw WebSocketHandshakeError(
+                .wrongSubprotocol,
+                "the server chose sub-protocol \"\(chosen.joined(separator: ", "))\", which was not offered")
+        }
+        return name
+    }
+}

@@ -1,0 +1,93 @@
+/// What a client asks for in its opening handshake (section 4.1).
+package struct WebSocketClientRequest: Sendable, Hashable {
+    /// A name or an address; an IPv6 literal with or without brackets. A zone is not sent.
+    package var host: String
+    /// Sent unless it is the scheme's own; nil for that.
+    package var port: UInt16?
+    /// Whether TLS lies below, which makes 443 the scheme's own port instead of 80.
+    package var isSecure: Bool
+    /// Path and query, percent-encoded, from its slash on.
+    package var target: String
+    /// In the order of preference; the server may choose one.
+    package var subprotocols: [String]
+    /// Further header fields, such as Authorization, Cookie or Origin.
+    package var fields: HTTPFields
+
+    package init(
+        host: String, port: UInt16? = nil, isSecure: Bool = false, target: String = "/",
+        subprotocols: [String] = [], fields: HTTPFields = HTTPFields()
+    ) {
+        self.host = host
+        self.port = port
+        self.isSecure = isSecure
+        self.target = target
+        self.subprotocols = subprotocols
+        self.fields = fields
+    }
+
+    /// The value of the Host field.
+    ///
+    /// - Throws: `invalidHost`.
+    package func authority() throws(WebSocketError) -> String {
+        var name = Array(host.utf8)
+        if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") {
+            name = Array(name.dropFirst().dropLast())
+        }
+        let isIPv6 = name.contains(HTTPSyntax.colon)
+        // A zone means something on this machine alone (RFC 6874 section 4).
+        if isIPv6, let zone = name.firstIndex(of: UInt8(ascii: "%")) { name.removeSubrange(zone...) }
+        let forbidden = Array("/?#@[]\\\"<>^`{|}".utf8)
+        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !forbidden.contains($0) }) else {
+            throw WebSocketError(
+                .invalidHost, "\"\(host)\" cannot stand in a Host field; give names in ASCII (punycode)")
+        }
+        let text = HTTPSyntax.text(name[...])
+        let ownPort: UInt16 = isSecure ? 443 : 80
+        let suffix = port.flatMap { $0 == ownPort ? nil : ":\($0)" } ?? ""
+        return (isIPv6 ? "[\(text)]" : text) + suffix
+    }
+
+    /// Appends the request.
+    ///
+    /// - Throws: `invalidHost`, `invalidTarget`, `invalidField`, `invalidSubprotocol`; nothing was written then.
+    func write(key: String, into output: inout [UInt8]) throws(WebSocketError) {
+        let authority = try authority()
+        try checkTarget()
+        try fields.checkForWriting(reserved: Self.ownFields)
+        try checkSubprotocols()
+        output.appendLine("GET \(target) HTTP/1.1")
+        output.appendLine("Host: \(authority)")
+        output.appendLine("Upgrade: websocket")
+        output.appendLine("Connection: Upgrade")
+        output.appendLine("Sec-WebSocket-Key: \(key)")
+        output.appendLine("Sec-WebSocket-Version: 13")
+        if !subprotocols.isEmpty {
+            output.appendLine("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", "))")
+        }
+        fields.write(into: &output)
+    }
+
+    private static let ownFields = [
+        "Host", "Upgrade", "Connection", "Content-Length", "Transfer-Encoding", "Sec-WebSocket-Key",
+        "Sec-WebSocket-Version", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions", "Sec-WebSocket-Accept",
+    ]
+
+    private func checkTarget() throws(WebSocketError) {
+        let bytes = target.utf8
+        guard bytes.first == UInt8(ascii: "/"), bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
+        else {
+            throw WebSocketError(
+                .invalidTarget, "\"\(target)\" is no request target; begin with a slash and percent-encode the rest")
+        }
+    }
+
+    private func checkSubprotocols() throws(WebSocketError) {
+        for (index, name) in subprotocols.enumerated() {
+            guard HTTPSyntax.isToken(Array(name.utf8)),
+                !subprotocols[..<index].contains(where: { HTTPSyntax.isSame($0, name) })
+            else {
+                throw WebSocketError(.invalidSubprotocol, "sub-protocol \"\(name)\" is not a token or is offered twice")
+            }
+        }
+    }
+}
