@@ -79,10 +79,3 @@ struct HTTPHeadParser {
             HTTPSyntax.text(line[..<colon]), HTTPSyntax.text(HTTPSyntax.trimmed(line[(colon + 1)...])))
     }
 }
-
-/// The version of a start line, if it is HTTP/1.x: its minor number.
-func minorVersion(_ version: ArraySlice<UInt8>) -> Int? {
-    guard version.count == 8, version.starts(with: "HTTP/1.".utf8), let last = version.last else { return nil }
-    guard last >= UInt8(ascii: "0") && last <= UInt8(ascii: "9") else { return nil }
-    return Int(last - UInt8(ascii: "0"))
-}

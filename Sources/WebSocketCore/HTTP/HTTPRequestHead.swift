@@ -16,7 +16,7 @@ package struct HTTPRequestHead: Sendable, Hashable {
 
     init(startLine: [UInt8], fields: HTTPFields) throws(WebSocketHandshakeError) {
         let parts = startLine.split(separator: HTTPSyntax.space, omittingEmptySubsequences: false)
-        guard parts.count == 3, HTTPSyntax.isToken(parts[0]), let minor = WebSocketCore.minorVersion(parts[2]) else {
+        guard parts.count == 3, HTTPSyntax.isToken(parts[0]), let minor = HTTPSyntax.minorVersion(of: parts[2]) else {
             throw WebSocketHandshakeError(.notHTTP, "the first line is not a request of HTTP/1")
         }
         let target = parts[1]

@@ -36,6 +36,13 @@ enum HTTPSyntax {
         String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)
     }
 
+    /// The version in a start line, if it is HTTP/1.x: its minor number.
+    static func minorVersion(of version: ArraySlice<UInt8>) -> Int? {
+        guard version.count == 8, version.starts(with: "HTTP/1.".utf8), let last = version.last else { return nil }
+        guard last >= UInt8(ascii: "0") && last <= UInt8(ascii: "9") else { return nil }
+        return Int(last - UInt8(ascii: "0"))
+    }
+
     /// Whether two texts are the same bytes; `==` would also equate what looks alike in Unicode.
     static func isSame(_ left: String, _ right: String) -> Bool {
         left.utf8.elementsEqual(right.utf8)

@@ -92,7 +92,7 @@ package struct WebSocketClientHandshake: Sendable {
 
     private func statusLine() throws(WebSocketHandshakeError) -> (status: Int, reason: String) {
         let parts = head.startLine.split(separator: HTTPSyntax.space, maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count >= 2, let minor = minorVersion(parts[0]), parts[1].count == 3,
+        guard parts.count >= 2, let minor = HTTPSyntax.minorVersion(of: parts[0]), parts[1].count == 3,
             parts[1].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let status = Int(HTTPSyntax.text(parts[1])),
             status >= 100
         else {

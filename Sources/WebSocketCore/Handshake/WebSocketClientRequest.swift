@@ -36,10 +36,16 @@ package struct WebSocketClientRequest: Sendable, Hashable {
         let isIPv6 = name.contains(HTTPSyntax.colon)
         // A zone means something on this machine alone (RFC 6874 section 4).
         if isIPv6, let zone = name.firstIndex(of: UInt8(ascii: "%")) { name.removeSubrange(zone...) }
-        let forbidden = Array("/?#@[]\\\"<>^`{|}".utf8)
-        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !forbidden.contains($0) }) else {
+        let forbidden = Array("%/?#@[]\\\"<>^`{|}".utf8)
+        let isAllowed = { (byte: UInt8) in
+            isIPv6
+                ? Character(Unicode.Scalar(byte)).isHexDigit || ":.".utf8.contains(byte)
+                : byte > 0x20 && byte < 0x7F && !forbidden.contains(byte)
+        }
+        guard !name.isEmpty, name.allSatisfy(isAllowed) else {
             throw WebSocketError(
-                .invalidHost, "\"\(host)\" cannot stand in a Host field; give names in ASCII (punycode)")
+                .invalidHost,
+                "\"\(host)\" cannot stand in a Host field; give the port apart and names in ASCII (punycode)")
         }
         let text = HTTPSyntax.text(name[...])
         let ownPort: UInt16 = isSecure ? 443 : 80
