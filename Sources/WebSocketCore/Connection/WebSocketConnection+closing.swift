@@ -5,17 +5,17 @@ extension WebSocketConnection {
     /// Begins the closing handshake; does nothing when it has begun.
     ///
     /// - Parameter code: nil for a Close frame without a code; the reason has to be empty then.
-    /// - Throws: `invalidCloseCode`, `controlPayloadTooLong`.
+    /// - Throws: `invalidClosure`, `controlPayloadTooLong`.
     package mutating func close(
         _ code: WebSocketCloseCode? = .normal, reason: String = "", into output: inout [UInt8],
         using generator: inout some RandomNumberGenerator
     ) throws(WebSocketError) {
         if let code, !code.isAllowedOnWire {
             throw WebSocketError(
-                .invalidCloseCode, "close code \(code) cannot be sent; use 1000–1003, 1007–1014 or 3000–4999")
+                .invalidClosure, "close code \(code) cannot be sent; use 1000–1003, 1007–1014 or 3000–4999")
         }
         guard code != nil || reason.isEmpty else {
-            throw WebSocketError(.invalidCloseCode, "a reason needs a close code beside it")
+            throw WebSocketError(.invalidClosure, "a reason needs a close code beside it")
         }
         guard reason.utf8.count <= Self.maximumReasonSize else {
             throw WebSocketError(

@@ -11,7 +11,7 @@ package struct WebSocketError: Error, Sendable, Hashable {
         /// A Close frame was sent or received; nothing may follow it (section 5.5.1).
         package static let notOpen = Code(rawValue: "notOpen")
         /// A Close frame may not carry this code (section 7.4).
-        package static let invalidCloseCode = Code(rawValue: "invalidCloseCode")
+        package static let invalidClosure = Code(rawValue: "invalidClosure")
         /// Control frames carry at most 125 bytes (section 5.5).
         package static let controlPayloadTooLong = Code(rawValue: "controlPayloadTooLong")
         /// A text message has to be UTF-8 (section 5.6).

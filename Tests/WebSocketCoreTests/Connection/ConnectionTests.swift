@@ -136,14 +136,14 @@ import Testing
     @Test(arguments: [0, 999, 1004, 1005, 1006, 1015, 2999, 5000] as [UInt16])
     func `refuses to send a close code that is not for the wire`(number: UInt16) {
         var client = Side(.client)
-        #expect(code { try client.close(WebSocketCloseCode(rawValue: number)) } == .invalidCloseCode)
+        #expect(code { try client.close(WebSocketCloseCode(rawValue: number)) } == .invalidClosure)
         #expect(client.output.isEmpty && client.connection.phase == .open)
     }
 
     @Test func `refuses reasons that do not fit and control payloads above 125`() {
         var client = Side(.client)
         #expect(code { try client.close(.normal, String(repeating: "é", count: 62)) } == .controlPayloadTooLong)
-        #expect(code { try client.close(nil, "why") } == .invalidCloseCode)
+        #expect(code { try client.close(nil, "why") } == .invalidClosure)
         let long = [UInt8](repeating: 0, count: 126)
         #expect(
             code {
