@@ -1,0 +1,36 @@
+import Foundation
+
+/// Prints the table. `benchmarks [--rounds N] [ROW …]`, where a row is named by a part of its name.
+@main
+enum Main {
+    static func main() async throws {
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        var rounds = 3
+        if let index = arguments.firstIndex(of: "--rounds"), index + 1 < arguments.count {
+            rounds = Int(arguments[index + 1]) ?? rounds
+            arguments.removeSubrange(index...(index + 1))
+        }
+        let wanted = arguments
+        func wants(_ name: String) -> Bool { wanted.isEmpty || wanted.contains { name.contains($0) } }
+
+        defer { try? FileManager.default.removeItem(at: Shell.directory) }
+        let (broker, port) = try Shell.serve(try Shell.compile("mqtt_broker"))
+        defer { broker.terminate() }
+        let mqtt = MQTTRows(port: port, limit: try Shell.compile("mqtt_limit"), rounds: rounds)
+        print(Row.header)
+        func show(_ row: Row) {
+            print(row.line)
+            fflush(nil)
+        }
+        if wants("mqtt-publish") { show(try await mqtt.publishSingly()) }
+        if wants("mqtt-publish-array") { show(try await mqtt.publishArrays()) }
+        if wants("mqtt-receive") {
+            for reading in MQTTRows.Reading.allCases { show(try await mqtt.receive(reading)) }
+        }
+        if wants("mqtt-window") {
+            show(try await mqtt.windowByArray())
+            show(try await mqtt.windowByTasks())
+        }
+        if wants("mqtt-roundtrip") { for row in try await mqtt.roundTrip() { show(row) } }
+    }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import MQTT
+
+/// The rows for MQTT 3.1.1, end to end over loopback against the broker in C.
+struct MQTTRows {
+    let port: String
+    let limit: String
+    let rounds: Int
+    static let topic = "benchmark/site-0001/line-0002/machine-0003/state"
+
+    private func client() async throws -> MQTTClient {
+        var configuration = MQTTConfiguration(clientID: "bench")
+        configuration.maximumInFlight = 100
+        let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
+        try await client.connect()
+        return client
+    }
+
+    private func limitSeconds(_ mode: String, _ count: Int) throws -> Double {
+        Double(try Shell.run(limit, [port, mode, "\(count)"]).trimmingCharacters(in: .whitespacesAndNewlines)) ?? .nan
+    }
+
+    /// One `await publish` for each message.
+    func publishSingly(_ count: Int = 2_000_000) async throws -> Row {
+        var row = Row("MQTT QoS 0 publish, one call each", unit: "msg/s", goal: "≥ 0.08")
+        let payload = [UInt8](repeating: 0x70, count: 24)
+        for _ in 0..<rounds {
+            let limit = Double(count * 5) / (try limitSeconds("publish", count * 5))
+            let client = try await client()
+            let time = try await seconds {
+                for _ in 0..<count { try await client.publish(payload, to: Self.topic) }
+                try await client.publish(payload, to: Self.topic, qos: .atLeastOnce)
+            }
+            await client.disconnect()
+            row.add(ours: Double(count) / time, limit: limit)
+        }
+        return row
+    }
+
+    /// Arrays of 100.
+    func publishArrays(_ count: Int = 10_000_000) async throws -> Row {
+        var row = Row("MQTT QoS 0 publish, arrays of 100", unit: "msg/s", goal: "≥ 0.40")
+        let message = MQTTOutgoingMessage(topic: Self.topic, payload: [UInt8](repeating: 0x70, count: 24))
+        let array = [MQTTOutgoingMessage](repeating: message, count: 100)
+        for _ in 0..<rounds {
+            let limit = Double(count) / (try limitSeconds("publish", count))
+            let client = try await client()
+            let time = try await seconds {
+                for _ in 0..<(count / 100) { try await client.publish(array) }
+                try await client.publish(message.payload, to: Self.topic, qos: .atLeastOnce)
+            }
+            await client.disconnect()
+            row.add(ours: Double(count) / time, limit: limit)
+        }
+        return row
+    }
+
+    enum Reading: String, CaseIterable {
+        case slices, owned
+    }
+
+    /// `for try await` over a subscription.
+    func receive(_ reading: Reading, _ count: Int = 10_000_000) async throws -> Row {
+        var row = Row(
+            "MQTT QoS 0 receive, \(reading.rawValue)", unit: "msg/s", goal: reading == .slices ? "≥ 0.35" : "≥ 0.15")
+        for _ in 0..<rounds {
+            let limit = Double(count) / (try limitSeconds("receive", count))
+            let client = try await client()
+            var seen = 0
+            var bytes = 0
+            let time = try await seconds {
+                let messages = try await client.subscribe(
+                    to: "#", qos: .atMostOnce, buffer: BufferPolicy(overflow: .pauseReading))
+                let flood = Task { try await client.subscribe(to: "flood/\(count)/24", qos: .atMostOnce) }
+                for try await message in messages {
+                    switch reading {
+                    case .slices: bytes &+= message.payload.count
+                    case .owned: bytes &+= message.bytes.count &+ message.topic.utf8.count
+                    }
+                    seen += 1
+                    if seen == count { break }
+                }
+                _ = try await flood.value
+            }
+            await client.disconnect()
+            precondition(bytes >= count * 24, "the broker sent something else")
+            row.add(ours: Double(count) / time, limit: limit)
+        }
+        return row
+    }
+
+    /// QoS 1, 100 in flight, by array.
+    func windowByArray(_ count: Int = 1_000_000) async throws -> Row {
+        var row = Row("MQTT QoS 1 publish, window 100, array", unit: "msg/s", goal: "≥ 0.90")
+        let message = MQTTOutgoingMessage(
+            topic: Self.topic, payload: [UInt8](repeating: 0x70, count: 24), qos: .atLeastOnce)
+        let array = [MQTTOutgoingMessage](repeating: message, count: count)
+        for _ in 0..<rounds {
+            let limit = Double(count) / (try limitSeconds("window", count))
+            let client = try await client()
+            let time = try await seconds { try await client.publish(array) }
+            await client.disconnect()
+            row.add(ours: Double(count) / time, limit: limit)
+        }
+        return row
+    }
+
+    /// QoS 1, 100 tasks that each await.
+    func windowByTasks(_ count: Int = 500_000) async throws -> Row {
+        var row = Row("MQTT QoS 1 publish, 100 tasks awaiting", unit: "msg/s", goal: "≥ 0.45")
+        let payload = [UInt8](repeating: 0x70, count: 24)
+        for _ in 0..<rounds {
+            let limit = Double(count) / (try limitSeconds("window", count))
+            let client = try await client()
+            let time = try await seconds {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<100 {
+                        group.addTask {
+                            for _ in 0..<(count / 100) {
+                                try await client.publish(payload, to: Self.topic, qos: .atLeastOnce)
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            await client.disconnect()
+            row.add(ours: Double(count) / time, limit: limit)
+        }
+        return row
+    }
+
+    /// QoS 1, one at a time: the median and the 99th percentile of the round trip.
+    func roundTrip(_ count: Int = 20_000) async throws -> [Row] {
+        var middle = Row("MQTT QoS 1 round trip, median", unit: "ns", isRate: false, goal: "≤ 1.08")
+        var tail = Row("MQTT QoS 1 round trip, p99", unit: "ns", isRate: false, goal: "≤ 1.2")
+        let payload = [UInt8](repeating: 0x70, count: 24)
+        for _ in 0..<rounds {
+            let limits = try Shell.run(limit, [port, "roundtrip", "\(count)"]).split(whereSeparator: \.isWhitespace)
+                .compactMap { Double($0) }
+            let client = try await client()
+            var times: [Double] = []
+            times.reserveCapacity(count)
+            for _ in 0..<count {
+                let start = ContinuousClock.now
+                try await client.publish(payload, to: Self.topic, qos: .atLeastOnce)
+                times.append((ContinuousClock.now - start) / .nanoseconds(1))
+            }
+            await client.disconnect()
+            times.sort()
+            middle.add(ours: times[count / 2], limit: limits[0])
+            tail.add(ours: times[count * 99 / 100], limit: limits[1])
+        }
+        return [middle, tail]
+    }
+}
