@@ -85,12 +85,21 @@ struct FilterTrie: Sendable {
             if nodes[index].isPlus {
                 nodes[parent].plus = -1
             } else {
-                nodes[parent].edges.removeAll { Int($0.node) == index }
+                removeEdge(from: parent, to: index)
             }
             nodes[index].level = []
             unusedNodes.append(Int32(index))
             index = parent
         }
+    }
+
+    private mutating func removeEdge(from parent: Int, to child: Int) {
+        let level = nodes[child].level
+        let hash = unsafe Self.hash(level.span.bytes, 0..<level.count)
+        var position = Self.firstEdge(nodes[parent].edges, hash)
+        // Levels whose hashes are equal stand side by side.
+        while Int(nodes[parent].edges[position].node) != child { position += 1 }
+        nodes[parent].edges.remove(at: position)
     }
 
     private mutating func addChild(to parent: Int, level: [UInt8]) -> Int {
