@@ -9,7 +9,8 @@ public final class ScratchDirectory: Sendable {
     /// Makes the directory below the system's temporary one; everybody may look into it, so that a broker that runs
     /// as a user of its own reaches what is given to it.
     public init(_ name: String = "scratch") throws {
-        var template = Array((NSTemporaryDirectory() + "/swift-messaging-\(name)-XXXXXX").utf8CString)
+        var template = Array(
+            (FileManager.default.temporaryDirectory.path + "/swift-messaging-\(name)-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else {
             throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
         }
