@@ -129,7 +129,8 @@ struct CampaignTests {
         }
     }
 
-    @Test func `QoS 1 arrives at least once, QoS 2 exactly once, in order, while the server keeps the session`() throws {
+    @Test func `QoS 1 arrives at least once, QoS 2 exactly once, in order, while the server keeps the session`() throws
+    {
         try campaign(Campaign.rounds(50_000), losesSessions: false)
     }
 

@@ -39,7 +39,8 @@ import Testing
                     }
                     Issue.record("\(start.debugDescription) and \(filler.debugDescription) without end were taken")
                 } catch {
-                    #expect([.limitExceeded, .unexpectedBody, .malformedCommand, .missingTerminator].contains(error.code))
+                    #expect(
+                        [.limitExceeded, .unexpectedBody, .malformedCommand, .missingTerminator].contains(error.code))
                 }
             }
         }
