@@ -50,20 +50,22 @@ struct FrameScanner {
 
     mutating func reset() { self = FrameScanner() }
 
-    /// The number of line ends between frames at `base`: heart-beats, and what brokers put after a NUL.
+    /// The line ends between frames at `base`, and their octets: heart-beats, and what brokers put after a NUL.
     /// A CR counts only together with its LF.
-    func lineEnds(in bytes: RawSpan, from base: Int) -> Int {
+    func lineEnds(in bytes: RawSpan, from base: Int) -> (count: Int, octets: Int) {
         var offset = base
+        var count = 0
         let end = bytes.byteCount
         while offset < end {
             switch bytes.octet(offset) {
             case UInt8(ascii: "\n"): offset &+= 1
             case UInt8(ascii: "\r") where offset &+ 1 < end && bytes.octet(offset &+ 1) == UInt8(ascii: "\n"):
                 offset &+= 2
-            default: return offset &- base
+            default: return (count, offset &- base)
             }
+            count &+= 1
         }
-        return offset &- base
+        return (count, offset &- base)
     }
 
     /// Goes on looking for the end of the frame that begins at `base`. True when it is complete.

@@ -63,8 +63,8 @@ public struct STOMPDecoder: Sendable {
         let bytes = unsafe held.span.bytes
         if scanner.isBetweenFrames {
             let skipped = scanner.lineEnds(in: bytes, from: start)
-            start += skipped
-            for offset in (start - skipped)..<start where bytes.octet(offset) == UInt8(ascii: "\n") { lineEnds += 1 }
+            start += skipped.octets
+            lineEnds += skipped.count
         }
         guard try scanner.scan(bytes, from: start, version: version, limits: limits) else { return nil }
         let frame = STOMPFrame(scanner, in: bytes, from: start, version: version, connectEscaping: connectEscaping)

@@ -13,10 +13,8 @@ extension STOMPEngine {
             while true {
                 if scanner.isBetweenFrames {
                     let skipped = scanner.lineEnds(in: bytes, from: base)
-                    if skipped > 0 {
-                        lineEndsReceived &+= UInt64(skipped)
-                        base &+= skipped
-                    }
+                    lineEndsReceived &+= UInt64(skipped.count)
+                    base &+= skipped.octets
                 }
                 let known: STOMPVersion? = phase == .connecting ? nil : version
                 guard try scanner.scan(bytes, from: base, version: known, limits: limits) else { break }

@@ -1,0 +1,153 @@
+import STOMPCore
+import TestSupport
+import Testing
+
+@Suite struct HeartBeatTests {
+    private func client(_ mine: STOMPHeartBeat, _ theirs: String?) throws -> ScriptedEngine {
+        try ScriptedEngine.connected(heartBeat: theirs) { $0.heartBeat = mine }
+    }
+
+    @Test func missingHeaderTurnsBothDirectionsOff() throws {
+        let client = try client(.init(outgoing: 1_000, incoming: 1_000), nil)
+        #expect(client.engine.heartBeat == .none && client.deadline == nil)
+    }
+
+    @Test func eitherZeroTurnsThatDirectionOff() throws {
+        #expect(try client(.init(outgoing: 1_000, incoming: 0), "1000,0").engine.heartBeat == .none)
+        #expect(
+            try client(.init(outgoing: 0, incoming: 1_000), "2000,5").engine.heartBeat
+                == .init(outgoing: 0, incoming: 2_000))
+    }
+
+    @Test func beatsAreSentEarlyAndOnlyWhenNothingElseWas() throws {
+        let client = try client(.init(outgoing: 1_000, incoming: 0), "0,1000")
+        #expect(client.deadline == 600)
+        client.advance(to: 599)
+        #expect(client.takeOutput() == "")
+        client.advance(to: 600)
+        #expect(client.takeOutput() == "\n")
+        client.advance(to: 1_100)
+        try client.engine.send(destination: "/q", body: [], at: client.nanoseconds)
+        _ = client.takeOutput()
+        client.advance(to: 1_699)
+        #expect(client.takeOutput() == "")
+        client.advance(to: 1_700)
+        #expect(client.takeOutput() == "\n")
+        #expect(client.engine.heartBeatsSent == 2)
+    }
+
+    @Test func noIntervalWithoutAWriteIsAsLongAsAgreed() throws {
+        var generator = SeededGenerator(seed: Campaign.seed)
+        let client = try client(.init(outgoing: 1_000, incoming: 0), "0,1000")
+        var last: Int64 = 0
+        for _ in 0..<2_000 {
+            client.advance(to: min(client.now + Int64.random(in: 0...400, using: &generator), client.deadline ?? .max))
+            if Int.random(in: 0..<3, using: &generator) == 0 {
+                try client.engine.send(destination: "/q", body: [], at: client.nanoseconds)
+            }
+            guard !client.takeOutput().isEmpty else { continue }
+            #expect(client.now - last <= 800, "seed \(Campaign.seed)")
+            last = client.now
+        }
+    }
+
+    @Test func noBeatsBeforeConnectedAndNoneAfterDisconnect() throws {
+        let client = try ScriptedEngine { $0.heartBeat = .init(outgoing: 100, incoming: 0) }
+        client.open()
+        _ = client.takeOutput()
+        client.advance(to: 20_000)
+        #expect(client.takeOutput() == "")
+        client.receive("CONNECTED\nversion:1.2\nheart-beat:0,100\n\n\0")
+        client.advance(to: 20_060)
+        #expect(client.takeOutput() == "\n")
+        try client.engine.disconnect(at: client.nanoseconds)
+        _ = client.takeOutput()
+        client.advance(to: 24_000)
+        #expect(client.takeOutput() == "")
+    }
+
+    @Test func silenceIsBornForTwiceTheIntervalAndThriceAtTheStart() throws {
+        let client = try client(.init(outgoing: 0, incoming: 1_000), "1000,0")
+        #expect(client.deadline == 3_000)
+        client.advance(to: 2_900)
+        client.receive("\n")
+        #expect(client.deadline == 4_900)
+        client.advance(to: 4_899)
+        #expect(client.takeLog() == [])
+        client.advance(to: 4_900)
+        #expect(client.takeLog() == ["failed heartBeatLost", "close"])
+    }
+
+    @Test func aFrameRightAfterConnectedDoesNotShortenTheStart() throws {
+        let client = try client(.init(outgoing: 0, incoming: 1_000), "1000,0")
+        client.advance(to: 10)
+        client.receive("RECEIPT\nreceipt-id:1\n\n\0")
+        // ActiveMQ's first heart-beat comes after two intervals.
+        client.advance(to: 2_050)
+        #expect(client.takeLog() == [])
+        client.receive("\n")
+        #expect(client.deadline == 4_050)
+    }
+
+    @Test func anyOctetIsLifeEvenHalfAFrame() throws {
+        let client = try client(.init(outgoing: 0, incoming: 1_000), "1000,0")
+        for (index, octet) in Array("MESSAGE\na:b\n\nxyz".utf8).enumerated() {
+            client.advance(to: Int64(index + 1) * 1_900)
+            client.receive([octet])
+        }
+        #expect(client.takeLog() == [])
+        client.advance(to: client.now + 2_000)
+        #expect(client.takeLog() == ["failed heartBeatLost", "close"])
+    }
+
+    @Test func whatIsPresentedAgainIsNoLife() throws {
+        let client = try client(.init(outgoing: 0, incoming: 1_000), "1000,0")
+        client.advance(to: 1_500)
+        client.receive("MESS")
+        client.advance(to: 3_000)
+        client.receive([])
+        #expect(client.deadline == 3_500)
+    }
+
+    @Test func silenceIsNotCountedWhileWeDoNotRead() throws {
+        let client = try client(.init(outgoing: 1_000, incoming: 1_000), "1000,1000")
+        client.engine.readingPaused(at: client.nanoseconds)
+        client.advance(to: 60_000)
+        #expect(client.takeLog() == [])
+        #expect(client.takeOutput().utf8.count >= 90, "our own heart-beats go on")
+        client.engine.readingResumed(at: client.nanoseconds)
+        client.advance(to: 61_999)
+        #expect(client.takeLog() == [])
+        client.advance(to: 62_000)
+        #expect(client.takeLog() == ["failed heartBeatLost", "close"])
+    }
+
+    @Test func earlyLateAndRepeatedTimeoutsAreHarmless() throws {
+        let client = try client(.init(outgoing: 1_000, incoming: 0), "0,1000")
+        for _ in 0..<10 { client.timeout() }
+        #expect(client.takeOutput() == "")
+        client.engine.handleTimeout(at: 5_000_000_000, into: &client.effects)
+        client.engine.handleTimeout(at: 5_000_000_000, into: &client.effects)
+        #expect(client.takeOutput() == "\n")
+        client.close()
+        client.timeout()
+        #expect(client.takeOutput() == "" && client.takeLog() == ["failed closed"])
+    }
+
+    @Test func serverBeatsAndWatchesToo() throws {
+        let server = try ScriptedEngine.serving(heartBeat: "1000,500")
+        #expect(server.engine.heartBeat == .init(outgoing: 1_000, incoming: 1_000))
+        server.advance(to: 600)
+        #expect(server.takeOutput() == "\n")
+        server.advance(to: 3_000)
+        #expect(server.takeLog() == ["failed heartBeatLost", "close"])
+    }
+
+    @Test func lineEndsAreCounted() throws {
+        let client = try ScriptedEngine.connected()
+        let before = client.engine.lineEndsReceived
+        client.receive("\n\r\n\n")
+        #expect(client.engine.lineEndsReceived == before + 3)
+        #expect(client.takeLog() == [])
+    }
+}

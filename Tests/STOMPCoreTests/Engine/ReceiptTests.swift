@@ -1,0 +1,126 @@
+import STOMPCore
+import TestSupport
+import Testing
+
+@Suite struct ReceiptTests {
+    private func receipt(_ id: some CustomStringConvertible) -> String { "RECEIPT\nreceipt-id:\(id)\n\n\0\n" }
+
+    @Test func receiptsAreMatchedByIdNotByOrder() throws {
+        let client = try ScriptedEngine.connected()
+        for token in 1...3 {
+            try client.engine.send(destination: "/q", body: [], receiptToken: UInt64(token * 10), at: 0)
+        }
+        #expect(client.takeOutput().contains("SEND\ndestination:/q\nreceipt:2\n\n\0"))
+        client.receive(receipt(3) + receipt(1))
+        #expect(client.takeLog() == ["receipt 30 received", "receipt 10 received"])
+        client.receive(receipt(2) + receipt(2) + receipt(99) + receipt("x") + "RECEIPT\n\n\0")
+        #expect(client.takeLog() == ["receipt 20 received"])
+        #expect(client.engine.pendingReceipts == 0)
+    }
+
+    @Test func thousandsAreInFlightAndEachEndsOnce() throws {
+        var generator = SeededGenerator(seed: Campaign.seed)
+        let client = try ScriptedEngine.connected()
+        var waiting: [UInt64] = []
+        var seen: Set<UInt64> = []
+        let count: UInt64 = 5_000
+        for token in 1...count {
+            try client.engine.send(destination: "/q", body: [], receiptToken: token, at: 0)
+            waiting.append(token)
+        }
+        #expect(client.engine.pendingReceipts == Int(count))
+        waiting.shuffle(using: &generator)
+        for id in waiting { client.receive(receipt(id)) }
+        for line in client.takeLog() { seen.insert(UInt64(line.split(separator: " ")[1])!) }
+        #expect(seen.count == Int(count) && client.engine.pendingReceipts == 0)
+    }
+
+    @Test func receiptsTimeOutOldestFirstAndALateOneIsPassedOver() throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 1_000_000_000
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        client.advance(to: 500)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 2, at: client.nanoseconds)
+        #expect(client.deadline == 1_000)
+        client.advance(to: 1_000)
+        #expect(client.takeLog() == ["receipt 1 timedOut"])
+        #expect(client.deadline == 1_500 && client.engine.phase == .connected)
+        client.receive(receipt(1))
+        #expect(client.takeLog() == [])
+        client.receive(receipt(2))
+        #expect(client.takeLog() == ["receipt 2 received"])
+        #expect(client.deadline == nil)
+    }
+
+    @Test func usersMayChooseTheReceiptID() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.subscribe(
+            id: "1", destination: "/queue/a", headers: ["receipt": "dev:1-/queue/a"], token: 1, receiptToken: 7, at: 0)
+        #expect(
+            client.takeOutput() == "SUBSCRIBE\nid:1\ndestination:/queue/a\nack:auto\nreceipt:dev\\c1-/queue/a\n\n\0")
+        try client.engine.send(destination: "/q", body: [], receiptToken: 8, at: 0)
+        client.receive("RECEIPT\nreceipt-id:dev\\c1-/queue/a\n\n\0" + receipt(2))
+        #expect(client.takeLog() == ["receipt 7 received", "receipt 8 received"])
+    }
+
+    @Test func chosenReceiptIDsMustBeFreeAndNotLookLikeOurs() throws {
+        let client = try ScriptedEngine.connected()
+        func send(_ id: String, _ token: UInt64?) -> STOMPMisuse.Code? {
+            client.misuse { e throws(STOMPMisuse) in
+                try e.engine.send(destination: "/q", headers: ["receipt": id], body: [], receiptToken: token, at: 0)
+            }
+        }
+        #expect(send("a", 1) == nil)
+        #expect(send("a", 2) == .invalidReceiptID)
+        #expect(send("17", 2) == .invalidReceiptID)
+        #expect(send("", 2) == .invalidReceiptID)
+        #expect(send("b", nil) == .reservedHeader)
+        client.receive(receipt("a"))
+        #expect(send("a", 2) == nil)
+    }
+
+    @Test func waitsAreBounded() throws {
+        var configuration = STOMPEngineConfiguration()
+        configuration.maximumReceipts = 3
+        let client = try ScriptedEngine.connected(configuration: configuration)
+        func send() -> STOMPMisuse.Code? {
+            client.misuse { e throws(STOMPMisuse) in
+                try e.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+            }
+        }
+        for _ in 0..<3 { #expect(send() == nil) }
+        #expect(send() == .tooManyReceipts)
+        client.receive(receipt(3))
+        #expect(send() == nil)
+    }
+
+    @Test func endOfTheConnectionEndsAllWaits() throws {
+        let client = try ScriptedEngine.connected()
+        for token in 1...3 { try client.engine.send(destination: "/q", body: [], receiptToken: UInt64(token), at: 0) }
+        client.close()
+        #expect(
+            client.takeLog() == [
+                "failed closed", "receipt 1 connectionLost", "receipt 2 connectionLost", "receipt 3 connectionLost",
+            ])
+        #expect(client.deadline == nil)
+    }
+
+    @Test func receiptOfAnEarlierConnectionNeverFits() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
+        client.close()
+        client.connect()
+        try client.engine.send(destination: "/q", body: [], receiptToken: 2, at: 0)
+        #expect(client.takeOutput().contains("receipt:2\n"))
+        client.receive(receipt(1))
+        #expect(client.takeLog() == [])
+    }
+
+    @Test func paddedReceiptOfOneDotZeroIsRead() throws {
+        let client = try ScriptedEngine.connected(.v10)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 5, at: 0)
+        client.receive(receipt(" 1 "))
+        #expect(client.takeLog() == ["receipt 5 received"])
+    }
+}

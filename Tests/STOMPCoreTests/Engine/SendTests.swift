@@ -1,0 +1,66 @@
+import STOMPCore
+import Testing
+
+@Suite struct SendTests {
+    private func misuse(_ client: ScriptedEngine, _ headers: STOMPHeaders) -> STOMPMisuse.Code? {
+        client.misuse { e throws(STOMPMisuse) in
+            try e.engine.send(destination: "/q", headers: headers, body: [1], at: 0)
+        }
+    }
+
+    @Test func sendWritesDestinationHeadersLengthAndBody() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.send(
+            destination: "/q", headers: ["content-type": "text/plain", "a": "b:c"], body: Array("a\0b".utf8), at: 0)
+        #expect(
+            client.takeOutput()
+                == "SEND\ndestination:/q\ncontent-type:text/plain\na:b\\cc\ncontent-length:3\n\na\0b\0")
+    }
+
+    @Test func contentLengthIsLeftOutOnRequestButNotBesideANul() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.send(destination: "/q", body: Array("ab".utf8), omitsContentLength: true, at: 0)
+        #expect(client.takeOutput() == "SEND\ndestination:/q\n\nab\0")
+        try client.engine.send(destination: "/q", body: [0], omitsContentLength: true, at: 0)
+        #expect(client.takeOutput() == "SEND\ndestination:/q\ncontent-length:1\n\n\0\0")
+    }
+
+    @Test(arguments: [
+        "destination", "content-length", "transaction", "receipt", "receipt-id", "subscription", "message-id", "ack",
+    ])
+    func reservedHeadersAreRefused(_ name: String) throws {
+        #expect(misuse(try ScriptedEngine.connected(), ["a": "b", name: "x"]) == .reservedHeader)
+    }
+
+    @Test(arguments: [
+        "Destination", "content-type", "content-lengt", "ack2", "persistent", "reply-to", "correlation-id",
+    ])
+    func otherHeadersTravelWithTheMessage(_ name: String) throws {
+        #expect(misuse(try ScriptedEngine.connected(), [name: "x"]) == nil)
+    }
+
+    @Test func whatTheVersionCannotCarryIsRefused() throws {
+        #expect(misuse(try ScriptedEngine.connected(.v10), ["a": "b\nc"]) == .unencodableHeader)
+        #expect(misuse(try ScriptedEngine.connected(.v12), ["a": "b\nc"]) == nil)
+        #expect(misuse(try ScriptedEngine.connected(.v12), ["": "b"]) == .unencodableHeader)
+    }
+
+    @Test func limitsOfAKnownBrokerAreKept() throws {
+        let client = try ScriptedEngine.connected(server: "ActiveMQ/5.17.2")
+        #expect(misuse(client, ["a": String(repeating: "x", count: 11_000)]) == .brokerLimit)
+        #expect(misuse(client, ["a": String(repeating: ":", count: 6_000)]) == .brokerLimit)
+        #expect(misuse(client, ["a": String(repeating: "x", count: 9_000)]) == nil)
+        #expect(misuse(client, STOMPHeaders((0..<1_000).map { .init("h\($0)", "") })) == .brokerLimit)
+        let other = try ScriptedEngine.connected(server: "RabbitMQ/3.10.8")
+        #expect(misuse(other, ["a": String(repeating: "x", count: 70_000)]) == nil)
+    }
+
+    @Test func operationsOfTheOtherRoleAreRefused() throws {
+        let client = try ScriptedEngine.connected()
+        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.accept(at: 0) } == .wrongRole)
+        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.sendReceipt("1", at: 0) } == .wrongRole)
+        let server = try ScriptedEngine.serving()
+        #expect(misuse(server, [:]) == .wrongRole)
+        #expect(server.misuse { e throws(STOMPMisuse) in try e.engine.disconnect(at: 0) } == .wrongRole)
+    }
+}

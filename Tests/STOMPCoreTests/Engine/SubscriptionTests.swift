@@ -1,0 +1,139 @@
+import STOMPCore
+import TestSupport
+import Testing
+
+@Suite struct SubscriptionTests {
+    private func message(_ subscription: String?, _ destination: String = "/q", _ body: String = "hi") -> String {
+        "MESSAGE\n" + (subscription.map { "subscription:\($0)\n" } ?? "")
+            + "message-id:1\ndestination:\(destination)\n\n\(body)\0\n"
+    }
+
+    @Test func subscribeSaysIdDestinationAndMode() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.subscribe(
+            id: "s:1", destination: "/topic/a", ack: .clientIndividual, headers: ["selector": "a = 1"], token: 1, at: 0)
+        #expect(
+            client.takeOutput()
+                == "SUBSCRIBE\nid:s\\c1\ndestination:/topic/a\nack:client-individual\nselector:a = 1\n\n\0")
+    }
+
+    @Test func messagesCarryTheTokenOfTheirSubscription() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
+        try client.engine.subscribe(id: "b", destination: "/q", token: 2, at: 0)
+        client.receive(message("b") + message("a", "/other", "x") + message("c") + message(nil, "/nobody"))
+        #expect(
+            client.takeLog() == [
+                "message 2 /q hi", "message 1 /other x", "message - /q hi", "message - /nobody hi",
+            ])
+    }
+
+    @Test func messageMayComeBeforeTheReceiptOfSubscribe() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.subscribe(id: "a", destination: "/q", token: 1, receiptToken: 9, at: 0)
+        client.receive(message("a") + "RECEIPT\nreceipt-id:1\n\n\0")
+        #expect(client.takeLog() == ["message 1 /q hi", "receipt 9 received"])
+    }
+
+    @Test func messagesAfterUnsubscribeAreUnmatched() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
+        _ = client.takeOutput()
+        try client.engine.unsubscribe(id: "a", headers: ["durable": "true"], at: 0)
+        #expect(client.takeOutput() == "UNSUBSCRIBE\nid:a\ndurable:true\n\n\0")
+        client.receive(message("a"))
+        #expect(client.takeLog() == ["message - /q hi"])
+        #expect(
+            client.misuse { e throws(STOMPMisuse) in try e.engine.unsubscribe(id: "a", at: 0) } == .unknownSubscription)
+    }
+
+    @Test func idsAreUniqueOnAConnectionAndFreeOnTheNext() throws {
+        let client = try ScriptedEngine.connected()
+        let subscribe: (ScriptedEngine) throws(STOMPMisuse) -> Void = { e throws(STOMPMisuse) in
+            try e.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
+        }
+        #expect(client.misuse(subscribe) == nil)
+        #expect(client.misuse(subscribe) == .duplicateSubscription)
+        client.close()
+        client.connect()
+        #expect(client.misuse(subscribe) == nil)
+    }
+
+    @Test func oneDotZeroWithoutSubscriptionHeaderGoesByDestination() throws {
+        let client = try ScriptedEngine.connected(.v10, server: "ActiveMQ/5.17.2")
+        try client.engine.subscribe(id: "a", destination: "/topic/x.*", token: 1, at: 0)
+        try client.engine.subscribe(id: "b", destination: "/topic/x.y", token: 2, at: 0)
+        #expect(client.takeOutput().hasPrefix("SUBSCRIBE\nid:a\n"), "the id is sent in 1.0 too")
+        client.receive(message(nil, "/topic/x.y") + message(nil, "/topic/x.z") + message(" a ", "/topic/q"))
+        #expect(
+            client.takeLog() == [
+                "message 2 /topic/x.y hi", "message 1 /topic/x.z hi",
+                "message 1 /topic/q hi",
+            ])
+    }
+
+    @Test func idsThatTheServerWritesInAnotherFormAreFound() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.subscribe(id: "a:\\b", destination: "/q", token: 1, at: 0)
+        client.receive(message("a\\c\\\\b") + message("a:\\\\b"))
+        #expect(client.takeLog() == ["message 1 /q hi", "message 1 /q hi"])
+    }
+
+    @Test func repliesOfTemporaryQueuesCanBeExpected() throws {
+        let client = try ScriptedEngine.connected(server: "RabbitMQ/3.10.8")
+        try client.engine.expectMessages(subscription: "/temp-queue/foo", destination: "/temp-queue/foo", token: 4)
+        #expect(client.takeOutput() == "")
+        client.receive(message("/temp-queue/foo"))
+        #expect(client.takeLog() == ["message 4 /q hi"])
+    }
+
+    @Test func destinationsAreOpaque() throws {
+        let client = try ScriptedEngine.connected()
+        let destination = "//Queue/../a%2Fb/ é\u{301} ?x=y&z"
+        try client.engine.send(destination: destination, body: [], at: 0)
+        #expect(client.takeOutput() == "SEND\ndestination:\(destination)\n\n\0")
+    }
+
+    @Test func clientIndividualNeedsOneDotOne() throws {
+        let client = try ScriptedEngine.connected(.v10)
+        #expect(
+            client.misuse { e throws(STOMPMisuse) in
+                try e.engine.subscribe(id: "a", destination: "/q", ack: .clientIndividual, token: 1, at: 0)
+            } == .unsupportedByVersion)
+    }
+
+    @Test func thousandsOfSubscriptionsAreFoundWhateverWasRemoved() throws {
+        var generator = SeededGenerator(seed: Campaign.seed)
+        let client = try ScriptedEngine.connected()
+        var live: [String: UInt64] = [:]
+        for round in 0..<Campaign.rounds(200_000, least: 4_000) {
+            let id = "subscription-\(Int.random(in: 0..<600, using: &generator))"
+            if live[id] == nil {
+                try client.engine.subscribe(id: id, destination: "/q", token: UInt64(round), at: 0)
+                live[id] = UInt64(round)
+            } else if Bool.random(using: &generator) {
+                try client.engine.unsubscribe(id: id, at: 0)
+                live[id] = nil
+            }
+            client.receive(message(id))
+            let token = live[id].map { "\($0)" } ?? "-"
+            #expect(client.takeLog() == ["message \(token) /q hi"], "seed \(Campaign.seed), round \(round)")
+            client.engine.output.removeAll(keepingCapacity: true)
+        }
+    }
+
+    @Test func recordBoundsFrameHeadersAndBody() throws {
+        let client = try ScriptedEngine.connected()
+        let text = Array("\nMESSAGE\na:b\ndestination:/x\\cy\n\nbody\0\n".utf8)
+        #expect(client.engine.receive(text.span.bytes, at: 0, into: &client.effects) == text.count)
+        let record = try #require(client.effects.messages.first)
+        func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
+        #expect(part(record.frame) == "MESSAGE\na:b\ndestination:/x\\cy\n\nbody\0")
+        #expect(part(record.headers) == "a:b\ndestination:/x\\cy\n")
+        #expect(part(record.body) == "body" && part(record.destination) == "/x\\cy")
+        #expect(record.flags == .escaped)
+        let headers = STOMPHeaderReader(version: .v12).headers(in: text[record.headers].span.bytes)
+        #expect(headers == ["a": "b", "destination": "/x:y"])
+        #expect(MemoryLayout<STOMPMessageRecord>.stride <= 40)
+    }
+}
