@@ -7,6 +7,7 @@ extension MQTTEngine {
         version = connect.version
         // From here on a violation is answered with CONNACK.
         phase = .deciding
+        connectDeadline = .max
         if connect.clientID.isEmpty && version < .v5_0 && !connect.cleanStart {
             throw MQTTViolation(
                 .clientIdentifierNotValid, "an empty client identifier without Clean Session", clause: "MQTT-3.1.3-8")

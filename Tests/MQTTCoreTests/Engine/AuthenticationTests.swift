@@ -1,0 +1,85 @@
+import MQTTCore
+import Testing
+
+@Suite("Engine: enhanced authentication")
+struct AuthenticationTests {
+    private func pair() -> EnginePair {
+        let pair = EnginePair(
+            client: {
+                $0.authenticationMethod = "DANCE"
+                $0.authenticationData = [1]
+                $0.requestTimeout = 10_000_000_000
+            }, server: { $0.requestTimeout = 10_000_000_000 })
+        pair.serverAnswers = false
+        return pair
+    }
+
+    private func authentications(_ end: EnginePair.End) -> [MQTTPacket.Auth] {
+        end.events.compactMap { if case .authenticationReceived(let auth) = $0 { auth } else { nil } }
+    }
+
+    @Test func `steps are exchanged before CONNACK and again afterwards [MQTT 5.0 4.12]`() throws {
+        let pair = pair()
+        try pair.connect()
+        try pair.server.engine.authenticate(data: [2], at: pair.now)
+        pair.settle()
+        #expect(authentications(pair.client).last?.properties.authenticationData == [2])
+        try pair.client.engine.authenticate(data: [3], at: pair.now)
+        pair.settle()
+        #expect(authentications(pair.server).last?.properties.authenticationData == [3])
+        pair.server.run { engine, effects in
+            try? engine.acceptConnection(sessionPresent: false, at: pair.now, into: &effects)
+        }
+        pair.settle()
+        #expect(pair.client.engine.phase == .connected)
+        #expect(pair.client.types == [.connect, .auth])
+        try pair.client.engine.authenticate(reason: .reauthenticate, data: [4], at: pair.now)
+        pair.settle()
+        #expect(authentications(pair.server).last?.reasonCode == .reauthenticate)
+        try pair.server.engine.authenticate(reason: .success, data: nil, at: pair.now)
+        pair.settle()
+        #expect(authentications(pair.client).last?.reasonCode == .success)
+        pair.advance(seconds: 11)
+        #expect(pair.client.failure == nil)
+    }
+
+    @Test func `a step without an answer is noticed`() throws {
+        let pair = pair()
+        try pair.connect()
+        try pair.server.engine.authenticate(data: [2], at: pair.now)
+        pair.settle()
+        pair.advance(seconds: 10)
+        #expect(pair.server.failure == .authenticationTimeout)
+        #expect(pair.server.shouldClose)
+    }
+
+    @Test func `AUTH without a method, or with another one, ends the connection [MQTT-4.12.0-5, 4.12.0-7]`() throws {
+        let none = EnginePair()
+        try none.connect()
+        let auth = MQTTPacket.Auth(
+            reasonCode: .continueAuthentication,
+            properties: [MQTTProperty(.authenticationMethod, .string("WALTZ"))])
+        try none.inject(.auth(auth), into: none.client)
+        #expect(none.client.violation?.clause == "MQTT-4.12.0-7")
+        let other = pair()
+        try other.connect()
+        try other.inject(.auth(auth), into: other.client)
+        #expect(other.client.violation?.clause == "MQTT-4.12.0-5")
+        #expect(throws: MQTTMisuse.self) { try none.server.engine.authenticate(data: nil, at: none.now) }
+    }
+
+    @Test func `only what a side may say now is said`() throws {
+        let pair = pair()
+        try pair.connect()
+        for reason in [MQTTReasonCode.reauthenticate, .success] {
+            let error = #expect(throws: MQTTMisuse.self) {
+                try pair.client.engine.authenticate(reason: reason, data: nil, at: pair.now)
+            }
+            #expect(error?.code == .answerMismatch)
+        }
+        let old = EnginePair(version: .v3_1_1)
+        try old.connect()
+        let error = #expect(throws: MQTTMisuse.self) { try old.client.engine.authenticate(data: nil, at: old.now) }
+        #expect(error?.code == .notInThisVersion)
+    }
+}
