@@ -41,6 +41,7 @@ public struct STOMPDecoder: Sendable {
 
     /// Takes what came from the peer.
     public mutating func push(_ bytes: [UInt8]) {
+        // Octets have no padding, so all of their bytes are initialised.
         push(unsafe bytes.span.bytes)
     }
 
@@ -60,6 +61,7 @@ public struct STOMPDecoder: Sendable {
     private mutating func scanNext() throws(STOMPViolation) -> STOMPFrame? {
         // A second reference, so that the state beside the buffer may change while the span is looked at.
         let held = buffer
+        // Octets have no padding, so all of their bytes are initialised.
         let bytes = unsafe held.span.bytes
         if scanner.isBetweenFrames {
             let skipped = scanner.lineEnds(in: bytes, from: start)

@@ -31,6 +31,7 @@ public struct STOMPEncoder: Sendable {
         let mark = output.count
         if frame.command == .unknown { try putUnlisted(frame.commandName, into: &output) }
         do throws(STOMPMisuse) {
+            // Octets have no padding, so all of their bytes are initialised.
             try output.writeFrame(
                 frame.command.wireName, escaping, headRoom: 0, headers: frame.headers,
                 body: unsafe frame.body.span.bytes, writesContentLength: !frame.body.isEmpty && declared == nil

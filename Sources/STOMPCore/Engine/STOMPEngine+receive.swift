@@ -144,6 +144,7 @@ extension STOMPEngine {
         let end = base + Int(scanner.receiptID.end)
         if let number = receipts.number(for: bytes, start, end) { return number }
         let id = Array(STOMPHeaderReader(version: version).string(in: bytes, start..<end).utf8)
+        // Octets have no padding, so all of their bytes are initialised.
         return receipts.number(for: unsafe id.span.bytes, 0, id.count)
     }
 

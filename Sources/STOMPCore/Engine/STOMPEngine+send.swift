@@ -38,6 +38,7 @@ extension STOMPEngine {
         destination: String, headers: STOMPHeaders = [:], body: [UInt8], receiptToken: UInt64? = nil,
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPMisuse) {
+        // Octets have no padding, so all of their bytes are initialised.
         try send(
             destination: destination, headers: headers, body: unsafe body.span.bytes, receiptToken: receiptToken,
             transaction: transaction, omitsContentLength: omitsContentLength, at: now)

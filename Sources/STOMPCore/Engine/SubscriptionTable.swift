@@ -39,6 +39,7 @@ struct SubscriptionTable {
         return nil
     }
 
+    // Octets have no padding, so all of their bytes are initialised.
     mutating func index(of id: [UInt8]) -> Int? { index(of: unsafe id.span.bytes, 0, id.count) }
 
     mutating func insert(_ entry: Entry) {
@@ -67,11 +68,13 @@ struct SubscriptionTable {
     @inline(__always)
     private func isEntry(_ index: Int, _ bytes: RawSpan, _ start: Int, _ count: Int) -> Bool {
         let id = entries[index].id
+        // Octets have no padding, so all of their bytes are initialised.
         return id.count == count && bytes.hasSameOctets(start, count, as: unsafe id.span.bytes, at: 0)
     }
 
     private mutating func place(_ index: Int) {
         let id = entries[index].id
+        // Octets have no padding, so all of their bytes are initialised.
         var slot = Self.hash(unsafe id.span.bytes, 0, id.count) & (slots.count - 1)
         while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
         slots[slot] = Int32(index)
@@ -79,6 +82,7 @@ struct SubscriptionTable {
 
     private func slot(of index: Int) -> Int {
         let id = entries[index].id
+        // Octets have no padding, so all of their bytes are initialised.
         var slot = Self.hash(unsafe id.span.bytes, 0, id.count) & (slots.count - 1)
         while slots[slot] != Int32(index) { slot = (slot + 1) & (slots.count - 1) }
         return slot
@@ -91,6 +95,7 @@ struct SubscriptionTable {
         var next = (gap + 1) & mask
         while slots[next] >= 0 {
             let id = entries[Int(slots[next])].id
+            // Octets have no padding, so all of their bytes are initialised.
             let home = Self.hash(unsafe id.span.bytes, 0, id.count) & mask
             if (next - home) & mask >= (next - gap) & mask {
                 slots[gap] = slots[next]
