@@ -23,20 +23,18 @@ public actor MQTTClient {
     public init(_ url: String, clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
-        self.init(url, configuration: configuration, loop: .shared, connector: nil)
+        self.init(url, configuration: configuration, loop: .shared, override: nil)
     }
 
     /// Makes a client on a loop and over streams of the caller's choice.
     package init(
-        _ url: String, configuration: MQTTConfiguration, loop: EventLoop,
-        connector: (@Sendable () async throws -> OpenedStream)?
+        _ url: String, configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
+        let opener = StreamOpener(
+            url: url, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
         var configuration = configuration
-        let parsed = Result { () throws(TransportError) in try BrokerURL(url) }
-        if configuration.credentials == nil, case .success(let url) = parsed {
-            configuration.credentials = url.credentials
-        }
-        core = MQTTClientCore(url: parsed, configuration: configuration, loop: loop, connector: connector)
+        configuration.credentials = configuration.credentials ?? opener.credentials
+        core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)
     }
 
     /// Where the connection stands, from now on; starts with the present state.
@@ -49,8 +47,8 @@ public actor MQTTClient {
     public nonisolated var events: Updates<MQTTEvent> { core.events.updates }
 
     /// What went through the client so far.
-    public nonisolated var counters: MQTTCounters {
-        core.counters.snapshot(published: core.link.perform { $0.publishedCount })
+    public nonisolated var counters: ClientCounters {
+        core.counters.snapshot(sent: core.link.perform { $0.publishedCount })
     }
 
     /// The client identifier in force: expanded, or assigned by the server.

@@ -9,17 +9,15 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
     // or locked.
     typealias Failure = MQTTError
 
-    let url: Result<BrokerURL, TransportError>
+    let opener: StreamOpener
     let configuration: MQTTConfiguration
     let loop: EventLoop
     let link: Link<MQTTMachine>
     let supervisor: Supervisor<MQTTClientCore>
     let states = Broadcaster<MQTTConnectionState>(capacity: 16, initial: .disconnected(nil), replaysLatest: true)
     let events = Broadcaster<MQTTEvent>(capacity: 1024)
-    let counters = MQTTCounting()
+    let counters = ClientCounting()
     let callerIDs = Atomic<UInt64>(1)
-    /// Opens streams for tests instead of the network.
-    let connector: (@Sendable () async throws -> OpenedStream)?
 
     // The loop's thread only.
     let router = MQTTRouter()
@@ -28,14 +26,10 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
     var closeReason: MQTTError?
     var pausedRoutes: [MQTTRoute] = []
 
-    init(
-        url: Result<BrokerURL, TransportError>, configuration: MQTTConfiguration, loop: EventLoop,
-        connector: (@Sendable () async throws -> OpenedStream)?
-    ) {
-        self.url = url
+    init(opener: StreamOpener, configuration: MQTTConfiguration, loop: EventLoop) {
+        self.opener = opener
         self.configuration = configuration
         self.loop = loop
-        self.connector = connector
         let machine = MQTTMachine(engine: MQTTEngine(configuration: configuration.engineConfiguration))
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
         supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
@@ -70,14 +64,7 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
                 let credentials = try await provider(attempt)
                 link.perform { $0.engine.configuration.use(credentials) }
             }
-            if let connector { return try await connector() }
-            let url = try url.get()
-            guard url.scheme == .mqtt || url.scheme == .unix else {
-                throw TransportError(.unsupported, "\(url.scheme.rawValue): is not supported yet; use mqtt:")
-            }
-            let stream = try await Connector.connect(
-                to: url.endpoint, timeout: configuration.connectTimeout.inNanoseconds, loop: loop)
-            return OpenedStream(stream: stream)
+            return try await opener.open()
         } catch let error as TransportError {
             throw MQTTError(connecting: error)
         } catch {

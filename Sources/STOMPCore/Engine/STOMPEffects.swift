@@ -105,4 +105,17 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
     @inlinable public var bodyEnd: Int { Int(offsets.4) }
     @inlinable public var destinationStart: Int { Int(offsets.5) }
     @inlinable public var destinationEnd: Int { Int(offsets.6) }
+
+    /// The record for the same frame in bytes that start `distance` octets later, at most at the frame's start.
+    @inlinable
+    public func moved(by distance: Int) -> STOMPMessageRecord {
+        var moved = self
+        // Wraps to the right value for frames that move to higher offsets, whose distance is negative.
+        let shift = UInt32(truncatingIfNeeded: distance)
+        moved.offsets = (
+            offsets.0 &- shift, offsets.1 &- shift, offsets.2 &- shift, offsets.3 &- shift, offsets.4 &- shift,
+            offsets.5 &- shift, offsets.6 &- shift
+        )
+        return moved
+    }
 }

@@ -19,7 +19,7 @@
 ///
 /// *The end* comes once per connection: `disconnected` or `connectionFailed`. From then on the engine reads nothing
 /// and writes nothing, even if the stream stays open: RabbitMQ sends RECEIPT after ERROR, and it must not count.
-public struct STOMPEngine: ~Copyable {
+public struct STOMPEngine: ~Copyable, Sendable {
     public enum Role: UInt8, Sendable { case client, server }
 
     public enum Phase: UInt8, Sendable {

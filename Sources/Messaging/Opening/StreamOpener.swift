@@ -1,0 +1,39 @@
+package import Transport
+
+/// Opens the streams that a client's URL asks for: the one place where both protocols get their transport.
+package struct StreamOpener: Sendable {
+    /// What tests open instead of the network.
+    package typealias Override = @Sendable () async throws(TransportError) -> OpenedStream
+
+    private let url: Result<BrokerURL, TransportError>
+    private let timeout: Int64
+    private let loop: EventLoop
+    private let override: Override?
+
+    /// - Parameters:
+    ///   - url: kept unread until the first attempt, so that a mistake in it is reported where people await.
+    ///   - timeout: nanoseconds for the look-up of the name, the connection and all handshakes below the protocol.
+    package init(url: String, timeout: Int64, loop: EventLoop, override: Override?) {
+        self.url = Result { () throws(TransportError) in try BrokerURL(url) }
+        self.timeout = timeout
+        self.loop = loop
+        self.override = override
+    }
+
+    /// The credentials in the URL.
+    package var credentials: Credentials? { (try? url.get())?.credentials }
+
+    /// The host's name, for protocols that say it to the server; empty without one.
+    package var host: String { (try? url.get())?.host ?? "" }
+
+    package func open() async throws(TransportError) -> OpenedStream {
+        if let override { return try await override() }
+        let url = try url.get()
+        guard !url.scheme.isSecure, !url.scheme.isWebSocket else {
+            throw TransportError(
+                .unsupported, "\(url.scheme.rawValue): is not supported yet; use a URL without TLS and WebSocket")
+        }
+        let stream = try await Connector.connect(to: url.endpoint, timeout: timeout, loop: loop)
+        return OpenedStream(stream: stream)
+    }
+}

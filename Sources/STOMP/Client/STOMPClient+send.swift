@@ -1,0 +1,61 @@
+import Messaging
+import STOMPCore
+import Transport
+
+extension STOMPClient {
+    /// Sends a message and returns when its bytes are on their way to the socket; suspends only while the outbox is
+    /// full.
+    ///
+    /// Whether the broker got it is not known; ``sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)`` waits for that.
+    /// - Throws: ``STOMPError`` before anything is sent if the message cannot be.
+    public nonisolated(nonsending) func send(
+        _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        let headers = try options.allHeaders()
+        while try !core.trySend(
+            body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,
+            in: transaction?.transaction)
+        {
+            if Task.isCancelled { throw .cancelledWait }
+            await core.link.room()
+        }
+    }
+
+    /// Sends text as UTF-8.
+    public nonisolated(nonsending) func send(
+        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        try await send(Array(text.utf8), to: destination, options: options, in: transaction)
+    }
+
+    /// Sends a message and returns when the broker has processed it (RECEIPT).
+    ///
+    /// Many may wait at the same time. In a transaction RabbitMQ confirms only with the commit: await that instead.
+    /// - Throws: ``STOMPError`` with the broker's words if it refused; ``STOMPError/Code/connectionLost`` and
+    ///   ``STOMPError/Code/timedOut`` leave open whether it was processed.
+    public nonisolated(nonsending) func sendAndConfirm(
+        _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        let headers = try options.allHeaders()
+        while core.link.outboxIsFull {
+            if Task.isCancelled { throw .cancelledWait }
+            await core.link.room()
+        }
+        try await core.confirmed { engine, token, now throws(STOMPMisuse) in
+            try engine.send(
+                destination: destination, headers: headers, body: body, receiptToken: token,
+                transaction: transaction?.transaction, omitsContentLength: options.omitsContentLength, at: now)
+        }
+    }
+
+    /// Sends text as UTF-8 and returns when the broker has processed it (RECEIPT).
+    public nonisolated(nonsending) func sendAndConfirm(
+        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        try await sendAndConfirm(Array(text.utf8), to: destination, options: options, in: transaction)
+    }
+}

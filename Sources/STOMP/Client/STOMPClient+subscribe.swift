@@ -1,0 +1,32 @@
+public import Messaging
+public import STOMPCore
+import Synchronization
+
+extension STOMPClient {
+    /// Subscribes and returns the messages as a sequence, once the broker has confirmed it.
+    ///
+    /// The sequence is registered before SUBSCRIBE leaves, so that no message is missed. While the client is
+    /// reconnecting, this waits for the next connection.
+    /// - Parameters:
+    ///   - destination: as the broker understands it: `/topic/a.b`, `/queue/c`.
+    ///   - ack: how messages are acknowledged: by being delivered, or with ``STOMPMessage/acknowledge(in:)``.
+    ///   - options: selector, durable name, prefetch, further headers.
+    ///   - buffer: what waits for a slow receiver, and what happens then.
+    /// - Throws: ``STOMPError`` with the broker's words when it refuses; the connection ends then, and is opened again.
+    public nonisolated(nonsending) func subscribe(
+        to destination: String, ack: STOMPAckMode = .auto, options: STOMPSubscribeOptions = STOMPSubscribeOptions(),
+        buffer: BufferPolicy = BufferPolicy()
+    ) async throws(STOMPError) -> STOMPSubscription {
+        guard !destination.isEmpty else {
+            throw STOMPError(.invalidRequest, "a destination must not be empty; write for example /queue/orders")
+        }
+        let token = core.ids.add(1, ordering: .relaxed).newValue
+        let route = STOMPRoute(
+            id: options.durableName ?? "sub-\(token)", token: token, destination: destination, ack: ack,
+            options: options, policy: buffer)
+        let queue = core.makeQueue(buffer)
+        route.add(queue)
+        try await core.subscribe(route)
+        return STOMPSubscription(handle: STOMPSubscription.Handle(core: core, route: route, first: queue))
+    }
+}

@@ -1,0 +1,97 @@
+@_exported public import Messaging
+@_exported public import STOMPCore
+import Synchronization
+import Transport
+
+/// A client for STOMP brokers that keeps itself connected.
+///
+///     let client = STOMPClient("stomp://localhost")
+///     try await client.connect()
+///     try await client.sendAndConfirm("21.5", to: "/queue/temperatures")
+///
+/// After the first `connect()` a lost connection is opened again, with back-off, and everything is subscribed again;
+/// ``states`` and ``events`` tell of it. All frames of a client leave through one lock, so that those of one task keep
+/// their order.
+public actor STOMPClient {
+    nonisolated let core: STOMPClientCore
+
+    /// Makes a client; nothing is opened before ``connect()``.
+    ///
+    /// - Parameter url: `stomp://[login:passcode@]host[:port]` or `unix:/path`. A mistake in it is reported by
+    ///   ``connect()``.
+    public init(_ url: String, configuration: STOMPConfiguration = STOMPConfiguration()) {
+        self.init(url, configuration: configuration, loop: .shared, override: nil)
+    }
+
+    /// Makes a client on a loop and over streams of the caller's choice.
+    package init(
+        _ url: String, configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
+    ) {
+        let opener = StreamOpener(
+            url: url, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
+        var configuration = configuration
+        configuration.credentials = configuration.credentials ?? opener.credentials
+        core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)
+    }
+
+    /// Where the connection stands, from now on; starts with the present state.
+    public nonisolated var states: Updates<STOMPConnectionState> { core.states.updates }
+
+    /// Where the connection stands now.
+    public nonisolated var state: STOMPConnectionState { core.states.latest ?? .disconnected(nil) }
+
+    /// What happens to the client, from now on. A slow reader misses the oldest events.
+    public nonisolated var events: Updates<STOMPClientEvent> { core.events.updates }
+
+    /// What went through the client so far.
+    public nonisolated var counters: ClientCounters {
+        core.counters.snapshot(sent: core.link.perform { $0.sentCount })
+    }
+
+    /// Connects and returns when the server has accepted; already connected, it returns at once.
+    ///
+    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``.
+    /// - Throws: ``STOMPError`` when the attempts are used up or another one is pointless.
+    public func connect() async throws(STOMPError) {
+        let result = await withUnsafeContinuation { core.supervisor.start($0) }
+        try result.get()
+    }
+
+    /// Ends the connection in order: DISCONNECT with a receipt, whose answer or whose absence both end it.
+    ///
+    /// Returns when it is done, at the latest after three seconds. ``connect()`` may be called again.
+    public func disconnect() async {
+        await core.supervisor.stop { [core] in
+            let now = MonotonicClock.now
+            core.link.perform(urgent: true) { machine in
+                do throws(STOMPMisuse) {
+                    try machine.engine.disconnect(at: now)
+                } catch {
+                    machine.asksToClose = true
+                }
+            }
+        }
+    }
+
+    /// Tells that the network came back or changed: a wait before the next attempt is cut short.
+    public nonisolated func networkChanged() {
+        core.supervisor.networkChanged()
+    }
+
+    /// Connects, runs `body`, and disconnects whatever happens.
+    ///
+    /// - Throws: ``STOMPError`` from connecting, or what `body` throws.
+    public nonisolated(nonsending) func withConnection<Result>(
+        _ body: (STOMPClient) async throws -> Result
+    ) async throws -> Result {
+        try await connect()
+        do {
+            let result = try await body(self)
+            await disconnect()
+            return result
+        } catch {
+            await disconnect()
+            throw error
+        }
+    }
+}

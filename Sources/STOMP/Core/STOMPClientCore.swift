@@ -1,0 +1,195 @@
+import Messaging
+import STOMPCore
+import Synchronization
+import Transport
+
+/// What the client actor, its subscriptions and the loop share.
+final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
+    // Sendable because the fields below "The loop's thread only" are, and the rest is constant or locked.
+    typealias Failure = STOMPError
+
+    let opener: StreamOpener
+    let configuration: STOMPConfiguration
+    let loop: EventLoop
+    let link: Link<STOMPMachine>
+    let supervisor: Supervisor<STOMPClientCore>
+    let states = Broadcaster<STOMPConnectionState>(capacity: 16, initial: .disconnected(nil), replaysLatest: true)
+    let events = Broadcaster<STOMPClientEvent>(capacity: 1024)
+    let counters = ClientCounting()
+    let ids = Atomic<UInt64>(1)
+    /// Why the configuration cannot be said in CONNECT.
+    private let misconfiguration: STOMPError?
+
+    // The loop's thread only.
+    var routes: [UInt64: STOMPRoute] = [:]
+    var unsubscribeWaiters: [UInt64: STOMPRoute.Waiter] = [:]
+    var profile = STOMPBrokerProfile.generic
+    private var closeReason: STOMPError?
+    private var pausedRoutes: [STOMPRoute] = []
+    private var refusedCredentials = 0
+
+    init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop) {
+        self.opener = opener
+        self.configuration = configuration
+        self.loop = loop
+        let engineConfiguration = configuration.engineConfiguration
+        let options = configuration.connectOptions(credentials: configuration.credentials)
+        let machine: STOMPMachine
+        do throws(STOMPMisuse) {
+            machine = STOMPMachine(engine: try STOMPEngine(client: options, configuration: engineConfiguration))
+            misconfiguration = nil
+        } catch {
+            misconfiguration = STOMPError(error)
+            // Stands in; `openStream` reports the mistake and never gets as far as using it.
+            machine = STOMPMachine(engine: STOMPEngine(serverWith: engineConfiguration))
+        }
+        link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
+        supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
+        supervisor.supervise(self)
+        link.perform { $0.core = self }
+    }
+
+    deinit {
+        link.dropConnection()
+        states.finish()
+        events.finish()
+    }
+
+    // MARK: SupervisedClient
+
+    var stopped: STOMPError { .disconnectedByUser }
+    var endedByPeer: STOMPError { STOMPError(lost: nil) }
+
+    func isPermanent(_ failure: STOMPError) -> Bool {
+        switch failure.code {
+        case .unsupportedVersion, .invalidRequest: true
+        // Fresh credentials are asked for once.
+        case .badCredentials: configuration.credentialsProvider == nil || refusedCredentials > 1
+        case .connectFailed: (failure.underlying as? TransportError)?.code == .badURL
+        default: false
+        }
+    }
+
+    func openStream(attempt: Int) async throws(STOMPError) -> OpenedStream {
+        if let misconfiguration { throw misconfiguration }
+        if let provider = configuration.credentialsProvider {
+            let credentials: Credentials?
+            do {
+                credentials = try await provider(attempt)
+            } catch {
+                throw STOMPError(.badCredentials, "no credentials could be had: \(error)", underlying: error)
+            }
+            let options = configuration.connectOptions(credentials: credentials)
+            try link.perform { machine throws(STOMPError) in
+                do throws(STOMPMisuse) {
+                    try machine.engine.setConnectOptions(options)
+                } catch {
+                    throw STOMPError(error)
+                }
+            }
+        }
+        do throws(TransportError) {
+            return try await opener.open()
+        } catch {
+            throw STOMPError(connecting: error)
+        }
+    }
+
+    func attach(_ opened: OpenedStream) {
+        closeReason = nil
+        link.attach(opened.stream, layers: opened.layers)
+    }
+
+    func dropConnection() {
+        link.dropConnection()
+    }
+
+    func stateChanged(to state: STOMPConnectionState) {
+        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
+        states.send(state)
+        events.send(.stateChanged(state))
+    }
+
+    /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
+    private func giveUp(_ failure: STOMPError) {
+        for waiter in link.perform({ $0.receipts.takeAll() }) { waiter.resume(returning: .failure(failure)) }
+        let isOrderly = failure.code == .disconnected
+        let all = routes.values
+        routes = [:]
+        for route in all {
+            route.waiter?.waiter.resume(returning: .failure(failure))
+            route.waiter = nil
+            route.finish(isOrderly ? .finished : .failed(failure))
+        }
+        failUnsubscribes(failure)
+    }
+
+    private func failUnsubscribes(_ failure: STOMPError) {
+        let waiters = unsubscribeWaiters.values
+        unsubscribeWaiters = [:]
+        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+    }
+
+    // MARK: What happened to the connection; on the loop's thread
+
+    func connectionClosed(_ error: TransportError?) {
+        pausedRoutes = []
+        let reason = closeReason ?? STOMPError(lost: error)
+        closeReason = nil
+        refusedCredentials = reason.code == .badCredentials ? refusedCredentials + 1 : 0
+        failUnsubscribes(reason)
+        supervisor.ended(reason, at: MonotonicClock.now)
+    }
+
+    func handle(_ event: STOMPEvent) {
+        switch event {
+        case .connected(let connected):
+            profile = connected.profile
+            refusedCredentials = 0
+            counters.connected()
+            supervisor.established(at: MonotonicClock.now)
+            events.send(.connected(connected))
+            for route in routes.values { send(route) }
+        case .errorReceived(let error):
+            events.send(.errorReceived(error))
+        case .connectionFailed(let failure):
+            closeReason = STOMPError(failure)
+        case .disconnected, .unknownFrameReceived:
+            break
+        case .connectReceived, .subscribeReceived, .unsubscribeReceived, .ackReceived, .nackReceived, .beginReceived,
+            .commitReceived, .abortReceived, .disconnectReceived:
+            // A client's engine does not report what only servers receive.
+            break
+        }
+    }
+
+    func unmatched(_ count: Int) {
+        events.send(.unmatchedMessages(count))
+    }
+
+    // MARK: Flow
+
+    func pauseReading(for route: STOMPRoute) {
+        if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
+        let now = MonotonicClock.now
+        link.perform { machine in
+            guard !machine.wantsReadingPaused else { return }
+            machine.wantsReadingPaused = true
+            machine.engine.readingPaused(at: now)
+        }
+    }
+
+    /// A receiver has emptied a full buffer to half; from any thread.
+    func drained() {
+        loop.execute {
+            self.pausedRoutes.removeAll { !$0.isFull }
+            guard self.pausedRoutes.isEmpty else { return }
+            let now = MonotonicClock.now
+            self.link.perform { machine in
+                guard machine.wantsReadingPaused else { return }
+                machine.wantsReadingPaused = false
+                machine.engine.readingResumed(at: now)
+            }
+        }
+    }
+}

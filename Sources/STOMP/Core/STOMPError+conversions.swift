@@ -1,0 +1,68 @@
+import STOMPCore
+import Transport
+
+extension STOMPError {
+    /// A refusal by the engine, before anything was written.
+    init(_ misuse: STOMPMisuse) {
+        let code: Code =
+            switch misuse.code {
+            case .notConnected: .notConnected
+            case .disconnecting: .disconnected
+            case .tooManyReceipts: .queueFull
+            case .transactionEnded, .staleMessage: .stale
+            default: .invalidRequest
+            }
+        self.init(code, misuse.message, underlying: misuse)
+    }
+
+    /// The end of a connection that nobody asked to end.
+    init(_ failure: STOMPConnectionFailure) {
+        let code: Code =
+            switch failure.reason {
+            case .refused, .error: .refused
+            case .credentialsRefused: .badCredentials
+            case .versionMismatch: .unsupportedVersion
+            case .violation: .protocolViolation
+            case .connectTimeout: .timedOut
+            case .heartBeatLost, .closedBeforeConnected, .closed: .connectionLost
+            }
+        self.init(code, failure.message, serverError: failure.error, underlying: failure)
+    }
+
+    init(connecting error: TransportError) {
+        self.init(.connectFailed, error.message, underlying: error)
+    }
+
+    init(lost error: TransportError?) {
+        if let error {
+            self.init(.connectionLost, error.message, underlying: error)
+        } else {
+            self.init(.connectionLost, "the server ended the connection")
+        }
+    }
+
+    /// The end of a wait for a receipt, other than the receipt itself.
+    init(_ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?) {
+        switch outcome {
+        case .refused, .presumablyRefused:
+            self.init(
+                .refused, "the server refused the frame: \(error?.description ?? "no reason given")", serverError: error
+            )
+        case .sessionEnded:
+            self.init(
+                .connectionLost,
+                "the server ended the session with an error before it confirmed the frame; whether it was processed is unknown",
+                serverError: error)
+        case .timedOut:
+            self.init(.timedOut, "the server did not confirm the frame in time; whether it was processed is unknown")
+        case .received, .connectionLost, .disconnected:
+            self.init(
+                .connectionLost,
+                "the connection ended before the server confirmed the frame; whether it was processed is unknown")
+        }
+    }
+
+    static let cancelledWait = STOMPError(.cancelled, "the waiting task was cancelled; what was sent stays sent")
+    static let disconnectedByUser = STOMPError(
+        .disconnected, "the client is disconnected; call connect() to use it again")
+}

@@ -1,0 +1,80 @@
+import Messaging
+import STOMPCore
+import Transport
+
+/// The engine with its shell's bookkeeping, all of it under the link's lock.
+struct STOMPMachine: LinkMachine, ~Copyable {
+    typealias Scratch = STOMPScratch
+    typealias ReceiptAnswer = Result<Void, STOMPError>
+
+    var engine: STOMPEngine
+    weak var core: STOMPClientCore?
+    /// Callers that wait for the receipt of their frame.
+    var receipts = WaiterTable<ReceiptAnswer>()
+    /// Frames that the engine took from `send`.
+    var sentCount = 0
+    var asksToClose = false
+    var wantsReadingPaused = false
+
+    /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to the loop's side.
+    static let requestBit: UInt64 = 1 << 63
+
+    init(engine: consuming STOMPEngine) {
+        self.engine = engine
+    }
+
+    var output: [UInt8] {
+        get { engine.output }
+        _modify { yield &engine.output }
+    }
+
+    var nextDeadline: Int64 { engine.nextDeadline }
+    var wantsClose: Bool { asksToClose || engine.wantsClose }
+
+    mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
+        asksToClose = false
+        engine.connectionOpened(at: now)
+    }
+
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPScratch) {
+        scratch.core = core
+        engine.connectionClosed(at: now, into: &scratch.effects)
+        asksToClose = false
+        wantsReadingPaused = false
+        scratch.closed = .some(error)
+        collect(into: scratch)
+    }
+
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: STOMPScratch) -> Int {
+        scratch.core = core
+        let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
+        scratch.version = engine.version
+        scratch.connection = engine.connection
+        collect(into: scratch)
+        return consumed
+    }
+
+    mutating func handleTimeout(at now: Int64, into scratch: STOMPScratch) {
+        scratch.core = core
+        engine.handleTimeout(at: now, into: &scratch.effects)
+        collect(into: scratch)
+    }
+
+    /// Takes the waiters of what is complete out of the table, so that they are resumed after the lock.
+    private mutating func collect(into scratch: STOMPScratch) {
+        if scratch.effects.shouldClose { asksToClose = true }
+        guard !scratch.effects.completions.isEmpty else { return }
+        let error = scratch.effects.events.lazy.compactMap { record -> STOMPServerError? in
+            if case .errorReceived(let error) = record.event { error } else { nil }
+        }.first
+        for completion in scratch.effects.completions {
+            let answer: ReceiptAnswer =
+                completion.outcome == .received ? .success(()) : .failure(STOMPError(completion.outcome, error))
+            if completion.token & Self.requestBit != 0 {
+                scratch.requestAnswers.append((completion.token, answer))
+            } else if let waiter = receipts.take(completion.token) {
+                scratch.resumptions.append((waiter, answer))
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import STOMPCore
+import Transport
+
+/// What one input of the machine led to, performed on the loop's thread after the lock is released. All links of a
+/// loop share one, so its arrays are allocated once.
+final class STOMPScratch: LinkScratch {
+    var core: STOMPClientCore?
+    var effects = STOMPEffects()
+    var version = STOMPVersion.v12
+    var connection: UInt32 = 0
+    var resumptions: [(UnsafeContinuation<STOMPMachine.ReceiptAnswer, Never>, STOMPMachine.ReceiptAnswer)] = []
+    var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
+    /// The connection is gone; the inner value says why, nil for an end in order.
+    var closed: TransportError??
+    private var touchedRoutes: [STOMPRoute] = []
+
+    init() {}
+
+    func perform(_ bytes: RawSpan) {
+        for (waiter, answer) in resumptions { waiter.resume(returning: answer) }
+        if let core {
+            for record in effects.events where record.event.isConnected { core.handle(record.event) }
+            if !effects.messages.isEmpty { deliver(bytes, core) }
+            for (token, answer) in requestAnswers { core.requestAnswered(token, answer) }
+            for record in effects.events where !record.event.isConnected { core.handle(record.event) }
+            if let closed { core.connectionClosed(closed) }
+        }
+        effects.removeAll()
+        resumptions.removeAll(keepingCapacity: true)
+        requestAnswers.removeAll(keepingCapacity: true)
+        core = nil
+        closed = nil
+    }
+
+    /// Hands the messages of one read to their subscriptions: one batch each.
+    private func deliver(_ bytes: RawSpan, _ core: STOMPClientCore) {
+        let first = effects.messages[0].subscription
+        if effects.messages.allSatisfy({ $0.subscription == first }) {
+            guard let route = core.routes[first] else { return core.unmatched(effects.messages.count) }
+            return hand(effects.messages, of: bytes, to: route, core)
+        }
+        var unmatched = 0
+        for (index, record) in effects.messages.enumerated() {
+            guard let route = core.routes[record.subscription] else {
+                unmatched += 1
+                continue
+            }
+            if route.pending.isEmpty { touchedRoutes.append(route) }
+            route.pending.append(UInt32(index))
+        }
+        for route in touchedRoutes {
+            let records = route.pending.map { effects.messages[Int($0)] }
+            route.pending.removeAll(keepingCapacity: true)
+            hand(records, of: bytes, to: route, core)
+        }
+        touchedRoutes.removeAll(keepingCapacity: true)
+        if unmatched > 0 { core.unmatched(unmatched) }
+    }
+
+    private func hand(_ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore)
+    {
+        for queue in route.queues {
+            let batch = makeBatch(records, of: bytes, route, core)
+            // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
+            if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.ack != .auto {
+                core.pauseReading(for: route)
+            }
+        }
+        core.counters.received(records.count)
+    }
+
+    /// Copies the frames out of the read buffer.
+    private func makeBatch(
+        _ records: [STOMPMessageRecord], of bytes: RawSpan, _ route: STOMPRoute, _ core: STOMPClientCore
+    ) -> STOMPBatch {
+        let start = records[0].frameStart
+        let end = records[records.count - 1].frame.upperBound
+        let needed = records.reduce(0) { $0 + $1.frame.count }
+        var moved: [STOMPMessageRecord]
+        var copied: [UInt8]
+        if needed * 2 >= end - start {
+            copied = bytes.extracting(start..<end).withUnsafeBytes { Array($0) }
+            moved = records.map { $0.moved(by: start) }
+        } else {
+            copied = []
+            copied.reserveCapacity(needed)
+            moved = []
+            moved.reserveCapacity(records.count)
+            for record in records {
+                moved.append(record.moved(by: record.frameStart - copied.count))
+                bytes.extracting(record.frame).withUnsafeBytes { copied.append(contentsOf: $0) }
+            }
+        }
+        return STOMPBatch(
+            bytes: copied, records: moved, version: version, connection: connection, route: route, core: core)
+    }
+}
+
+extension STOMPEvent {
+    fileprivate var isConnected: Bool {
+        if case .connected = self { true } else { false }
+    }
+}

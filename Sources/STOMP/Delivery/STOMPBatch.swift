@@ -1,0 +1,47 @@
+import Messaging
+import STOMPCore
+
+/// The messages that one read brought to one subscription: their records, and the bytes they point into.
+@usableFromInline
+final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
+    // Sendable because `records` and `gap` change only while the batch waits in a queue, under the queue's lock;
+    // once a receiver has it, nothing changes any more.
+
+    /// Offsets of `records` are into these bytes.
+    @usableFromInline let bytes: [UInt8]
+    @usableFromInline private(set) var records: [STOMPMessageRecord]
+    let version: STOMPVersion
+    /// The engine's number of the connection that the messages came over.
+    let connection: UInt32
+    let route: STOMPRoute
+    weak let core: STOMPClientCore?
+    @usableFromInline private(set) var gap = 0
+
+    init(
+        bytes: [UInt8], records: [STOMPMessageRecord], version: STOMPVersion, connection: UInt32, route: STOMPRoute,
+        core: STOMPClientCore?
+    ) {
+        self.bytes = bytes
+        self.records = records
+        self.version = version
+        self.connection = connection
+        self.route = route
+        self.core = core
+    }
+
+    @usableFromInline var count: Int { records.count }
+
+    var byteCount: Int { bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride }
+
+    func dropOldest(_ count: Int) -> Int {
+        // What is acknowledged by its receiver is not dropped: the broker's prefetch bounds it.
+        guard route.ack == .auto else { return 0 }
+        let dropped = min(count, records.count)
+        records.removeFirst(dropped)
+        return dropped
+    }
+
+    func noteGap(_ count: Int) {
+        gap += count
+    }
+}

@@ -1,0 +1,40 @@
+public import Messaging
+public import STOMPCore
+
+/// How a client connects and what it keeps.
+public struct STOMPConfiguration: Sendable {
+    /// The versions to offer; the server picks the highest that it knows.
+    public var versions: [STOMPVersion] = [.v10, .v11, .v12]
+    /// The `host` header: a virtual host. The default, `/`, is the one that RabbitMQ starts with; others pass over it.
+    public var host = "/"
+    /// Shown to the server; user info in the URL serves when this is nil.
+    public var credentials: Credentials?
+    /// Asked for credentials before each attempt to connect; wins over `credentials`.
+    public var credentialsProvider: (@Sendable (_ attempt: Int) async throws -> Credentials?)?
+    /// The `client-id` header, which ActiveMQ wants for durable subscriptions and lets nobody use twice.
+    public var clientID: String?
+    /// How often we send at least a heart-beat; zero for never. In whole milliseconds.
+    public var outgoingHeartBeat: Duration = .seconds(10)
+    /// How often the server is asked to; zero for never. A server that stays silent for twice as long is given up.
+    public var incomingHeartBeat: Duration = .seconds(10)
+    /// More headers for CONNECT.
+    public var connectHeaders: STOMPHeaders = [:]
+    /// How the headers of CONNECT are escaped.
+    public var connectEscaping = STOMPConnectOptions.Escaping.never
+    /// Overrules what the broker's `server` header says about its kind.
+    public var profile: STOMPBrokerProfile?
+    /// How lost connections are opened again.
+    public var reconnect = ReconnectPolicy.automatic
+    /// For the look-up of the name, the connection and its handshakes below STOMP.
+    public var connectTimeout: Duration = .seconds(10)
+    /// For CONNECTED, and for the receipts that are awaited.
+    public var requestTimeout: Duration = .seconds(30)
+    /// Bounds on what the server may send, checked before memory is taken.
+    public var limits = STOMPLimits()
+    /// Receipts that are awaited at once.
+    public var maximumReceipts = 65_536
+    /// Bytes that wait for the socket; a sender that finds them suspends until there is room.
+    public var outboxLimit = 1 << 20
+
+    public init() {}
+}
