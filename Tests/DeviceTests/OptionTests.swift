@@ -133,16 +133,16 @@ struct OptionTests {
             let options = try locations(
                 "--broker", "stomp://url:pa%40ss@host", "--user", "opt", "--password-file", path,
                 environment: environment)
-            #expect(options.common.credentials.user == "opt")
-            #expect(options.common.credentials.password == "from file")
+            #expect(options.common.login.user == "opt")
+            #expect(options.common.login.password == "from file")
         }
         let url = try locations("--broker", "stomp://url:pa%40ss@host", environment: environment).common
-        #expect(url.credentials.user == "url" && url.credentials.password == "pa@ss")
+        #expect(url.login.user == "url" && url.login.password == "pa@ss")
         #expect(url.broker?.url == "stomp://host")
         let plain = try locations("--broker", "stomp://host", environment: environment).common
-        #expect(plain.credentials.user == "eve" && plain.credentials.password == "env")
-        #expect(!"\(plain.credentials)".contains("env"))
-        #expect(try locations(environment: ["MESSAGING_PASSWORD": "env"]).common.credentials.password == nil)
+        #expect(plain.login.user == "eve" && plain.login.password == "env")
+        #expect(!"\(plain.login)".contains("env"))
+        #expect(try locations(environment: ["MESSAGING_PASSWORD": "env"]).common.login.password == nil)
     }
 
     @Test func helpNamesEveryOptionAndEveryExitStatus() throws {

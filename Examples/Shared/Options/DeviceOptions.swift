@@ -12,7 +12,7 @@ import Foundation
 package struct DeviceOptions: Sendable {
     /// Nil for the embedded broker.
     package var broker: BrokerAddress?
-    package var credentials: Credentials
+    package var login: Login
     package var certificateAuthorities: String?
     package var certificate: String?
     package var key: String?
@@ -29,7 +29,7 @@ package struct DeviceOptions: Sendable {
         if let url = arguments.text(.broker) {
             broker = try BrokerAddress(url, for: arguments.device)
         }
-        credentials = try Credentials(arguments, broker: broker, environment: environment)
+        login = try Login(arguments, broker: broker, environment: environment)
         certificateAuthorities = arguments.text(.ca)
         certificate = arguments.text(.cert)
         key = arguments.text(.key)

@@ -51,7 +51,7 @@ package struct Replay<ReplayClock: Clock>: Sendable where ReplayClock.Duration =
             guard await wait(for: due) else { return .stopped }
             try await body(row.value)
             // A live source may fall silent; the ticks that it missed are not made up for in a burst.
-            tick = interval > 0 ? max(tick + 1, elapsed / interval) : 0
+            tick = interval > 0 ? elapsed / interval + 1 : 0
             if interval == 0 || following == nil {
                 current = following
                 following = current == nil ? nil : try await rows()

@@ -59,7 +59,7 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
             if index == recording.count {
                 guard loops else { return nil }
                 index = 0
-                origin = saturating(origin, recording.period)
+                guard startPass() else { return nil }
             }
             let due = due(at: saturating(origin, recording.offsets[index]))
             index += 1
@@ -67,6 +67,19 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
             lastDue = due
             return Step(value: recording.values[index - 1], index: index - 1, due: due)
         }
+    }
+
+    /// False when time has run out, in 146 years.
+    private mutating func startPass() -> Bool {
+        origin = saturating(origin, recording.period)
+        if let lastDue {
+            // Passes that end before the interval does are skipped as one: there may be millions of them.
+            let wanted = Double(saturating(lastDue, interval)) * speed - Double(origin)
+            let passes = Swift.max(0, (wanted / Double(recording.period)).rounded(.down) - 1)
+            guard passes * Double(recording.period) < 4e18 else { return false }
+            origin = saturating(origin, Int64(passes) * recording.period)
+        }
+        return origin < Int64.max / 2
     }
 
     private mutating func nextSample() -> Step? {

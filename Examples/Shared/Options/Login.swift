@@ -1,5 +1,5 @@
 /// User name and password, wherever they came from. Never printed: the description is masked.
-package struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+package struct Login: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     package var user: String?
     package var password: String?
 

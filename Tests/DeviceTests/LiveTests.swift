@@ -1,0 +1,61 @@
+import Foundation
+import Testing
+
+@testable import DeviceSupport
+
+struct LiveTests {
+    /// A pipe and the file at its reading end.
+    private func pipe() throws -> (write: FileHandle, read: InputFile, keep: Pipe) {
+        let pipe = Pipe()
+        let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
+        return (pipe.fileHandleForWriting, try InputFile(path: path), pipe)
+    }
+
+    @Test func rowsArriveAsTheyAreWritten() async throws {
+        let (write, read, pipe) = try pipe()
+        let source = LiveSource.locations(read)
+        try write.write(contentsOf: Data("lat,lng\n1,2\n3,".utf8))
+        #expect(try await source.next()?.value == Fix(latitude: 1, longitude: 2))
+        try write.write(contentsOf: Data("4\n5,6".utf8))
+        #expect(try await source.next()?.value == Fix(latitude: 3, longitude: 4))
+        try write.close()
+        #expect(try await source.next()?.value == Fix(latitude: 5, longitude: 6))
+        #expect(try await source.next() == nil)
+        #expect(try await source.next() == nil)
+        withExtendedLifetime(pipe) {}
+    }
+
+    @Test func aMalformedRowEndsTheSourceAfterTheRowsBeforeIt() async throws {
+        let (write, read, pipe) = try pipe()
+        let source = LiveSource.motions(read)
+        try write.write(contentsOf: Data("1,2,3\nx,y,z\n".utf8))
+        #expect(try await source.next()?.value == Attitude(pitch: 1, roll: 2, yaw: 3))
+        await #expect(throws: DeviceFailure(.dataError, "standard input, line 2: the pitch 'x' is not a number")) {
+            try await source.next()
+        }
+        withExtendedLifetime(pipe) {}
+    }
+
+    @Test func cancellingEndsAWait() async throws {
+        let channel = LiveChannel<Int>()
+        let task = Task { try await channel.next() }
+        try await Task.sleep(for: .milliseconds(20))
+        task.cancel()
+        #expect(try await task.value == nil)
+        // What comes later is not lost to the wait that was given up.
+        channel.send(1)
+        #expect(try await channel.next() == 1)
+    }
+
+    @Test func aFullChannelHoldsItsWriterBack() async throws {
+        let channel = LiveChannel<Int>(capacity: 4)
+        let thread = Thread {
+            for value in 0..<1000 { channel.send(value) }
+            channel.finish()
+        }
+        thread.start()
+        var values: [Int] = []
+        while let value = try await channel.next() { values.append(value) }
+        #expect(values == Array(0..<1000))
+    }
+}

@@ -1,0 +1,82 @@
+import Synchronization
+import Testing
+
+@testable import DeviceSupport
+
+struct RunningTests {
+    @Test func stoppingCancelsWhatRunsUntilThen() async throws {
+        let stop = StopSwitch()
+        let task = Task {
+            try await stop.untilStopped { try await Task.sleep(for: .seconds(60)) }
+        }
+        try await Task.sleep(for: .milliseconds(20))
+        stop.stop(.signal(2))
+        stop.stop(.failure)
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(stop.reason == .signal(2))
+        await stop.wait()
+    }
+
+    @Test func waitingLastsUntilTheStop() async throws {
+        let stop = StopSwitch()
+        let hasEnded = Mutex(false)
+        let task = Task {
+            await stop.wait()
+            hasEnded.withLock { $0 = true }
+        }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(!hasEnded.withLock { $0 })
+        stop.stop(.failure)
+        await task.value
+        #expect(try await stop.untilStopped { Task.isCancelled })
+    }
+
+    @Test func theFleetStartsStaggeredAndAddsUp() async throws {
+        let starts = Mutex<[(Int, String, ContinuousClock.Instant)]>([])
+        let begin = ContinuousClock.now
+        let total = try await DeviceRunner.run(
+            ["a", "b", "c"], stop: StopSwitch(), stagger: .milliseconds(30)
+        ) { index, id in
+            starts.withLock { $0.append((index, id, ContinuousClock.now)) }
+            return DeviceSummary(sent: index + 1, received: 1, reconnects: 2)
+        }
+        #expect(total == DeviceSummary(sent: 6, received: 3, reconnects: 6))
+        let seen = starts.withLock { $0 }
+        #expect(seen.map(\.0) == [0, 1, 2])
+        #expect(seen.map(\.1) == ["a", "b", "c"])
+        #expect(seen[2].2 - begin >= .milliseconds(60))
+    }
+
+    @Test func theFirstFailureStopsTheFleetProperly() async throws {
+        let stop = StopSwitch()
+        let started = Mutex(0)
+        let left = Mutex(0)
+        await #expect(throws: DeviceFailure(.noPermission, "refused")) {
+            try await DeviceRunner.run(["a", "b", "c"], stop: stop, stagger: .milliseconds(200)) { index, _ in
+                started.withLock { $0 += 1 }
+                if index == 1 { throw DeviceFailure(.noPermission, "refused") }
+                await stop.wait()
+                left.withLock { $0 += 1 }
+                return DeviceSummary()
+            }
+        }
+        // Usually the third one never starts; whoever did could leave.
+        #expect(left.withLock { $0 } == started.withLock { $0 } - 1)
+        #expect(stop.reason == .failure)
+    }
+
+    @Test func largeFleetsStartWithinTenSeconds() {
+        #expect(DeviceRunner.stagger(devices: 1) == .milliseconds(100))
+        #expect(DeviceRunner.stagger(devices: 1000) == .milliseconds(10))
+    }
+
+    @Test func theSummaryIsOneLine() {
+        let summary = DeviceSummary(sent: 104, skipped: 1, received: 2, reconnects: 1)
+        #expect(
+            summary.line(for: .locations, devices: 1, elapsed: .seconds(514))
+                == "summary: 104 fixes sent, 1 old fix skipped, 2 texts received, 1 reconnect, 8:34 elapsed")
+        #expect(
+            DeviceSummary(sent: 1).line(for: .motions, devices: 3, elapsed: .zero)
+                == "summary: 3 devices, 1 motion sent, 0 alerts received, 0:00 elapsed")
+    }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import DeviceSupport
+
+struct TerminalTests {
+    // MARK: Progress
+
+    @Test func theBarFitsItsWidth() {
+        var progress = ReplayProgress(unit: "fixes", sent: 12, elapsed: 12_000_000_000)
+        progress.remaining = 3_725_000_000_000
+        progress.fraction = 0.25
+        #expect(progress.bar(width: 60) == "[====>            ]  25%  0:12 elapsed  1:02:05 left  1.0/s")
+        for width in 0...200 {
+            #expect(progress.bar(width: width).count <= max(0, width - 1))
+        }
+        progress.fraction = 1
+        #expect(progress.bar(width: 60).hasPrefix("[=================] 100%"))
+        progress.fraction = nil
+        progress.remaining = nil
+        #expect(progress.bar(width: 80) == "12 fixes  0:12 elapsed  1.0/s")
+    }
+
+    @Test func progressIsAPlainLineWhenPiped() {
+        let progress = ReplayProgress(
+            unit: "motions", sent: 5, elapsed: 2_000_000_000, remaining: 65_000_000_000, fraction: 0.035)
+        #expect(progress.line == "progress: 3%, 5 motions, 0:02 elapsed, 1:05 left, 2.5/s")
+    }
+
+    @Test func theMeterAddsUpTheFleet() {
+        let console = Console(output: -1, errors: -1, environment: [:]) { _ in }
+        let meter = ProgressMeter(unit: "fixes", duration: 100, devices: 2, console: console)
+        #expect(meter.current() == nil)
+        meter.begin()
+        meter.sent(device: 0, due: 80)
+        meter.sent(device: 1, due: 20)
+        let progress = meter.current()
+        #expect(progress?.sent == 2)
+        #expect(progress?.fraction == 0.5)
+        #expect(progress?.remaining == 80)
+    }
+
+    // MARK: Console
+
+    @Test func linesIntoAPipeAreWholeAndWithoutEscapes() throws {
+        let pipe = Pipe()
+        let console = Console(
+            output: pipe.fileHandleForWriting.fileDescriptor, errors: -1, environment: ["TERM": "xterm"]
+        ) { _ in }
+        console.bar("a bar")
+        console.line("one\u{1B}[31m\ntwo")
+        console.alert("green")
+        console.close()
+        try pipe.fileHandleForWriting.close()
+        let text = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        #expect(text == "one\\u{1b}[31m\\ntwo\nalert: green\n")
+    }
+
+    @Test func linesGoAboveTheBarOnATerminal() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        #expect(console.isTerminal)
+        console.bar("[==>  ]")
+        console.line("φ:1.0000, λ:2.0000")
+        console.alert("blue")
+        console.close()
+        let text = try await terminal.read(until: "111\u{1B}\\")
+        #expect(text.hasPrefix("[==>  ]\r\u{1B}[Kφ:1.0000, λ:2.0000\r\n[==>  ]\r\u{1B}[K"))
+        #expect(text.contains("\u{1B}]11;#0000ff\u{1B}\\\u{1B}[48;2;0;0;255;97malert: blue\u{1B}[K\u{1B}[0m\r\n"))
+        // The bar is gone at the end and the background is the terminal's own.
+        #expect(text.hasSuffix("\r\u{1B}[K\u{1B}]111\u{1B}\\"))
+    }
+
+    @Test func anAlertLastsTwoSecondsFromTheNewest() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        let start = ContinuousClock.now
+        console.alert("red")
+        try await Task.sleep(for: .milliseconds(700))
+        console.alert("green")
+        _ = try await terminal.read(until: "\u{1B}]111\u{1B}\\")
+        #expect(ContinuousClock.now - start >= .milliseconds(2600))
+    }
+
+    @Test func aReaderThatIsGoneIsToldOnce() throws {
+        signal(SIGPIPE, SIG_IGN)
+        let pipe = Pipe()
+        let problems = Mutex<[CInt]>([])
+        let console = Console(
+            output: pipe.fileHandleForWriting.fileDescriptor, errors: -1, environment: [:]
+        ) { problem in problems.withLock { $0.append(problem) } }
+        try pipe.fileHandleForReading.close()
+        console.line("one")
+        console.line("two")
+        #expect(problems.withLock { $0 } == [EPIPE])
+    }
+
+    // MARK: Keys
+
+    @Test func keysOfATerminalComeOneByOne() {
+        var previous: UInt8?
+        let keys = Key.keys(in: Array("a\nrx\n\u{4}".utf8), isTerminal: true, previous: &previous)
+        #expect(keys == [.accept, .shake, .reject, .shake])
+    }
+
+    @Test func keysOfAPipeComeInLines() {
+        var previous: UInt8?
+        #expect(
+            Key.keys(in: Array("a\n\nr".utf8), isTerminal: false, previous: &previous) == [.accept, .shake, .reject])
+        // The rest of the line comes with the next read.
+        #expect(Key.keys(in: Array("\n\r\n".utf8), isTerminal: false, previous: &previous) == [.shake])
+    }
+
+    @Test func theEndOfInputEndsTheKeys() async throws {
+        let pipe = Pipe()
+        let reader = KeyReader()
+        reader.start(
+            try InputFile(path: "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"), isTerminal: false)
+        try pipe.fileHandleForWriting.write(contentsOf: Data("\na\n".utf8))
+        try pipe.fileHandleForWriting.close()
+        var keys: [Key] = []
+        for await key in reader.keys { keys.append(key) }
+        #expect(keys == [.shake, .accept])
+    }
+
+    // MARK: Frames
+
+    @Test func framesAreOneLineWithSecretsMasked() {
+        let line = FramePrinter.line(
+            .sent, "CONNECT", fields: [("login", "joe"), ("Passcode", "hush"), ("host", "/")], bodySize: nil)
+        #expect(line == ">>> CONNECT login:joe Passcode:*** host:/")
+        let long = FramePrinter.line(
+            .received, "MESSAGE", fields: [("x", String(repeating: "é", count: 10_000))], bodySize: 7)
+        #expect(long.utf8.count < 600)
+        #expect(long.hasSuffix("... (7 bytes)"))
+    }
+}
+
+/// A terminal without a screen: what a program writes to `slave` is read here.
+private final class PseudoTerminal {
+    private let master: CInt
+    let slave: CInt
+
+    init() throws {
+        // By name, because glibc's header hides the functions behind feature macros that Swift does not set.
+        guard let library = dlopen(nil, RTLD_NOW) else { throw CocoaError(.fileReadUnknown) }
+        func function<T>(_ name: String, as: T.Type) throws -> T {
+            guard let symbol = dlsym(library, name) else { throw CocoaError(.fileReadUnknown) }
+            return unsafeBitCast(symbol, to: T.self)
+        }
+        let call = try (
+            open: function("posix_openpt", as: (@convention(c) (CInt) -> CInt).self),
+            grant: function("grantpt", as: (@convention(c) (CInt) -> CInt).self),
+            unlock: function("unlockpt", as: (@convention(c) (CInt) -> CInt).self),
+            name: function("ptsname", as: (@convention(c) (CInt) -> UnsafePointer<CChar>?).self)
+        )
+        master = call.open(O_RDWR | O_NOCTTY)
+        guard master >= 0, call.grant(master) == 0, call.unlock(master) == 0, let name = call.name(master) else {
+            throw CocoaError(.fileReadUnknown)
+        }
+        slave = open(name, O_RDWR | O_NOCTTY)
+    }
+
+    deinit {
+        close(slave)
+        close(master)
+    }
+
+    func read(until end: String) async throws -> String {
+        let deadline = ContinuousClock.now + .seconds(60)
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let text = String(decoding: bytes, as: UTF8.self)
+            if text.hasSuffix(end) { return text }
+            var wait = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
+            guard poll(&wait, 1, 0) == 1 else {
+                guard ContinuousClock.now < deadline else { throw CocoaError(.fileReadUnknown) }
+                try await Task.sleep(for: .milliseconds(10))
+                continue
+            }
+            let count = Foundation.read(master, &chunk, chunk.count)
+            guard count > 0 else { throw CocoaError(.fileReadUnknown) }
+            bytes += chunk[..<count]
+        }
+    }
+}
