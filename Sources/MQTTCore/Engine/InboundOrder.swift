@@ -51,12 +51,12 @@ struct InboundOrder: Sendable {
         if let position = position(of: token) { ring[position].ticket = ticket }
     }
 
-    /// Marks all entries up to a token as answered with success; `body` gets the identifiers of the QoS 2 messages
-    /// among them.
-    mutating func answerAll(through token: UInt64, _ body: (UInt16) -> Void) {
+    /// Marks all entries up to a token as answered with success; `body` gets the tokens and identifiers of
+    /// the QoS 2 messages among them.
+    mutating func answerAll(through token: UInt64, _ body: (UInt64, UInt16) -> Void) {
         var next = max(base, answeredThrough + 1)
         while next <= token, let position = position(of: next) {
-            if ring[position].isQoS2, !ring[position].isAnswered { body(ring[position].packetID) }
+            if ring[position].isQoS2, !ring[position].isAnswered { body(next, ring[position].packetID) }
             next += 1
         }
         answeredThrough = max(answeredThrough, min(token, base + UInt64(count) - 1))

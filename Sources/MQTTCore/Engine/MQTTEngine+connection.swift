@@ -40,6 +40,7 @@ extension MQTTEngine {
             session.window.finishRequest(index)
         }
         session.connectionClosed()
+        heldPackets = []
         if sessionEndsWithConnection { session.isHeld = false }
         sessionEndsWithConnection = false
     }
@@ -124,6 +125,7 @@ extension MQTTEngine {
         }
         let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
         sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : connectCleanStart
+        if !session.isHeld && !sessionEndsWithConnection { store(.established) }
         session.isHeld = true
         connectDeadline = .max
         authenticationDeadline = .max

@@ -103,7 +103,7 @@ extension MQTTEngine {
     /// - Parameter reason: a code of PUBACK or PUBREC; only 5.0 says it to the peer.
     public mutating func acknowledge(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {
         if let entry = session.inbound.answer(delivery, reason: reason.rawValue) {
-            if entry.isQoS2 { session.answered.insert(entry.packetID) }
+            if entry.isQoS2 { recordTaken(entry.packetID, delivery, isRefused: reason.isError) }
             writeAnswers(at: now)
         } else if let id = session.inbound.removeCarried(delivery) {
             acknowledgeCarried(id, at: now)
@@ -116,25 +116,31 @@ extension MQTTEngine {
             _ = session.inbound.removeCarried(token)
             acknowledgeCarried(id, at: now)
         }
-        var answered = session.answered
-        session.answered = PacketIDBits()
-        session.inbound.answerAll(through: delivery) { id in answered.insert(id) }
-        session.answered = answered
+        var taken: [(UInt64, UInt16)] = []
+        session.inbound.answerAll(through: delivery) { token, id in taken.append((token, id)) }
+        for (token, id) in taken { recordTaken(id, token, isRefused: false) }
         writeAnswers(at: now)
+    }
+
+    /// The application took a QoS 2 message: it is not delivered again, which the store has to know before PUBREC.
+    private mutating func recordTaken(_ id: UInt16, _ token: UInt64, isRefused: Bool) {
+        guard session.answered.insert(id), !isRefused else { return }
+        let ticket = store(.received(packetID: id))
+        if ticket != 0 { session.inbound.hold(token, until: ticket) }
     }
 
     /// A QoS 2 message of an earlier connection: its PUBREC leaves now if the peer repeated it, or when it does.
     private mutating func acknowledgeCarried(_ id: UInt16, at now: Int64) {
-        session.answered.insert(id)
-        guard let token = session.inbound.unansweredToken(of: id) else { return }
-        _ = session.inbound.answer(token, reason: 0)
+        let token = session.inbound.unansweredToken(of: id)
+        if let token { _ = session.inbound.answer(token, reason: 0) }
+        recordTaken(id, token ?? 0, isRefused: false)
         writeAnswers(at: now)
     }
 
     /// Writes the acknowledgements that are at the head of the order.
-    private mutating func writeAnswers(at now: Int64) {
+    mutating func writeAnswers(at now: Int64) {
         guard phase == .connected else { return }
-        while let entry = session.inbound.popAnswered(persistedThrough: .max) {
+        while let entry = session.inbound.popAnswered(persistedThrough: persistedTicket) {
             let reason = MQTTReasonCode(rawValue: entry.reason)
             MQTTPacket.Acknowledgement.encode(
                 entry.isQoS2 ? .pubrec : .puback, packetID: entry.packetID, reasonCode: reason, into: &output,
@@ -154,15 +160,16 @@ extension MQTTEngine {
     /// PUBREL arrived: always answered, also for an identifier that nobody knows [MQTT 5.0 4.3.3-11].
     mutating func receivedPubrel(_ id: UInt16, at now: Int64) {
         var reason = MQTTReasonCode.packetIdentifierNotFound
+        var ticket: UInt64 = 0
         // Without our PUBREC, which tells the peer that it may release, this is about nothing that we know.
         if session.answered.contains(id) && session.inbound.unansweredToken(of: id) == nil {
             session.received.remove(id)
             session.answered.remove(id)
             session.awaitingRelease.remove(id)
             reason = .success
+            // Were PUBCOMP to leave before this is stored, a new message under the identifier could be lost.
+            ticket = store(.receivedReleased(packetID: id))
         }
-        MQTTPacket.Acknowledgement.encode(
-            .pubcomp, packetID: id, reasonCode: reason, into: &output, version: version)
-        keepAlive.sent(at: now)
+        writeOrHold(.pubcomp, id, reason, ticket, at: now)
     }
 }

@@ -27,7 +27,9 @@ extension MQTTEngine {
             return .written
         }
         let flags = qos.rawValue << 1 | (retain ? 1 : 0)
-        guard session.window.used < windowLimit, session.window.queue.count == 0, session.window.resend < 0 else {
+        guard !configuration.persists, session.window.used < windowLimit, session.window.queue.count == 0,
+            session.window.resend < 0
+        else {
             return try enqueue(topic, payload, flags, properties, token, now)
         }
         guard let id = session.window.reserveID() else {
@@ -132,8 +134,14 @@ extension MQTTEngine {
                 "\(size) bytes more than the \(session.window.queuedBytes) in the queue exceed its limit of "
                     + "\(configuration.queueByteLimit): wait for room or drop the oldest")
         }
-        _ = session.window.enqueue(
+        let index = session.window.enqueue(
             topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0, at: now)
+        if configuration.persists && flags & 0b0110 != 0 {
+            // The identifier goes into the same record: one wait for the store, not two.
+            _ = session.window.identify(index)
+            let slot = session.window.slots[Int(index)]
+            session.window.hold(index, until: store(slot.record))
+        }
         return .queued
     }
 
@@ -142,9 +150,10 @@ extension MQTTEngine {
     public mutating func dropOldestQueued() -> UInt64? {
         let index = session.window.queue.first
         guard index >= 0 else { return nil }
-        let token = session.window.slots[Int(index)].token
+        let slot = session.window.slots[Int(index)]
+        store(.finished(sequence: slot.sequence))
         session.window.dropQueued(index)
-        return token
+        return slot.token
     }
 
     // MARK: Writing

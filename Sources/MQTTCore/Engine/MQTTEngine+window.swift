@@ -10,7 +10,7 @@ extension MQTTEngine {
         let index = session.window.slot(of: id)
         guard index >= 0 else {
             // About nothing that we know: only the receiver of a QoS 2 message waits for an answer.
-            if type == .pubrec { writePubrel(id, .packetIdentifierNotFound, at: now) }
+            if type == .pubrec { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
             return
         }
         let slot = session.window.slots[Int(index)]
@@ -24,11 +24,12 @@ extension MQTTEngine {
                 complete(index, .refused, reason, &effects)
             } else {
                 session.window.markReceived(index)
-                return writePubrel(id, .success, at: now)
+                session.window.hold(index, until: store(.released(sequence: slot.sequence)))
+                return writePubrel(index, at: now)
             }
         case (.pubrec, .received):
             // A repetition: PUBLISH is never sent again after PUBREL [MQTT 5.0 4.3.3-6].
-            return writePubrel(id, .success, at: now)
+            return writePubrel(index, at: now)
         case (.pubcomp, .received):
             complete(index, .acknowledged, reason, &effects)
         default:
@@ -37,18 +38,19 @@ extension MQTTEngine {
         pump(at: now, into: &effects)
     }
 
-    private mutating func writePubrel(_ id: UInt16, _ reason: MQTTReasonCode, at now: Int64) {
-        MQTTPacket.Acknowledgement.encode(.pubrel, packetID: id, reasonCode: reason, into: &output, version: version)
-        keepAlive.sent(at: now)
+    private mutating func writePubrel(_ index: Int32, at now: Int64) {
+        let slot = session.window.slots[Int(index)]
+        writeOrHold(.pubrel, slot.packetID, .success, slot.ticket, at: now)
     }
 
     private mutating func complete(
         _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode,
         _ effects: inout MQTTEffects
     ) {
-        effects.completions.append(
-            MQTTPublishCompletion(
-                token: session.window.slots[Int(index)].token, outcome: outcome, reason: reason))
+        let sequence = session.window.slots[Int(index)].sequence
+        let token = session.window.slots[Int(index)].token
+        store(.finished(sequence: sequence))
+        effects.completions.append(MQTTPublishCompletion(token: token, outcome: outcome, reason: reason))
         session.window.finish(index)
     }
 
@@ -81,6 +83,7 @@ extension MQTTEngine {
 
     /// Sends the first message of the queue, or gives it up. False if it has to wait.
     private mutating func sendQueued(_ index: Int32, at now: Int64, into effects: inout MQTTEffects) -> Bool {
+        if configuration.persists && !isStored(index) { return false }
         let slot = session.window.slots[Int(index)]
         if slot.qos != 0 && session.window.used >= windowLimit { return false }
         var properties = slot.properties
@@ -97,9 +100,13 @@ extension MQTTEngine {
             keepAlive.sent(at: now)
             return giveUp(index, refusal == nil ? .written : .unsendable, refusal ?? .success, &effects)
         }
-        guard let id = session.window.reserveID() else { return false }
+        var id = slot.packetID
+        if id == 0 {
+            guard let reserved = session.window.reserveID() else { return false }
+            id = reserved
+        }
         if let refusal = tryWriting(slot, slot.flags, id, properties) {
-            session.window.releaseID(id)
+            if slot.packetID == 0 { session.window.releaseID(id) }
             return giveUp(index, .unsendable, refusal, &effects)
         }
         session.window.recordFirstQueuedSent(id)
@@ -107,13 +114,27 @@ extension MQTTEngine {
         return true
     }
 
+    /// Whether a queued message may be sent as far as the store is concerned: it and its identifier are stored.
+    private mutating func isStored(_ index: Int32) -> Bool {
+        let slot = session.window.slots[Int(index)]
+        guard slot.qos != 0 else { return true }
+        if slot.packetID == 0 {
+            let id = session.window.identify(index)
+            guard id != 0 else { return false }
+            session.window.hold(index, until: store(.identified(sequence: slot.sequence, packetID: id)))
+            return false
+        }
+        return slot.ticket <= persistedTicket
+    }
+
     private mutating func giveUp(
         _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode,
         _ effects: inout MQTTEffects
     ) -> Bool {
-        effects.completions.append(
-            MQTTPublishCompletion(
-                token: session.window.slots[Int(index)].token, outcome: outcome, reason: reason))
+        let sequence = session.window.slots[Int(index)].sequence
+        let token = session.window.slots[Int(index)].token
+        store(.finished(sequence: sequence))
+        effects.completions.append(MQTTPublishCompletion(token: token, outcome: outcome, reason: reason))
         session.window.dropQueued(index)
         return true
     }
@@ -147,13 +168,14 @@ extension MQTTEngine {
     mutating func resumeSession(at now: Int64) {
         session.window.resume()
         for index in session.window.received.indices(session.window.slots) {
-            writePubrel(session.window.slots[Int(index)].packetID, .success, at: now)
+            writePubrel(index, at: now)
         }
     }
 
     /// The peer has no session: what was received is forgotten, what was sent is sent anew or fails
     /// [MQTT 5.0 3.2.2-5].
     mutating func sessionWasLost(into effects: inout MQTTEffects) {
+        if session.received.count > 0 { store(.receivedForgotten) }
         session.forgetReceived()
         guard session.window.hasProtocolState else { return }
         var duplicates: [UInt64] = []
@@ -187,6 +209,7 @@ extension MQTTEngine {
                 MQTTPublishCompletion(
                     token: window.slots[Int(index)].token, outcome: .discarded, reason: .success))
         }
+        store(.discarded)
         session.reset()
         reportRoom(&effects)
     }

@@ -55,6 +55,9 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
 
+    /// Records for a session store, in order; the caller takes them out. Empty unless the configuration persists.
+    public var storeRecords: [MQTTStoreRecord] = []
+
     /// What outlives the connection.
     var session = MQTTSession()
     /// Topics of received messages.
@@ -87,6 +90,11 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
     var grantedReceiveMaximum = 65_535
     var acceptedPacketSize = MQTTFrameHeader.largestPacket
+    /// The tickets of the newest record and of the newest one that is stored.
+    var storedTicket: UInt64 = 0
+    var persistedTicket: UInt64 = 0
+    /// PUBREL and PUBCOMP that wait for their tickets, on this connection.
+    var heldPackets: [HeldPacket] = []
 
     /// An engine without a connection and without a session.
     public init(configuration: MQTTEngineConfiguration) {

@@ -109,6 +109,11 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Whether a server accepts retained messages.
     public var retainAvailable: Bool
 
+    // MARK: Persistence
+
+    /// Emit ``MQTTStoreRecord``s, and hold the packets of a stored exchange until their records are stored.
+    public var persists: Bool
+
     /// A configuration for `role` with bounds that suit an ordinary client.
     public init(role: Role = .client, version: MQTTVersion = .v5_0, clientID: String = "") {
         self.role = role
@@ -138,5 +143,6 @@ public struct MQTTEngineConfiguration: Sendable {
         requestTimeout = 30_000_000_000
         maximumQoS = .exactlyOnce
         retainAvailable = true
+        persists = false
     }
 }

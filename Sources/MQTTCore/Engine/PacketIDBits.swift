@@ -28,6 +28,11 @@ struct PacketIDBits: Sendable {
         return true
     }
 
+    /// All identifiers, ascending.
+    var all: [UInt16] {
+        (0..<words.count * 64).compactMap { contains(UInt16($0)) ? UInt16($0) : nil }
+    }
+
     /// Removes all and gives the memory back.
     mutating func removeAll() {
         words = []

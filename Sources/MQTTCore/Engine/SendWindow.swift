@@ -128,10 +128,23 @@ struct SendWindow: Sendable {
         enterWindow(index, id)
     }
 
+    /// Gives a queued message its identifier before it is sent, because the store has to know it by then. 0 if none is
+    /// free.
+    mutating func identify(_ index: Int32) -> UInt16 {
+        guard let id = ids.reserve() else { return 0 }
+        bind(id, to: index)
+        return id
+    }
+
+    /// The record of a message or of its identifier has this ticket.
+    mutating func hold(_ index: Int32, until ticket: UInt64) {
+        slots[Int(index)].ticket = ticket
+    }
+
     private mutating func enterWindow(_ index: Int32, _ id: UInt16) {
         slots[Int(index)].kind = .published
         slots[Int(index)].connection = connection
-        bind(id, to: index)
+        if slots[Int(index)].packetID == 0 { bind(id, to: index) }
         published.append(index, &slots)
         used += 1
     }
@@ -246,6 +259,39 @@ struct SendWindow: Sendable {
         }
         used = 0
         resend = -1
+    }
+
+    // MARK: Restoring
+
+    /// A message of an earlier process. One with an identifier counts as sent.
+    mutating func restore(
+        sequence: UInt64, id: UInt16, topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties,
+        token: UInt64
+    ) -> Int32 {
+        let index = enqueue(
+            topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0,
+            // How long it waited is not known: its expiry does not shrink.
+            at: .max)
+        slots[Int(index)].sequence = sequence
+        lastSequence = max(lastSequence, sequence)
+        restoreIdentifier(id, of: index)
+        return index
+    }
+
+    /// Sets the identifier of a restored message, unless it is 0 or another one has it.
+    mutating func restoreIdentifier(_ id: UInt16, of index: Int32) {
+        guard slots[Int(index)].kind != .received, ids.insert(id) else { return }
+        unbind(index)
+        bind(id, to: index)
+        guard slots[Int(index)].kind == .queued else { return }
+        leaveQueue(index)
+        slots[Int(index)].kind = .published
+        published.append(index, &slots)
+    }
+
+    /// Takes out a restored message that a later record says is done.
+    mutating func forget(_ index: Int32) {
+        if slots[Int(index)].kind == .queued { dropQueued(index) } else { finish(index) }
     }
 
     /// The slots in flight in the order in which they came in.

@@ -111,7 +111,7 @@ struct TablesTests {
                 }
             }
             #expect(popped == Array(popped.indices.map { UInt16($0 + 1) }))
-            order.answerAll(through: .max) { _ in }
+            order.answerAll(through: .max) { _, _ in }
             while let entry = order.popAnswered(persistedThrough: .max) { popped.append(entry.packetID) }
             #expect(popped == popped.indices.map { UInt16($0 + 1) })
             #expect(order.count == 0)

@@ -1,0 +1,58 @@
+// Holding packets until the records behind them are stored.
+
+extension MQTTEngine {
+    /// The ticket of the newest record; right after a publish, the ticket with which that message is stored.
+    public var lastTicket: UInt64 { storedTicket }
+
+    /// The records up to and including a ticket are stored: what waited for them is written.
+    public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
+        guard ticket > persistedTicket else { return }
+        persistedTicket = min(ticket, storedTicket)
+        guard phase == .connected else { return }
+        var written = 0
+        while written < heldPackets.count, heldPackets[written].ticket <= persistedTicket {
+            let held = heldPackets[written]
+            writeAcknowledgement(held.type, held.packetID, held.reason, at: now)
+            written += 1
+        }
+        heldPackets.removeFirst(written)
+        writeAnswers(at: now)
+        pump(at: now, into: &effects)
+    }
+
+    /// Adds a record if there is a store, and returns its ticket; 0 without a store.
+    @inline(__always)
+    @discardableResult
+    mutating func store(_ record: @autoclosure () -> MQTTStoreRecord) -> UInt64 {
+        guard configuration.persists else { return 0 }
+        storeRecords.append(record())
+        storedTicket += 1
+        return storedTicket
+    }
+
+    /// Writes PUBREL or PUBCOMP when its ticket is done; they leave in the order in which they were due.
+    mutating func writeOrHold(
+        _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, _ ticket: UInt64, at now: Int64
+    ) {
+        if ticket <= persistedTicket && heldPackets.isEmpty {
+            writeAcknowledgement(type, id, reason, at: now)
+        } else {
+            heldPackets.append(HeldPacket(type: type, packetID: id, reason: reason, ticket: ticket))
+        }
+    }
+
+    mutating func writeAcknowledgement(
+        _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, at now: Int64
+    ) {
+        MQTTPacket.Acknowledgement.encode(type, packetID: id, reasonCode: reason, into: &output, version: version)
+        keepAlive.sent(at: now)
+    }
+
+    /// A PUBREL or PUBCOMP that waits for its ticket.
+    struct HeldPacket: Sendable {
+        var type: MQTTPacketType
+        var packetID: UInt16
+        var reason: MQTTReasonCode
+        var ticket: UInt64
+    }
+}

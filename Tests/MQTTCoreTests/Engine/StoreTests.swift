@@ -1,0 +1,167 @@
+import MQTTCore
+import TestSupport
+import Testing
+
+@Suite("Engine: session store")
+struct StoreTests {
+    /// Takes the records out, as the caller's store does.
+    private func drain(_ end: EnginePair.End, into log: inout [MQTTStoreRecord]) {
+        log += end.engine.storeRecords
+        end.engine.storeRecords = []
+    }
+
+    private func persist(_ end: EnginePair.End, _ pair: EnginePair) {
+        end.run { engine, effects in engine.persisted(through: engine.lastTicket, at: pair.now, into: &effects) }
+    }
+
+    @Test func `PUBLISH and PUBREL leave when their records are stored`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.connect()
+        #expect(try pair.publish("x", qos: .exactlyOnce, token: 1) == .queued)
+        #expect(pair.client.engine.lastTicket == 2)
+        pair.settle()
+        #expect(pair.client.publishes.isEmpty)
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .publish])
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .publish, .pubrel])
+        #expect(pair.client.completions.map(\.token) == [1])
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        #expect(log.first == .established)
+        #expect(log.dropFirst(2) == [.released(sequence: 1), .finished(sequence: 1)])
+    }
+
+    @Test func `PUBREC and PUBCOMP leave when their records are stored`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.connect()
+        try pair.publish("x", qos: .exactlyOnce, from: pair.server)
+        pair.settle()
+        #expect(pair.client.texts == ["x"])
+        #expect(pair.client.types == [.connect])
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .pubrec])
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .pubrec, .pubcomp])
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        #expect(log == [.established, .received(packetID: 1), .receivedReleased(packetID: 1)])
+    }
+
+    @Test func `QoS 0 and QoS 1 acknowledgements do not wait for the store`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.connect()
+        #expect(try pair.publish("0") == .written)
+        try pair.publish("1", qos: .atLeastOnce, from: pair.server)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .publish, .puback])
+        #expect(pair.client.engine.storeRecords == [.established])
+    }
+
+    @Test func `a lost session stores the new identifiers before anything is sent under them`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.connect()
+        try pair.publish("x", qos: .atLeastOnce, token: 1)
+        persist(pair.client, pair)
+        pair.flush()
+        pair.cut()
+        pair.serverKeepsSession = false
+        try pair.connect()
+        #expect(pair.server.texts.isEmpty)
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.server.texts == ["x"])
+        #expect(pair.client.publishes.last?.duplicate == false)
+    }
+
+    /// A process that dies at any moment: what it had stored is all that its successor knows.
+    private func crashRound(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let pair = EnginePair.persistent(client: {
+            $0.persists = true
+            // The crash may come before it was stored that there is a session.
+            $0.acceptsUnknownSession = true
+        })
+        pair.client.acknowledges = false
+        var log: [MQTTStoreRecord] = []
+        var stored: UInt64 = 0
+        var safe: [String] = []
+        var waiting: [(text: String, ticket: UInt64)] = []
+        var taken = 0
+
+        func store() {
+            // The store is done with some prefix of what it was given.
+            let count = Int.random(in: 0...pair.client.engine.storeRecords.count, using: &random)
+            log += pair.client.engine.storeRecords.prefix(count)
+            pair.client.engine.storeRecords.removeFirst(count)
+            stored += UInt64(count)
+            let ticket = stored
+            pair.client.run { engine, effects in engine.persisted(through: ticket, at: pair.now, into: &effects) }
+            safe += waiting.filter { $0.ticket <= ticket }.map(\.text)
+            waiting.removeAll { $0.ticket <= ticket }
+        }
+
+        func crash() {
+            pair.flush()
+            pair.cut()
+            let configuration = pair.client.engine.configuration
+            // A store may write its log anew at any time.
+            if Bool.random(using: &random) { log = MQTTSession(restoring: log).records }
+            pair.client.engine = MQTTEngine(configuration: configuration, session: MQTTSession(restoring: log))
+            waiting = []
+            stored = 0
+            taken = pair.client.messages.count
+        }
+
+        try pair.connect()
+        for step in 0..<Int.random(in: 10...60, using: &random) {
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0...2:
+                let text = "\(step)"
+                try pair.publish(text, qos: .exactlyOnce, token: UInt64(step))
+                waiting.append((text, pair.client.engine.lastTicket))
+            case 3: try pair.publish("\(step)", to: "in", qos: .exactlyOnce, from: pair.server)
+            case 4...5: store()
+            case 6: pair.settle()
+            case 7:
+                while taken < pair.client.messages.count {
+                    pair.client.engine.acknowledge(pair.client.messages[taken].delivery, at: pair.now)
+                    taken += 1
+                }
+            case 8:
+                crash()
+                try pair.connect()
+            default:
+                pair.flush()
+                pair.deliver(to: Bool.random(using: &random) ? pair.client : pair.server)
+            }
+        }
+        for _ in 0..<12 {
+            pair.settle()
+            pair.client.engine.acknowledgeAll(through: .max, at: pair.now)
+            log += pair.client.engine.storeRecords
+            stored += UInt64(pair.client.engine.storeRecords.count)
+            pair.client.engine.storeRecords = []
+            let ticket = stored
+            pair.client.run { engine, effects in engine.persisted(through: ticket, at: pair.now, into: &effects) }
+        }
+        safe += waiting.map(\.text)
+        let comment: Comment = "CAMPAIGN_SEED=\(seed)"
+        #expect(pair.client.failure == nil, comment)
+        #expect(pair.server.failure == nil, comment)
+        let received = pair.server.texts
+        #expect(Set(received).count == received.count, comment)
+        #expect(Set(safe).isSubset(of: Set(received)), comment)
+        #expect(received == received.sorted { Int($0)! < Int($1)! }, comment)
+        #expect(MQTTSession(restoring: log).inFlightCount == 0, comment)
+        #expect(pair.server.engine.inFlightCount == 0, comment)
+    }
+
+    @Test func `what was stored survives a crash at any moment, and QoS 2 stays exactly once`() throws {
+        for index in 0..<Campaign.rounds(20_000) { try crashRound(seed: Campaign.seed &+ UInt64(index)) }
+    }
+}
