@@ -7,11 +7,13 @@ extension MQTTPublishView {
     ) throws(MQTTViolation) -> MQTTPublishView {
         var cursor = ByteCursor(header.bodyRange(in: bytes, at: frameStart))
         let topic = try cursor.binary(bytes, "the topic name")
-        let packetID = header.flags & 0b0110 == 0 ? 0 : try cursor.packetID(bytes)
+        let isQoS0 = header.flags & 0b0110 == 0
+        let packetID = isQoS0 ? 0 : try cursor.packetID(bytes)
         let properties = version.hasProperties ? try cursor.propertyRange(bytes) : cursor.offset..<cursor.offset
         if topic.isEmpty, properties.isEmpty { throw noTopic(version) }
         return MQTTPublishView(
-            flags: header.flags, packetID: packetID, topicStart: topic.lowerBound, topicCount: topic.count,
+            flags: isQoS0 ? header.flags & 0b0001 : header.flags, packetID: packetID, topicStart: topic.lowerBound,
+            topicCount: topic.count,
             propertiesStart: properties.lowerBound, propertiesCount: properties.count,
             payloadStart: cursor.offset, payloadCount: cursor.remaining)
     }

@@ -3,6 +3,7 @@
 /// All positions are offsets into the bytes that it was read from. The topic's bytes and the properties are *not*
 /// checked yet: ask ``topic(in:)`` (or `MQTTTopicName.validate`) and ``scanProperties(in:)`` before using them.
 public struct MQTTPublishView: Sendable, Hashable {
+    /// The flags of the fixed header, without DUP at QoS 0, where 3.1 lets it be set without a meaning.
     public let flags: UInt8
     /// Zero at QoS 0.
     public let packetID: UInt16

@@ -37,6 +37,9 @@ extension Vector {
         Vector(
             "QoS 3 repeated and retained, before its length", .all, "3F", .refused(.malformedPacket, "MQTT-3.3.1-4")),
         Vector("QoS 0 with DUP [MQTT-3.3.1-2]", .oasis, "38 * <a>", .refused(.malformedPacket, "MQTT-3.3.1-2")),
+        Vector(
+            "QoS 0 with DUP, without a meaning in 3.1", .v31, "38 * <a>",
+            .reads(.publish(.init(topic: "a", payload: [])))),
         Vector("QoS 1 with packet identifier 0 [MQTT-2.2.1-3]", .all, "32 * <a> 0000 00", zeroID),
         Vector("QoS 2 with packet identifier 0", .all, "34 * <a> 0000 00", zeroID),
         Vector("QoS 1 without packet identifier", .all, "32 * <a>", short),
