@@ -30,6 +30,13 @@ import Testing
         #expect(client.takeLog() == ["error late", "disconnected", "close"])
     }
 
+    @Test func errorThatNamesDisconnectIsTheEndAndBlamesNobody() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.disconnect(at: 0)
+        client.receive("ERROR\nreceipt-id:1\nmessage:late\n\n\0")
+        #expect(client.takeLog() == ["error late", "disconnected", "close"])
+    }
+
     @Test func disconnectNeverHangs() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)

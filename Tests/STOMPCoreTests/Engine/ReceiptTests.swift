@@ -18,6 +18,21 @@ import Testing
         #expect(client.engine.pendingReceipts == 0)
     }
 
+    @Test func repeatedReceiptBehindAWaitingOneEndsNothing() throws {
+        let client = try ScriptedEngine.connected()
+        for token in 1...3 { try client.engine.send(destination: "/q", body: [], receiptToken: UInt64(token), at: 0) }
+        client.receive(receipt(2) + receipt(2))
+        #expect(client.takeLog() == ["receipt 2 received"])
+        #expect(client.engine.pendingReceipts == 2)
+    }
+
+    @Test func firstOfRepeatedReceiptIDsCounts() throws {
+        let client = try ScriptedEngine.connected()
+        for token in 1...2 { try client.engine.send(destination: "/q", body: [], receiptToken: UInt64(token), at: 0) }
+        client.receive("RECEIPT\nreceipt-id:2\nreceipt-id:1\n\n\0")
+        #expect(client.takeLog() == ["receipt 2 received"])
+    }
+
     @Test func thousandsAreInFlightAndEachEndsOnce() throws {
         var generator = SeededGenerator(seed: Campaign.seed)
         let client = try ScriptedEngine.connected()

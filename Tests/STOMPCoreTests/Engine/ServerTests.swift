@@ -97,6 +97,12 @@ import Testing
         #expect(server.takeOutput().contains("\nreceipt-id:5\n"))
     }
 
+    @Test func errorNamesTheFirstOfRepeatedReceipts() throws {
+        let server = try ScriptedEngine.serving()
+        server.receive("BEGIN\nreceipt:5\nreceipt:6\n\n\0")
+        #expect(server.takeOutput().contains("\nreceipt-id:5\n"))
+    }
+
     @Test(arguments: [
         (STOMPVersion.v10, "NACK\nmessage-id:1\n\n\0"), (.v12, "CONNECT\n\n\0"), (.v12, "MESSAGE\n\n\0"),
         (.v12, "HELLO\n\n\0"),

@@ -28,6 +28,13 @@ import Testing
             ])
     }
 
+    @Test func firstOfRepeatedHeadersCounts() throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
+        client.receive("MESSAGE\nsubscription:a\nsubscription:b\ndestination:/1\ndestination:/2\n\nhi\0")
+        #expect(client.takeLog() == ["message 1 /1 hi"])
+    }
+
     @Test func messageMayComeBeforeTheReceiptOfSubscribe() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(id: "a", destination: "/q", token: 1, receiptToken: 9, at: 0)
