@@ -4,25 +4,39 @@ import Transport
 /// One client's connection, of either protocol.
 enum Connection: Sendable {
     case mqtt(Link<MQTTServerMachine>, ServedStream)
+    case stomp(Link<STOMPServerMachine>, ServedStream)
 
     static func make(_ kind: Service.Kind, id: Router.ConnectionID, stream: ServedStream, hub: Hub) -> Connection {
         let limit = hub.options.limits.outboxBytes
         switch kind {
-        case .mqtt, .stomp:
+        case .mqtt:
             let machine = MQTTServerMachine(id: id, hub: hub)
             return .mqtt(Link(machine: machine, loop: hub.loop, outboxLimit: limit), stream)
+        case .stomp:
+            let machine = STOMPServerMachine(id: id, hub: hub)
+            return .stomp(Link(machine: machine, loop: hub.loop, outboxLimit: limit), stream)
         }
     }
 
     func attach(_ stream: ServedStream, layers: LayerStack?) {
         switch self {
         case .mqtt(let link, _): link.attach(stream, layers: layers)
+        case .stomp(let link, _): link.attach(stream, layers: layers)
         }
     }
 
     func deliver(_ item: OutgoingPublish, at now: Int64) {
         switch self {
         case .mqtt(let link, _): link.perform { $0.deliver(item, at: now) }
+        case .stomp: break
+        }
+    }
+
+    /// Returns whether there was room.
+    func deliver(_ delivery: STOMPDelivery, at now: Int64) -> Bool {
+        switch self {
+        case .mqtt: true
+        case .stomp(let link, _): link.perform { $0.deliver(delivery, at: now) }
         }
     }
 
@@ -30,13 +44,7 @@ enum Connection: Sendable {
     func drop() {
         switch self {
         case .mqtt(let link, _): link.dropConnection()
-        }
-    }
-
-    /// Closes the stream at once and forgets the connection; on the loop's thread.
-    func closeNow() {
-        switch self {
-        case .mqtt(let link, _): link.dropConnection()
+        case .stomp(let link, _): link.dropConnection()
         }
     }
 
@@ -45,6 +53,9 @@ enum Connection: Sendable {
         let now = MonotonicClock.now
         switch self {
         case .mqtt(let link, let stream):
+            stream.setFrozen(frozen)
+            link.perform { $0.setFrozen(frozen, at: now) }
+        case .stomp(let link, let stream):
             stream.setFrozen(frozen)
             link.perform { $0.setFrozen(frozen, at: now) }
         }

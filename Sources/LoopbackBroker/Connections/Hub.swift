@@ -29,7 +29,10 @@ final class Hub: Sendable {
         self.options = options
         self.loop = loop
         faults = Mutex(options.faults)
-        state = Mutex(State(router: Router(limits: options.limits, keepsSessions: options.keepsSessions)))
+        let router = Router(
+            limits: options.limits, keepsSessions: options.keepsSessions,
+            redeliversRefused: options.refusedMessages == .redeliverOnce)
+        state = Mutex(State(router: router))
     }
 
     // MARK: Connections
@@ -80,10 +83,12 @@ final class Hub: Sendable {
     func route<Result>(at now: Int64, _ body: (inout Router, inout RouterEffects) -> Result) -> Result {
         var effects = RouterEffects()
         var targets: [Connection?] = []
+        var messageTargets: [Connection?] = []
         let (result, newDeadline) = state.withLock { state in
             let result = body(&state.router, &effects)
             targets.reserveCapacity(effects.publishes.count)
             for (id, _) in effects.publishes { targets.append(state.connections[id]) }
+            for message in effects.messages { messageTargets.append(state.connections[message.connection]) }
             let deadline = state.router.nextDeadline
             defer { state.alarmIsSetTo = deadline }
             return (result, deadline == state.alarmIsSetTo ? nil : deadline)
@@ -92,8 +97,27 @@ final class Hub: Sendable {
         for (index, connection) in targets.enumerated() {
             connection?.deliver(effects.publishes[index].item, at: now)
         }
+        if !messageTargets.isEmpty { deliver(effects.messages, to: messageTargets, at: now) }
         if let newDeadline { setAlarm(newDeadline) }
         return result
+    }
+
+    /// Delivers to STOMP connections; what finds no room goes back to the router.
+    private func deliver(_ messages: [STOMPDelivery], to targets: [Connection?], at now: Int64) {
+        var refused: [STOMPDelivery] = []
+        for (message, target) in zip(messages, targets) where target?.deliver(message, at: now) == false {
+            refused.append(message)
+        }
+        guard !refused.isEmpty else { return }
+        route(at: now) { router, effects in router.takeBack(refused, into: &effects) }
+    }
+
+    /// A STOMP connection that refused messages has room again; from any thread.
+    func hasRoomAgain(_ id: Router.ConnectionID) {
+        loop.execute { [self] in
+            let now = MonotonicClock.now
+            route(at: now) { router, effects in router.hasRoomAgain(id, at: now, into: &effects) }
+        }
     }
 
     private func setAlarm(_ deadline: Int64) {
@@ -118,7 +142,7 @@ final class Hub: Sendable {
 
     /// Closes every connection; returns when all are closed.
     func closeAll() async {
-        await forEachConnection { $0.closeNow() }
+        await forEachConnection { $0.drop() }
         // Dropping is posted to the loop: after one more round trip it is done.
         await withUnsafeContinuation { continuation in
             loop.execute {

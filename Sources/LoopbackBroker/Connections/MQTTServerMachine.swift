@@ -118,7 +118,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     private mutating func send(_ item: OutgoingPublish, at now: Int64) {
         let message = item.message
-        var properties = engine.version.hasProperties ? message.properties : []
+        var properties = engine.version.hasProperties ? message.mqttProperties : []
         if message.expiry != .max {
             guard message.expiry > now else { return hub.counters.add(.messagesDropped) }
             // The receiver gets what is left of the interval [MQTT-3.3.2-6].

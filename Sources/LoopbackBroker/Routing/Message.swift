@@ -1,4 +1,5 @@
 package import MQTTCore
+package import STOMPCore
 
 /// One application message on its way through the router, shared by all that receive it.
 package final class Message: Sendable {
@@ -11,8 +12,8 @@ package final class Message: Sendable {
     package let isRetained: Bool
     /// What 5.0 subscribers are given; without topic alias, subscription identifiers and expiry.
     package let properties: MQTTProperties
-    /// Further header lines for STOMP subscribers.
-    package let headers: [(name: String, value: String)]
+    /// The header lines of the SEND that it came in; empty for a message of MQTT.
+    package let headers: STOMPHeaders
     /// When it is worth nothing any more, on the monotonic clock; `Int64.max` for never.
     package let expiry: Int64
     /// The session that published it; -1 for none.
@@ -20,7 +21,7 @@ package final class Message: Sendable {
 
     package init(
         topic: String, payload: [UInt8], qos: QoS = .atMostOnce, isRetained: Bool = false,
-        properties: MQTTProperties = [], headers: [(name: String, value: String)] = [], expiry: Int64 = .max,
+        properties: MQTTProperties = [], headers: STOMPHeaders = [:], expiry: Int64 = .max,
         publisher: Int = -1
     ) {
         self.topic = topic

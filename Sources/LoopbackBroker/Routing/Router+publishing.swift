@@ -16,7 +16,24 @@ extension Router {
             send(item, to: target.session, into: &effects)
         }
         for (list, group) in route.groups { publish(message, toGroup: group, of: list, into: &effects) }
-        return !route.targets.isEmpty || !route.groups.isEmpty
+        if !route.consumers.isEmpty { publish(message, toConsumers: route.consumers, into: &effects) }
+        for queue in route.queues { enqueue(message, in: queue, at: now, into: &effects) }
+        return !route.targets.isEmpty || !route.groups.isEmpty || !route.consumers.isEmpty || !route.queues.isEmpty
+    }
+
+    private mutating func publish(
+        _ message: Message, toConsumers indexes: [Int], into effects: inout RouterEffects
+    ) {
+        nextMessage += 1
+        let entry = QueuedMessage(message: message, number: nextMessage)
+        for index in indexes {
+            guard let consumer = consumers[index], consumer.accepts(message) else { continue }
+            guard consumer.hasCredit else {
+                effects.dropped += 1
+                continue
+            }
+            deliver(entry, to: index, from: nil, into: &effects)
+        }
     }
 
     private mutating func publish(
@@ -62,6 +79,11 @@ extension Router {
     private func makeRoute(_ topic: String) -> Route {
         var route = Route()
         var targets: [Int: Int] = [:]
+        let parts = Destination.parts(of: TopicNaming.exchanged(topic))
+        route.consumers = topicConsumers.filter { consumers[$0]?.destination.matches(parts) ?? false }
+        route.queues = queues.compactMap { name, queue in
+            queue.durablePattern?.matches(parts) ?? false ? name : nil
+        }
         for list in filters.matches(topic) {
             for (session, subscription) in lists[list].subscribers {
                 let index: Int

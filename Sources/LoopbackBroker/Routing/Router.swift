@@ -22,6 +22,18 @@ package struct Router: Sendable {
     var retained: [Name: Message] = [:]
     var retainedBytes = 0
 
+    var stompConnections: [ConnectionID: STOMPConnectionRecord] = [:]
+    var consumers: [Int: Consumer] = [:]
+    var nextConsumer = 0
+    /// Consumers of topics, but for durable ones.
+    var topicConsumers: [Int] = []
+    /// Consumers of queues by pattern.
+    var wildcardConsumers: [Int] = []
+    var queues: [Name: QueueRecord] = [:]
+    var nextMessage: UInt64 = 0
+    var nextDelivery: UInt64 = 0
+    let redeliversRefused: Bool
+
     /// Routes that were looked up, good until a subscription changes.
     var routes: [Name: Route] = [:]
     static let routeLimit = 4_096
@@ -29,13 +41,19 @@ package struct Router: Sendable {
     /// When `handleTimeout` has something to do; `Int64.max` for never.
     package internal(set) var nextDeadline = Int64.max
 
-    package init(limits: LoopbackBrokerLimits = LoopbackBrokerLimits(), keepsSessions: Bool = true) {
+    package init(
+        limits: LoopbackBrokerLimits = LoopbackBrokerLimits(), keepsSessions: Bool = true,
+        redeliversRefused: Bool = false
+    ) {
         self.limits = limits
+        self.redeliversRefused = redeliversRefused
         self.keepsSessions = keepsSessions
     }
 
     /// The number of MQTT sessions, connected or not.
     package var sessionCount: Int { sessionsByClient.count }
+    /// The number of messages that wait in a queue of STOMP.
+    package func queuedCount(_ destination: String) -> Int { queues[Name(destination)]?.messages.count ?? 0 }
     /// The number of retained messages.
     package var retainedCount: Int { retained.count }
 }
@@ -44,6 +62,7 @@ package struct Router: Sendable {
 package struct RouterEffects: Sendable {
     /// In order for each connection.
     package var publishes: [(connection: Router.ConnectionID, item: OutgoingPublish)] = []
+    package var messages: [STOMPDelivery] = []
     /// Messages that found a queue full.
     package var dropped = 0
 
@@ -90,4 +109,8 @@ struct Route: Sendable {
     var targets: [Target] = []
     /// Shared subscriptions as places in `lists`.
     var groups: [(list: Int, group: Int)] = []
+    /// Subscriptions of STOMP clients.
+    var consumers: [Int] = []
+    /// Durable subscriptions of STOMP clients.
+    var queues: [Name] = []
 }

@@ -77,3 +77,50 @@ func withBroker(
     }
     await broker.stop()
 }
+
+extension RawClient {
+    /// A STOMP client of 1.2 that is connected: CONNECTED is read already.
+    static func stomp(_ broker: LoopbackBroker, _ more: String = "") async throws -> RawClient {
+        let client = try await open(broker.ports.stomp)
+        try await client.send("CONNECT\naccept-version:1.2\nhost:x\n\(more)\n\0")
+        let connected = try await client.readFrame()
+        guard connected.hasPrefix("CONNECTED\n"), connected.contains("version:1.2\n") else {
+            throw Unexpected(description: connected)
+        }
+        return client
+    }
+
+    /// The next frame as text, without its NUL and the line ends before it.
+    func readFrame() async throws -> String {
+        var frame: [UInt8] = []
+        while true {
+            let octet = try await read(1)
+            guard let octet = octet.first else { throw Unexpected(description: "the end, after \(frame)") }
+            if octet == 0 { return String(decoding: frame, as: UTF8.self) }
+            if !frame.isEmpty || octet != UInt8(ascii: "\n") { frame.append(octet) }
+        }
+    }
+
+    /// Sends a frame with a receipt and waits for it, so that it has been processed.
+    func sendAndWait(_ frame: String, body: String = "") async throws {
+        try await send("\(frame)\nreceipt:done\n\n\(body)\0")
+        let answer = try await readFrame()
+        guard answer == "RECEIPT\nreceipt-id:done\n\n" else { throw Unexpected(description: answer) }
+    }
+
+    /// Reads a MESSAGE and compares its body; returns its headers.
+    @discardableResult
+    func expectMessage(_ body: String) async throws -> [String: String] {
+        let frame = try await readFrame()
+        var lines = frame.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)[...]
+        guard lines.popFirst() == "MESSAGE" else { throw Unexpected(description: "\(frame), expected a MESSAGE") }
+        var headers: [String: String] = [:]
+        while let line = lines.popFirst(), !line.isEmpty {
+            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            headers[parts[0]] = headers[parts[0]] ?? parts[1]
+        }
+        let got = lines.joined(separator: "\n")
+        guard got == body else { throw Unexpected(description: "got \(got), expected \(body)") }
+        return headers
+    }
+}

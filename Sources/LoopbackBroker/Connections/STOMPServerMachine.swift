@@ -1,0 +1,95 @@
+import STOMPCore
+import Transport
+
+/// The server's end of one STOMP connection.
+struct STOMPServerMachine: LinkMachine, ~Copyable {
+    typealias Scratch = STOMPServerScratch
+
+    let id: Router.ConnectionID
+    let hub: Hub
+    var engine: STOMPEngine
+    private var isFrozen = false
+    /// Somebody was told that there is no room, and is to hear when there is.
+    private var owesRoom = false
+    private let outboxLimit: Int
+    private var ignored = STOMPEffects()
+
+    init(id: Router.ConnectionID, hub: Hub) {
+        self.id = id
+        self.hub = hub
+        var configuration = STOMPEngineConfiguration()
+        configuration.limits.bodyBytes = hub.options.limits.packetSize
+        engine = STOMPEngine(serverWith: configuration)
+        outboxLimit = hub.options.limits.outboxBytes
+    }
+
+    // MARK: What the link asks
+
+    var wantsReadingPaused: Bool { false }
+    var wantsClose: Bool { engine.wantsClose }
+    /// A frozen broker's clocks stand still.
+    var nextDeadline: Int64 { isFrozen ? .max : engine.nextDeadline }
+
+    /// The link takes the bytes by putting an empty array in their place: then there is room again.
+    var output: [UInt8] {
+        get { engine.output }
+        set {
+            engine.output = newValue
+            if owesRoom && newValue.isEmpty {
+                owesRoom = false
+                hub.hasRoomAgain(id)
+            }
+        }
+    }
+
+    mutating func connectionOpened(at now: Int64, into scratch: STOMPServerScratch) {
+        engine.connectionOpened(at: now)
+    }
+
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPServerScratch) {
+        scratch.begin(hub, id, engine.version, now)
+        engine.connectionClosed(at: now, into: &ignored)
+        ignored.removeAll()
+        scratch.isClosed = true
+    }
+
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: STOMPServerScratch) -> Int {
+        guard !wantsClose else { return bytes.byteCount }
+        let count = engine.receive(bytes, at: now, into: &scratch.effects)
+        scratch.begin(hub, id, engine.version, now)
+        return count
+    }
+
+    mutating func handleTimeout(at now: Int64, into scratch: STOMPServerScratch) {
+        guard !isFrozen else { return }
+        scratch.begin(hub, id, engine.version, now)
+        engine.handleTimeout(at: now, into: &scratch.effects)
+    }
+
+    // MARK: What the broker wants
+
+    /// Sends a message; false if there is no room for it.
+    mutating func deliver(_ delivery: STOMPDelivery, at now: Int64) -> Bool {
+        guard engine.phase == .connected else { return false }
+        guard engine.output.count < outboxLimit else {
+            owesRoom = true
+            return false
+        }
+        var headers = delivery.entry.message.stompHeaders
+        if delivery.isRedelivered { headers["redelivered"] = "true" }
+        do {
+            try engine.deliver(
+                subscription: delivery.subscriptionID, destination: delivery.destination, messageID: delivery.messageID,
+                ackID: delivery.ackID, headers: headers, body: delivery.entry.message.payload, at: now)
+            hub.counters.add(.messagesOut)
+        } catch {
+            hub.counters.add(.messagesDropped)
+        }
+        return true
+    }
+
+    mutating func setFrozen(_ frozen: Bool, at now: Int64) {
+        isFrozen = frozen
+        if frozen { engine.readingPaused(at: now) } else { engine.readingResumed(at: now) }
+    }
+}

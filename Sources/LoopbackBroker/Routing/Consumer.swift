@@ -1,0 +1,98 @@
+import STOMPCore
+
+/// One subscription of a STOMP client.
+struct Consumer: Sendable {
+    var connection: Router.ConnectionID
+    /// Nil for a client of 1.0 that gave none.
+    var id: String?
+    var destination: Destination
+    var ackMode: STOMPAckMode
+    var selector: Selector?
+    /// The queue of a durable subscription to a topic; nil for all others.
+    var durable: Name?
+    /// The one queue that it consumes; nil for topics and patterns.
+    var queue: Name?
+    /// How many unacknowledged messages it may hold.
+    var prefetch: Int
+    /// What was delivered and not acknowledged, oldest first.
+    var unacknowledged: [Unacknowledged] = []
+
+    var consumesQueues: Bool { destination.kind != .topic || durable != nil }
+    var hasCredit: Bool { ackMode == .auto || unacknowledged.count < prefetch }
+
+    func accepts(_ message: Message) -> Bool { selector?.accepts(message.headers) ?? true }
+}
+
+/// A message that a consumer holds.
+struct Unacknowledged: Sendable {
+    /// The number of the delivery, which rises.
+    var delivery: UInt64
+    var entry: QueuedMessage
+    /// Where it came from; nil for a topic, whose messages do not come back.
+    var queue: Name?
+}
+
+/// A message in a queue.
+package struct QueuedMessage: Sendable {
+    package var message: Message
+    /// The number that its `message-id` says, the same for every delivery.
+    package var number: UInt64
+    /// How often it was delivered already.
+    package var deliveries = 0
+}
+
+/// A queue: messages that wait, and those who consume them.
+struct QueueRecord: Sendable {
+    var messages: [QueuedMessage] = []
+    var bytes = 0
+    var consumers: [Int] = []
+    /// Whose turn it is.
+    var cursor = 0
+    /// The connection that a temporary queue belongs to.
+    var owner: Router.ConnectionID?
+    /// The topics that a durable subscription collects.
+    var durablePattern: Destination?
+}
+
+/// What the router knows of a STOMP connection.
+struct STOMPConnectionRecord: Sendable {
+    var clientID: String?
+    var consumers: [Int] = []
+    var transactions: [Name: Transaction] = [:]
+    /// It has no room for messages of queues at the moment.
+    var isFull = false
+}
+
+/// What a client did between BEGIN and COMMIT.
+struct Transaction: Sendable {
+    enum Step: Sendable {
+        case send(Message, destination: Destination)
+        case answer(delivery: UInt64, consumer: Int, accepts: Bool, requeues: Bool?)
+    }
+
+    var steps: [Step] = []
+    var bytes = 0
+}
+
+/// A MESSAGE on its way to a STOMP connection.
+package struct STOMPDelivery: Sendable {
+    package var connection: Router.ConnectionID
+    var consumer: Int
+    package var subscriptionID: String?
+    /// What the `destination` header says.
+    package var destination: String
+    package var entry: QueuedMessage
+    /// The number of the delivery; 0 for ack mode auto.
+    package var delivery: UInt64
+    /// Nil for a topic.
+    var queue: Name?
+
+    package var messageID: String { "loopback-\(entry.number)" }
+    package var ackID: String? { delivery == 0 ? nil : "\(consumer)-\(delivery)" }
+    package var isRedelivered: Bool { entry.deliveries > 1 }
+}
+
+/// Why a STOMP frame cannot be processed; the text goes into ERROR.
+package struct STOMPRefusal: Error, Sendable {
+    package let message: String
+}

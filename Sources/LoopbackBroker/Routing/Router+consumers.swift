@@ -1,0 +1,147 @@
+package import STOMPCore
+
+extension Router {
+    package mutating func openSTOMP(_ connection: ConnectionID, clientID: String?) {
+        stompConnections[connection] = STOMPConnectionRecord(clientID: clientID)
+    }
+
+    /// A connection is over: its transactions are aborted, and what it had not acknowledged goes back to its queues
+    /// (STOMP 1.2 "ABORT", "ACK").
+    package mutating func closeSTOMP(_ connection: ConnectionID, at now: Int64, into effects: inout RouterEffects) {
+        guard let record = stompConnections.removeValue(forKey: connection) else { return }
+        for consumer in record.consumers.reversed() { removeConsumer(consumer, at: now, into: &effects) }
+        for (name, queue) in queues where queue.owner == connection { queues[name] = nil }
+    }
+
+    package mutating func subscribe(
+        _ connection: ConnectionID, _ request: STOMPSubscribeRequest, at now: Int64, into effects: inout RouterEffects
+    ) throws(STOMPRefusal) {
+        guard let record = stompConnections[connection] else { return }
+        guard let destination = Destination(request.destination) else {
+            throw STOMPRefusal(message: "'\(request.destination)' names no destination")
+        }
+        let isKnown = record.consumers.contains { index in
+            guard let id = request.id, let other = consumers[index]?.id else { return false }
+            return id.utf8.elementsEqual(other.utf8)
+        }
+        if isKnown { throw STOMPRefusal(message: "the subscription id '\(request.id ?? "")' is in use already") }
+        var consumer = Consumer(
+            connection: connection, id: request.id, destination: destination, ackMode: request.ackMode,
+            prefetch: limits.prefetch)
+        if let text = request.selector {
+            guard let selector = Selector(text) else {
+                throw STOMPRefusal(
+                    message: "the selector \(text) is not supported: use x = 'text', x IN ('a', 'b') and AND")
+            }
+            consumer.selector = selector
+        }
+        if let text = request.headers["prefetch-count"], let count = Int(text), count > 0 {
+            consumer.prefetch = min(count, limits.prefetch)
+        }
+        if destination.kind == .topic, let name = request.headers["durable-subscription-name"] {
+            consumer.durable = try makeDurable(name, record, destination)
+        }
+        let index = add(consumer)
+        stompConnections[connection]?.consumers.append(index)
+        routes.removeAll(keepingCapacity: true)
+        if consumer.consumesQueues {
+            try connectToQueues(index, at: now, into: &effects)
+        } else {
+            topicConsumers.append(index)
+        }
+    }
+
+    package mutating func unsubscribe(
+        _ connection: ConnectionID, _ request: STOMPUnsubscribeRequest, at now: Int64, into effects: inout RouterEffects
+    ) throws(STOMPRefusal) {
+        let index = stompConnections[connection]?.consumers.last { index in
+            guard let consumer = consumers[index] else { return false }
+            // 1.0 may name the destination instead (STOMP 1.0 "UNSUBSCRIBE").
+            if let id = request.id { return consumer.id?.utf8.elementsEqual(id.utf8) ?? false }
+            return consumer.destination.text.utf8.elementsEqual((request.destination ?? "").utf8)
+        }
+        guard let index else {
+            throw STOMPRefusal(message: "there is no subscription '\(request.id ?? request.destination ?? "")'")
+        }
+        let durable = consumers[index]?.durable
+        removeConsumer(index, at: now, into: &effects)
+        stompConnections[connection]?.consumers.removeAll { $0 == index }
+        if let durable {
+            // Leaving is for good; only a lost or ended connection keeps a durable subscription.
+            queues[durable] = nil
+            routes.removeAll(keepingCapacity: true)
+        }
+    }
+
+    // MARK: Parts
+
+    private mutating func add(_ consumer: Consumer) -> Int {
+        // A slot is never used again, so that an `ack` header of before names nobody else's message.
+        nextConsumer += 1
+        consumers[nextConsumer] = consumer
+        return nextConsumer
+    }
+
+    private mutating func makeDurable(
+        _ name: String, _ record: STOMPConnectionRecord, _ destination: Destination
+    ) throws(STOMPRefusal) -> Name {
+        guard let clientID = record.clientID else {
+            throw STOMPRefusal(message: "a durable subscription needs a client-id in CONNECT")
+        }
+        let queue = Name("durable \(clientID.utf8.count) \(clientID) \(name)")
+        if queues[queue] == nil {
+            try makeQueue(queue)
+            queues[queue]?.durablePattern = destination
+        }
+        return queue
+    }
+
+    /// Makes a consumer known to the queues that it consumes.
+    private mutating func connectToQueues(
+        _ index: Int, at now: Int64, into effects: inout RouterEffects
+    ) throws(STOMPRefusal) {
+        guard let consumer = consumers[index] else { return }
+        if consumer.destination.hasWildcards && consumer.durable == nil {
+            wildcardConsumers.append(index)
+            for name in queues.keys where isMatch(consumer, name) {
+                queues[name]?.consumers.append(index)
+                dispatch(name, at: now, into: &effects)
+            }
+            return
+        }
+        let name = consumer.durable ?? queueName(consumer.destination, for: consumer.connection)
+        if queues[name] == nil {
+            try makeQueue(name)
+            if consumer.destination.kind == .temporaryQueue { queues[name]?.owner = consumer.connection }
+        }
+        consumers[index]?.queue = name
+        queues[name]?.consumers.append(index)
+        dispatch(name, at: now, into: &effects)
+    }
+
+    func isMatch(_ consumer: Consumer, _ queue: Name) -> Bool {
+        guard let name = Destination(queue.text), name.kind == .queue else { return false }
+        return consumer.destination.matches(name.name)
+    }
+
+    /// The queues that a consumer consumes.
+    func queueNames(of consumer: Consumer, _ index: Int) -> [Name] {
+        if let queue = consumer.queue { return [queue] }
+        guard consumer.destination.hasWildcards else { return [] }
+        return queues.filter { $0.value.consumers.contains(index) }.map(\.key)
+    }
+
+    /// Forgets a consumer and gives back what it holds.
+    mutating func removeConsumer(_ index: Int, at now: Int64, into effects: inout RouterEffects) {
+        guard let consumer = consumers.removeValue(forKey: index) else { return }
+        routes.removeAll(keepingCapacity: true)
+        guard consumer.consumesQueues else { return topicConsumers.removeAll { $0 == index } }
+        wildcardConsumers.removeAll { $0 == index }
+        let mine = queueNames(of: consumer, index)
+        for name in mine { queues[name]?.consumers.removeAll { $0 == index } }
+        for held in consumer.unacknowledged.reversed() {
+            if let queue = held.queue { giveBack(held.entry, to: queue) }
+        }
+        for name in mine { dispatch(name, at: now, into: &effects) }
+    }
+}

@@ -1,0 +1,238 @@
+import MQTTCore
+import Testing
+
+@testable import LoopbackBroker
+@testable import STOMPCore
+
+/// The router by itself: no sockets, no clocks.
+@Suite struct RouterTests {
+    /// A router with its effects, and sessions by name.
+    struct Bench {
+        var router: Router
+        var effects = RouterEffects()
+        private var connections = 0
+
+        init(_ limits: LoopbackBrokerLimits = LoopbackBrokerLimits(), redeliversRefused: Bool = false) {
+            router = Router(limits: limits, redeliversRefused: redeliversRefused)
+        }
+
+        mutating func open(
+            _ client: String, clean: Bool = true, expiry: UInt32 = 0, will: MQTTWill? = nil, at now: Int64 = 0
+        ) -> (session: Int, connection: Int, isPresent: Bool, queue: SessionQueue) {
+            connections += 1
+            let opened = router.openSession(
+                clientID: client, connection: connections, cleanStart: clean, expiry: expiry, will: will, at: now,
+                into: &effects)!
+            return (opened.session, connections, opened.isPresent, opened.queue)
+        }
+
+        mutating func close(_ session: Int, politely: Bool = false, at now: Int64 = 0) {
+            router.closeSession(
+                session, kept: MQTTSession(), queue: SessionQueue(countLimit: 10, byteLimit: 1_000),
+                sendsWill: !politely, at: now, into: &effects)
+        }
+
+        mutating func subscribe(_ session: Int, _ filter: String, _ qos: QoS = .exactlyOnce, identifier: UInt32 = 0) {
+            router.subscribe(
+                session, MQTTSubscriptionRequest(filter: filter, qos: qos), identifier: identifier, at: 0,
+                into: &effects)
+        }
+
+        mutating func publish(
+            _ topic: String, _ payload: String = "x", qos: QoS = .atLeastOnce, retain: Bool = false, from: Int = -1,
+            expiry: Int64 = .max, at now: Int64 = 0
+        ) {
+            router.publish(
+                Message(
+                    topic: topic, payload: Array(payload.utf8), qos: qos, isRetained: retain, expiry: expiry,
+                    publisher: from), at: now, into: &effects)
+        }
+
+        /// What was sent to whom since the last call.
+        mutating func sent() -> [String] {
+            defer { effects = RouterEffects() }
+            return effects.publishes.map { item in
+                "\(item.connection) \(item.item.message.topic) \(String(decoding: item.item.message.payload, as: UTF8.self))"
+                    + " \(item.item.qos.rawValue)" + (item.item.retain ? " r" : "")
+                    + (item.item.identifiers.isEmpty ? "" : " \(item.item.identifiers.sorted())")
+            }
+        }
+    }
+
+    private func expectSent(
+        _ bench: inout Bench, _ expected: [String], at location: SourceLocation = #_sourceLocation
+    ) {
+        let sent = bench.sent()
+        #expect(sent == expected, sourceLocation: location)
+    }
+
+    @Test func sendsOneCopyWithTheHighestQoSAndAllIdentifiers() {
+        var bench = Bench()
+        let a = bench.open("a").session
+        bench.subscribe(a, "x/+", .atMostOnce, identifier: 1)
+        bench.subscribe(a, "x/#", .atLeastOnce, identifier: 2)
+        bench.publish("x/y", qos: .exactlyOnce)
+        expectSent(&bench, ["1 x/y x 1 [1, 2]"])
+        let removals = [bench.router.unsubscribe(a, "x/#"), bench.router.unsubscribe(a, "x/#")]
+        #expect(removals == [true, false])
+        bench.publish("x/y", qos: .exactlyOnce)
+        expectSent(&bench, ["1 x/y x 0 [1]"])
+    }
+
+    @Test func doesNotReturnItsOwnMessagesToASubscriberThatSaysSo() {
+        var bench = Bench()
+        let a = bench.open("a").session
+        let own = MQTTSubscriptionRequest(filter: "t", qos: .atMostOnce, noLocal: true, retainAsPublished: true)
+        bench.router.subscribe(a, own, at: 0, into: &bench.effects)
+        bench.publish("t", from: a)
+        expectSent(&bench, [])
+        bench.publish("t", retain: true)
+        expectSent(&bench, ["1 t x 0 r"])
+    }
+
+    @Test func sendsRetainedMessagesAsTheSubscriptionSays() {
+        var bench = Bench()
+        let a = bench.open("a").session
+        bench.publish("t", retain: true)
+        bench.publish("short", retain: true, expiry: 10)
+        _ = bench.sent()
+        func request(_ handling: MQTTSubscriptionRequest.RetainHandling) -> MQTTSubscriptionRequest {
+            MQTTSubscriptionRequest(filter: "#", qos: .atMostOnce, retainHandling: handling)
+        }
+        bench.router.subscribe(a, request(.doNotSend), at: 0, into: &bench.effects)
+        expectSent(&bench, [])
+        bench.router.subscribe(a, request(.sendIfNew), at: 0, into: &bench.effects)
+        expectSent(&bench, [])
+        // The other has expired.
+        bench.router.subscribe(a, request(.sendAtSubscribe), at: 10, into: &bench.effects)
+        expectSent(&bench, ["1 t x 0 r"])
+        #expect(bench.router.retainedCount == 1)
+    }
+
+    @Test func boundsRetainedMessages() {
+        var limits = LoopbackBrokerLimits()
+        limits.retainedMessages = 1
+        var bench = Bench(limits)
+        bench.publish("a", retain: true)
+        bench.publish("b", retain: true)
+        bench.publish("a", "new", retain: true)
+        #expect(bench.router.retainedCount == 1)
+        #expect(bench.effects.dropped == 1)
+    }
+
+    @Test func queuesForASessionThatIsAwayUntilItExpires() {
+        var bench = Bench()
+        let first = bench.open("a", clean: false, expiry: 10)
+        bench.subscribe(first.session, "t")
+        bench.close(first.session, at: 0)
+        bench.publish("t", "0", qos: .atMostOnce)
+        bench.publish("t", "1")
+        expectSent(&bench, [])
+        let second = bench.open("a", clean: false, expiry: 10, at: 5)
+        #expect(second.isPresent && second.queue.count == 1)
+        bench.close(second.session, at: 0)
+        #expect(bench.router.nextDeadline == 10_000_000_000)
+        bench.router.handleTimeout(at: 10_000_000_000, into: &bench.effects)
+        #expect(bench.router.sessionCount == 0)
+        #expect(bench.router.nextDeadline == .max)
+        let third = bench.open("a", clean: false, expiry: 10)
+        #expect(!third.isPresent)
+    }
+
+    @Test func delaysAWillAndForgetsItWhenTheClientReturns() {
+        var bench = Bench()
+        var will = MQTTWill(topic: "w", payload: [UInt8](), qos: .atMostOnce)
+        will.properties.willDelayInterval = 5
+        bench.subscribe(bench.open("watcher").session, "#")
+        let first = bench.open("a", clean: false, expiry: 100, will: will)
+        bench.close(first.session)
+        expectSent(&bench, [])
+        _ = bench.open("a", clean: false, expiry: 100, will: will)
+        bench.router.handleTimeout(at: 6_000_000_000, into: &bench.effects)
+        expectSent(&bench, [])
+        bench.close(first.session, at: 0)
+        bench.router.handleTimeout(at: 5_000_000_000, into: &bench.effects)
+        expectSent(&bench, ["1 w  0"])
+        // A session that ends takes its will along [MQTT-3.1.3.2.2].
+        let last = bench.open("b", expiry: 1, will: will)
+        bench.close(last.session)
+        bench.router.handleTimeout(at: 1_000_000_000, into: &bench.effects)
+        expectSent(&bench, ["1 w  0"])
+    }
+
+    @Test func prefersMembersOfASharedSubscriptionThatAreThere() {
+        var bench = Bench()
+        let a = bench.open("a", clean: false, expiry: 100).session
+        let b = bench.open("b").session
+        bench.subscribe(a, "$share/g/t")
+        bench.subscribe(b, "$share/g/t")
+        bench.publish("t", "1")
+        bench.publish("t", "2")
+        expectSent(&bench, ["1 t 1 1", "2 t 2 1"])
+        bench.close(a)
+        bench.publish("t", "3")
+        bench.publish("t", "4")
+        expectSent(&bench, ["2 t 3 1", "2 t 4 1"])
+        bench.close(b)
+        bench.publish("t", "5")
+        let again = bench.open("a", clean: false, expiry: 1)
+        #expect(again.queue.count == 1)
+    }
+
+    @Test func dropsTheOldestUnreliableMessageOfAFullQueue() {
+        func item(_ payload: String, _ qos: QoS) -> OutgoingPublish {
+            OutgoingPublish(
+                message: Message(topic: "", payload: Array(payload.utf8), qos: qos), qos: qos, retain: false)
+        }
+        var queue = SessionQueue(countLimit: 3, byteLimit: 100)
+        queue.append(item("a", .atMostOnce))
+        queue.append(item("b", .atLeastOnce))
+        queue.append(item("c", .atMostOnce))
+        queue.append(item("d", .atLeastOnce))
+        queue.append(item("e", .atLeastOnce))
+        queue.append(item("f", .atLeastOnce))
+        let dropped = queue.takeDropped()
+        #expect(dropped == 3)
+        var left: [String] = []
+        while let next = queue.popFirst(where: { _ in true }) {
+            left.append(String(decoding: next.message.payload, as: UTF8.self))
+        }
+        #expect(left == ["b", "d", "e"])
+        queue.append(item(String(repeating: "x", count: 101), .atLeastOnce))
+        #expect(queue.isEmpty && queue.bytes == 0)
+    }
+
+    @Test func boundsAQueueOfSTOMPByDroppingTheOldest() throws {
+        var limits = LoopbackBrokerLimits()
+        limits.queueMessages = 2
+        var router = Router(limits: limits)
+        var effects = RouterEffects()
+        router.openSTOMP(1, clientID: nil)
+        for number in 0..<4 {
+            let message = Message(topic: "/queue/q", payload: [UInt8(number)])
+            try router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &effects)
+        }
+        #expect(router.queuedCount("/queue/q") == 2)
+        #expect(effects.dropped == 2)
+    }
+
+    @Test func keepsWhatAFullConnectionRefuses() throws {
+        var router = Router()
+        var effects = RouterEffects()
+        router.openSTOMP(1, clientID: nil)
+        let request = STOMPSubscribeRequest(
+            id: "1", destination: "/queue/q", ackMode: .auto, selector: nil, receipt: nil, headers: [:])
+        try router.subscribe(1, request, at: 0, into: &effects)
+        for number in 0..<3 {
+            let message = Message(topic: "/queue/q", payload: [UInt8(number)])
+            try router.send(1, message, to: "/queue/q", transaction: nil, at: 0, into: &effects)
+        }
+        #expect(effects.messages.count == 3)
+        router.takeBack(Array(effects.messages[1...]), into: &effects)
+        #expect(router.queuedCount("/queue/q") == 2)
+        effects = RouterEffects()
+        router.hasRoomAgain(1, at: 0, into: &effects)
+        #expect(effects.messages.map { $0.entry.message.payload } == [[1], [2]])
+        #expect(effects.messages.allSatisfy { !$0.isRedelivered })
+    }
+}
