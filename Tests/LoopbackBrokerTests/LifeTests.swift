@@ -7,14 +7,15 @@ import Testing
     @Test func freesItsPortsAndEndsItsConnectionsWhenItStops() async throws {
         var options = LoopbackBrokerOptions()
         options.stompPort = .none
+        let port = FreePort.next()
+        options.mqttPort = .exactly(port)
         let broker = try await LoopbackBroker.start(options)
-        let port = try #require(broker.ports.mqtt)
+        #expect(broker.ports.mqtt == port)
         #expect(broker.ports.stomp == nil)
         let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
         await broker.stop()
         try await client.expectEnd()
         await #expect(throws: SystemCallError.self) { try await RawConnection.open(port: port) }
-        options.mqttPort = .exactly(port)
         let next = try await LoopbackBroker.start(options)
         #expect(next.ports.mqtt == port)
         await next.stop()
