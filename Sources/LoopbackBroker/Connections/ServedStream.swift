@@ -2,8 +2,7 @@ import Transport
 
 /// A stream that can be frozen: nothing is read, nothing is written and nobody is told, as with a half-open link.
 final class ServedStream: ByteStream, @unchecked Sendable {
-    // Sendable because everything is touched on the loop's thread only, but for `write`, which has one caller at a
-    // time there too: `callersMaySend` is true only for the loop's own callers, see Hub.
+    // Sendable because everything is touched on the loop's thread only: the broker runs its links nowhere else.
     private let inner: any ByteStream
     private var handler: LoopHandler?
     private var interest: Readiness = []
