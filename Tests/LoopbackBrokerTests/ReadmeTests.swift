@@ -1,0 +1,58 @@
+import Foundation
+import LoopbackBroker
+import MQTT
+import STOMP
+import Testing
+
+/// The README's code is compiled here, letter by letter, and a part of it runs.
+struct ReadmeTests {
+    @Test func `its snippets are those of this file`() throws {
+        let here = URL(fileURLWithPath: #filePath)
+        let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+        let code = try String(contentsOf: here, encoding: .utf8)
+        let snippets = readme.components(separatedBy: "```swift\n").dropFirst()
+            .compactMap { $0.components(separatedBy: "```").first }
+        #expect(snippets.count == 3)
+        for snippet in snippets {
+            let body = snippet.split(separator: "\n", omittingEmptySubsequences: false)
+                .drop { $0.hasPrefix("import ") || $0.isEmpty }.joined(separator: "\n")
+            #expect(code.contains(body), "the README shows code that this file does not compile:\n\(body)")
+        }
+    }
+
+    @Test func `the broker inside a test works as shown`() async throws {
+        try await testWithoutInstallingAnything()
+    }
+}
+
+func watchTheKitchen() async throws {
+    let client = MQTTClient("mqtt://localhost", clientID: "kitchen-%%%%")
+    try await client.withConnection { client in
+        let alerts = try await client.subscribe(to: "home/+/alert", qos: .atLeastOnce)
+        try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce, retain: true)
+        for try await alert in alerts {
+            print(alert.topic, alert.text ?? "\(alert.payload.count) bytes")
+        }
+    }
+}
+
+func workOffOrders() async throws {
+    let client = STOMPClient("stomp://localhost")
+    try await client.withConnection { client in
+        try await client.sendAndConfirm("{\"pizza\":1}", to: "/queue/orders")
+        for try await order in try await client.subscribe(to: "/queue/orders", ack: .clientIndividual) {
+            print(order.text ?? "")
+            try order.acknowledge()
+        }
+    }
+}
+
+func testWithoutInstallingAnything() async throws {
+    let broker = try await LoopbackBroker.start()
+    let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)")
+    try await client.connect()
+    try await client.publish("hello", to: "greetings", qos: .exactlyOnce)
+    await client.disconnect()
+    await broker.stop()
+}
