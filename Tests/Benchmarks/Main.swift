@@ -1,6 +1,6 @@
 import Foundation
 
-/// Prints the table. `benchmarks [--rounds N] [ROW …]`, where a row is named by a part of its name.
+/// Prints the table. `benchmarks [--rounds N] [ROW …]`, where a row is named as below, or by how its name begins.
 @main
 enum Main {
     static func main() async throws {
@@ -11,7 +11,7 @@ enum Main {
             arguments.removeSubrange(index...(index + 1))
         }
         let wanted = arguments
-        func wants(_ name: String) -> Bool { wanted.isEmpty || wanted.contains { name.contains($0) } }
+        func wants(_ name: String) -> Bool { wanted.isEmpty || wanted.contains { name.hasPrefix($0) } }
 
         defer { try? FileManager.default.removeItem(at: Shell.directory) }
         let (broker, port) = try Shell.serve(try Shell.compile("mqtt_broker"))
@@ -32,5 +32,12 @@ enum Main {
             show(try await mqtt.windowByTasks())
         }
         if wants("mqtt-roundtrip") { for row in try await mqtt.roundTrip() { show(row) } }
+
+        let (stompBroker, stompPort) = try Shell.serve(try Shell.compile("stomp_broker"))
+        defer { stompBroker.terminate() }
+        let stomp = STOMPRows(port: stompPort, limit: try Shell.compile("stomp_limit"), rounds: rounds)
+        if wants("stomp-send") { show(try await stomp.send()) }
+        if wants("stomp-receive") { show(try await stomp.receive()) }
+        if wants("stomp-receipts") { show(try await stomp.receipts()) }
     }
 }

@@ -1,0 +1,91 @@
+import Foundation
+import STOMP
+
+/// The rows for STOMP 1.2 with the book's location messages, end to end over loopback against the broker in C.
+struct STOMPRows {
+    let port: String
+    let limit: String
+    let rounds: Int
+
+    static let destination = "/topic/device.2262EC25-E9FD-4578-BADE-4E113DE45934.location"
+    static let body = Array(
+        #"{"deviceID":"2262EC25-E9FD-4578-BADE-4E113DE45934","lat":37.33521504,"lng":-122.03254905,"ts":"2014-03-13T17:19:05+01:00"}"#
+            .utf8)
+    static let options = STOMPSendOptions(contentType: "application/json;charset=utf-8")
+
+    private func client() async throws -> STOMPClient {
+        let client = STOMPClient("stomp://127.0.0.1:\(port)")
+        try await client.connect()
+        return client
+    }
+
+    private func limitRate(_ mode: String, _ count: Int) throws -> Double {
+        let text = try Shell.run(limit, [port, mode, "\(count)"]).trimmingCharacters(in: .whitespacesAndNewlines)
+        return Double(count) / (Double(text) ?? .nan)
+    }
+
+    /// One `await send` for each message.
+    func send(_ count: Int = 1_000_000) async throws -> Row {
+        var row = Row("STOMP send, one call each", unit: "frames/s", goal: "≥ 0.25")
+        for _ in 0..<rounds {
+            let limit = try limitRate("send", count)
+            let client = try await client()
+            let time = try await seconds {
+                for _ in 0..<count { try await client.send(Self.body, to: Self.destination, options: Self.options) }
+                try await client.sendAndConfirm(Self.body, to: Self.destination, options: Self.options)
+            }
+            await client.disconnect()
+            row.add(ours: Double(count) / time, limit: limit)
+        }
+        return row
+    }
+
+    /// `for try await` over a subscription.
+    func receive(_ count: Int = 1_000_000) async throws -> Row {
+        var row = Row("STOMP receive", unit: "frames/s", goal: "≥ 0.15")
+        for _ in 0..<rounds {
+            let limit = try limitRate("receive", count)
+            let client = try await client()
+            var seen = 0
+            var bytes = 0
+            let time = try await seconds {
+                let messages = try await client.subscribe(
+                    to: "flood/\(count)", buffer: BufferPolicy(overflow: .pauseReading))
+                for try await message in messages {
+                    bytes &+= message.body.count
+                    seen += 1
+                    if seen == count { break }
+                }
+            }
+            await client.disconnect()
+            precondition(bytes == count * Self.body.count, "the broker sent something else")
+            row.add(ours: Double(count) / time, limit: limit)
+        }
+        return row
+    }
+
+    /// 1,024 tasks that each await a receipt.
+    func receipts(_ count: Int = 300_000) async throws -> Row {
+        var row = Row("STOMP send with receipt, 1,024 in flight", unit: "frames/s", goal: "≥ 0.80")
+        for _ in 0..<rounds {
+            let limit = try limitRate("receipts", count)
+            let client = try await client()
+            let time = try await seconds {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<1024 {
+                        group.addTask {
+                            for _ in 0..<(count / 1024) {
+                                try await client.sendAndConfirm(
+                                    Self.body, to: Self.destination, options: Self.options)
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            await client.disconnect()
+            row.add(ours: Double(count / 1024 * 1024) / time, limit: limit)
+        }
+        return row
+    }
+}
