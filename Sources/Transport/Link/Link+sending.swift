@@ -19,8 +19,7 @@ extension Link where Machine: ~Copyable {
             case .handOver:
                 loop.post(self, LinkPost.continueSending)
                 return
-            case .done(let settles):
-                if settles { loop.post(self, LinkPost.settle) }
+            case .done:
                 return
             }
         }
@@ -63,7 +62,11 @@ extension Link where Machine: ~Copyable {
     private func nextStep(_ rounds: inout Int) -> SendStep {
         let isLoop = loop.isCurrent
         var waiters = RoomWaiters.Taken()
-        defer { waiters.resume() }
+        var loopHasToLook = false
+        defer {
+            waiters.resume()
+            if loopHasToLook { loop.post(self, LinkPost.settle) }
+        }
         return state.withLock { state in
             state.traffic += sent
             sent = LinkTraffic()
@@ -72,7 +75,7 @@ extension Link where Machine: ~Copyable {
                 wireOffset = 0
                 wireStream = nil
                 state.sending = false
-                return .done(settles: false)
+                return .done
             }
             if wireStream !== stream {
                 // Left over from a connection that is gone.
@@ -86,24 +89,27 @@ extension Link where Machine: ~Copyable {
             if state.broken != nil {
                 state.machine.output.removeAll(keepingCapacity: true)
                 state.sending = false
-                return .done(settles: false)
+                return .done
             }
             let layers = isLoop ? self.layers : nil
             let machineWrote = !state.machine.output.isEmpty && (layers?.isOpen ?? true)
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
                 waiters = state.roomWaiters.takeAll()
-                return .done(settles: state.claimSettle())
+                loopHasToLook = state.claimSettle(closes: true)
+                return .done
             }
             if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
             rounds -= 1
             if let layers {
                 if machineWrote { swap(&state.machine.output, &plain) }
                 if !state.outboxIsFull { waiters = state.roomWaiters.takeAll() }
+                loopHasToLook = state.claimSettle(closes: false)
                 return .wrap(stream, layers)
             }
             swap(&state.machine.output, &wire)
             waiters = state.roomWaiters.takeAll()
+            loopHasToLook = state.claimSettle(closes: false)
             return .write(stream)
         }
     }
@@ -135,9 +141,11 @@ extension Link where Machine: ~Copyable {
 }
 
 extension Link.State where Machine: ~Copyable {
-    /// Whether the loop has to look after the outbox ran empty and has not been asked to yet.
-    fileprivate mutating func claimSettle() -> Bool {
-        guard !settleIsDue, machine.wantsClose || wantsReadingPaused != readingIsPaused else { return false }
+    /// Whether the loop has to look now that the outbox was taken, and has not been asked to yet.
+    fileprivate mutating func claimSettle(closes: Bool) -> Bool {
+        guard !settleIsDue, (closes && machine.wantsClose) || wantsReadingPaused != readingIsPaused else {
+            return false
+        }
         settleIsDue = true
         return true
     }
@@ -155,5 +163,5 @@ private enum SendStep {
     case write(any ByteStream)
     case wrap(any ByteStream, LayerStack)
     case handOver
-    case done(settles: Bool)
+    case done
 }

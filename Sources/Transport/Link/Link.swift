@@ -233,10 +233,10 @@ extension Link.State where Machine: ~Copyable {
     var outboxIsFull: Bool { machine.output.count >= outboxLimit }
 
     /// Callers wait at the limit; what grows beyond twice of it are answers to a peer that sends but does not read.
+    /// The outbox is taken as a whole, so that there is nothing to flap between.
     var wantsReadingPaused: Bool {
-        if machine.wantsReadingPaused { return true }
         let (twice, overflow) = outboxLimit.multipliedReportingOverflow(by: 2)
-        return machine.output.count >= (readingIsPaused ? outboxLimit : overflow ? .max : twice)
+        return machine.wantsReadingPaused || (!overflow && machine.output.count >= twice)
     }
 }
 

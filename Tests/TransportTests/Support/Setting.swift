@@ -1,0 +1,121 @@
+import Synchronization
+import TestSupport
+import Transport
+
+/// The streams that links run over.
+enum StreamKind: CaseIterable, Sendable {
+    case tcp, unix, memory
+}
+
+/// One loop and pairs of connected streams on it; every test runs with both selectors.
+final class Setting: Sendable {
+    let loop: EventLoop
+    let kind: StreamKind
+    private let directory: ScratchDirectory?
+    private let counter = Atomic(0)
+
+    init(_ selector: SelectorKind, _ kind: StreamKind = .tcp) throws {
+        loop = EventLoop.start(selector: selector)
+        self.kind = kind
+        directory = kind == .unix ? try ScratchDirectory("transport") : nil
+    }
+
+    deinit {
+        loop.stop()
+    }
+
+    /// Where to listen: a free port, or a path of its own.
+    func endpoint() -> Endpoint {
+        guard let directory else { return .host("127.0.0.1", port: 0) }
+        return .unix(path: directory.file("s\(counter.add(1, ordering: .relaxed).newValue)"))
+    }
+
+    /// Where a client finds `listener`.
+    func endpoint(of listener: Listener, on endpoint: Endpoint) -> Endpoint {
+        if case .unix = endpoint { endpoint } else { .host("127.0.0.1", port: listener.port) }
+    }
+
+    func streams() async throws -> (client: any ByteStream, server: any ByteStream) {
+        if kind == .memory {
+            let pair = MemoryPair.make()
+            return (pair.client, pair.server)
+        }
+        let accepted = Mutex<SocketStream?>(nil)
+        let endpoint = endpoint()
+        let listener = try await Listener.listen(on: endpoint, loop: loop) { stream in
+            accepted.withLock { $0 = stream }
+        }
+        let client = try await Connector.connect(
+            to: self.endpoint(of: listener, on: endpoint), timeout: 5_000_000_000, loop: loop)
+        guard await eventually({ accepted.withLock { $0 != nil } }), let server = accepted.withLock({ $0 }) else {
+            throw TimeoutError("nothing was accepted")
+        }
+        await listener.close()
+        return (client, server)
+    }
+
+    func link(_ probe: Probe, limit: Int = 1 << 20, _ change: (inout LineMachine) -> Void = { _ in }) -> LineLink {
+        let link = Link(machine: LineMachine(probe), loop: loop, outboxLimit: limit)
+        link.perform { change(&$0) }
+        return link
+    }
+
+    /// Two links over a pair of streams, both open.
+    func links(
+        limit: Int = 1 << 20, server change: (inout LineMachine) -> Void = { _ in }
+    ) async throws -> Ends {
+        let streams = try await streams()
+        let ends = Ends(self, client: link(Probe(), limit: limit), server: link(Probe(), limit: limit, change))
+        ends.client.attach(streams.client)
+        ends.server.attach(streams.server)
+        guard await ends.areOpen() else { throw TimeoutError("the links did not open") }
+        return ends
+    }
+}
+
+typealias LineLink = Link<LineMachine>
+
+extension Link where Machine == LineMachine {
+    var probe: Probe { perform { $0.probe } }
+
+    func append(_ bytes: [UInt8], urgent: Bool = false) {
+        perform(urgent: urgent) { $0.output += bytes }
+    }
+
+    /// Appends as soon as there is room, while there is a connection; returns false when there is none.
+    func send(_ bytes: [UInt8], urgent: Bool = false, limit: Int = 1 << 20) async -> Bool {
+        while true {
+            let sent: Bool? = perform(urgent: urgent) { machine in
+                guard machine.isOpen else { return false }
+                guard machine.output.count < limit else { return nil }
+                machine.output += bytes
+                return true
+            }
+            if let sent { return sent }
+            if Task.isCancelled { return false }
+            await room()
+        }
+    }
+}
+
+/// Two links that talk to each other; their connection ends with this object.
+final class Ends: Sendable {
+    let setting: Setting
+    let client: LineLink
+    let server: LineLink
+
+    init(_ setting: Setting, client: LineLink, server: LineLink) {
+        self.setting = setting
+        self.client = client
+        self.server = server
+    }
+
+    deinit {
+        client.dropConnection()
+        server.dropConnection()
+    }
+
+    func areOpen() async -> Bool {
+        await eventually { self.client.probe.openings > 0 && self.server.probe.openings > 0 }
+    }
+}
