@@ -83,14 +83,21 @@ package final class LayerStack: @unchecked Sendable {
         for layer in layers { try layer.endReceived() }
     }
 
+    /// What a failing layer wrote all the same, an alert perhaps, goes on its way down before the failure is thrown.
     private func descend(_ bytes: [UInt8], below index: Int) throws(TransportError) {
         var current = bytes
+        var failure: TransportError?
         for layer in layers[..<index].reversed() {
             var next: [UInt8] = []
-            try layer.send(current.span.bytes, wire: &next)
+            do throws(TransportError) {
+                try layer.send(current.span.bytes, wire: &next)
+            } catch {
+                failure = failure ?? error
+            }
             current = next
         }
         output.append(contentsOf: current)
+        if let failure { throw failure }
     }
 
     /// Starts each layer once all below it are open.

@@ -66,6 +66,8 @@ extension Link where Machine: ~Copyable {
     private func detachStream(_ error: TransportError?, at now: Int64) {
         let scratch = self.scratch
         let waiters = state.withLock { state in
+            // What broke it comes before what followed from that.
+            let error = state.broken ?? error
             state.stream = nil
             state.broken = nil
             state.readingIsPaused = false

@@ -3,7 +3,7 @@ import Testing
 import Transport
 
 @Suite struct ReattachTests {
-    @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
+    @Test(.serialized, arguments: SelectorKind.allCases, StreamKind.allCases)
     func `nothing of a lost connection leaks into the next while many threads send`(
         selector: SelectorKind, kind: StreamKind
     ) async throws {
@@ -24,6 +24,8 @@ import Transport
                             let line = Array("\(sender) \(filler)\(number)\n".utf8)
                             if await client.send(line, urgent: number.isMultiple(of: 3), limit: 20_000) {
                                 number += 1
+                                // Others want to run on this thread as well.
+                                if number.isMultiple(of: 16) { try? await Task.sleep(for: .microseconds(200)) }
                             } else {
                                 try? await Task.sleep(for: .milliseconds(1))
                             }

@@ -1,0 +1,87 @@
+import TestSupport
+import Testing
+import Transport
+
+@Suite struct ClosingTests {
+    @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
+    func `the last bytes arrive although the peer goes on sending`(
+        selector: SelectorKind, kind: StreamKind
+    ) async throws {
+        let ends = try await Setting(selector, kind).links()
+        let flood = Task {
+            while await ends.client.send([UInt8](repeating: 65, count: 4999) + [10]) {
+                try? await Task.sleep(for: .microseconds(100))
+            }
+        }
+        #expect(await eventually { ends.server.probe.byteCount > 50_000 })
+        let farewell = [UInt8](repeating: 66, count: 700_000) + [10]
+        ends.server.perform { machine in
+            machine.output += farewell
+            machine.wantsClose = true
+        }
+        #expect(await eventually { ends.client.probe.ends.count == 1 })
+        #expect(ends.client.probe.byteCount == farewell.count)
+        #expect(ends.client.probe.ends == [nil])
+        await flood.value
+        #expect(await eventually { ends.server.probe.ends.count == 1 })
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `a peer that takes none of the last bytes is given up, a slow one is not`(
+        selector: SelectorKind
+    ) async throws {
+        let setting = try Setting(selector, .memory)
+        let frozen = MemoryPair.make()
+        frozen.client.changeFaults { $0.capacity = 100 }
+        let stuck = setting.link(Probe())
+        stuck.attach(frozen.client)
+        #expect(await eventually { stuck.probe.openings == 1 })
+        let start = ContinuousClock.now
+        stuck.perform { machine in
+            machine.output += [UInt8](repeating: 65, count: 1000)
+            machine.wantsClose = true
+        }
+        #expect(await eventually(timeout: .seconds(12)) { stuck.probe.ends.count == 1 })
+        #expect(ContinuousClock.now - start >= .seconds(5))
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `after a write that failed nothing more is written, and what the peer said last is read`(
+        selector: SelectorKind
+    ) async throws {
+        let setting = try Setting(selector, .memory)
+        let pair = MemoryPair.make()
+        let faulty = FaultyStream(pair.client)
+        let client = setting.link(Probe())
+        let server = setting.link(Probe())
+        server.attach(pair.server)
+        client.attach(faulty)
+        #expect(await eventually { client.probe.openings == 1 && server.probe.openings == 1 })
+        client.append(Array("one\n".utf8))
+        #expect(await eventually { server.probe.byteCount == 4 })
+        // The last words lie there unread when the write fails.
+        client.perform { $0.wantsReadingPaused = true }
+        client.append(Array("two\n".utf8))
+        #expect(await eventually { server.probe.byteCount == 8 })
+        server.append(Array("last words\n".utf8))
+        #expect(await eventually { server.traffic.bytesSent == 11 })
+        faulty.failNextWrite()
+        client.append(Array("lost\n".utf8), urgent: true)
+        client.append(Array("behind the hole\n".utf8), urgent: true)
+        #expect(await eventually { client.probe.ends.count == 1 })
+        #expect(client.probe.ends.first??.code == .connectionLost)
+        #expect(client.probe.bytes == Array("last words\n".utf8))
+        #expect(await eventually { server.probe.ends.count == 1 })
+        #expect(server.probe.bytes == Array("one\ntwo\n".utf8))
+    }
+
+    @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
+    func `both ends hear of a connection that one of them drops`(
+        selector: SelectorKind, kind: StreamKind
+    ) async throws {
+        let ends = try await Setting(selector, kind).links()
+        ends.client.dropConnection()
+        #expect(await eventually { ends.client.probe.ends.count == 1 && ends.server.probe.ends.count == 1 })
+        #expect(!ends.client.perform { $0.isOpen })
+    }
+}

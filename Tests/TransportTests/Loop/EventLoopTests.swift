@@ -1,0 +1,146 @@
+import TestSupport
+import Testing
+import Transport
+
+@Suite struct EventLoopTests {
+    @Test(arguments: SelectorKind.allCases)
+    func `runs what each thread hands in, in its order`(selector: SelectorKind) async throws {
+        let loop = EventLoop.start(selector: selector)
+        defer { loop.stop() }
+        let seen = Collected<(Int, Int)>()
+        let each = 2000
+        await withTaskGroup { group in
+            for sender in 0..<4 {
+                group.addTask {
+                    for number in 0..<each { loop.execute { seen.append((sender, number)) } }
+                }
+            }
+        }
+        #expect(await eventually { seen.all.count == 4 * each })
+        for sender in 0..<4 { #expect(seen.all.filter { $0.0 == sender }.map(\.1) == Array(0..<each)) }
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `wakes for every job, even for those that jobs hand in`(selector: SelectorKind) async throws {
+        let loop = EventLoop.start(selector: selector)
+        defer { loop.stop() }
+        #expect(!loop.isCurrent)
+        for _ in 0..<500 {
+            await withUnsafeContinuation { continuation in
+                loop.execute {
+                    precondition(loop.isCurrent)
+                    loop.execute { continuation.resume() }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `does the work that is posted before it stops`(selector: SelectorKind) async throws {
+        let loop = EventLoop.start(selector: selector)
+        let seen = Tally()
+        for _ in 0..<100 { loop.execute { loop.execute { seen.add(1) } } }
+        loop.stop()
+        #expect(await eventually { seen.value == 100 })
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `fires alarms in order, never early, and not those that are moved or cancelled`(
+        selector: SelectorKind
+    ) async throws {
+        let loop = EventLoop.start(selector: selector)
+        defer { loop.stop() }
+        var random = SeededGenerator(seed: Campaign.seed)
+        let fired = Collected<(name: Int, at: Int64)>()
+        let count = Campaign.rounds(20_000, least: 200)
+        let alarms = (0..<count).map { name in LoopAlarm(loop: loop) { fired.append((name, $0)) } }
+        let start = MonotonicClock.now
+        var due = [Int64](repeating: .max, count: count)
+        var changes: [(Int, Int64)] = []
+        // Set all, then move or cancel some, at random.
+        for name in Array(0..<count) + (0..<count).map({ _ in Int.random(in: 0..<count, using: &random) }) {
+            let isCancelled = Int.random(in: 0..<4, using: &random) == 0
+            let deadline = isCancelled ? .max : start + Int64.random(in: 30_000_000...120_000_000, using: &random)
+            due[name] = deadline
+            changes.append((name, deadline))
+        }
+        let (deadlines, plan) = (due, changes)
+        loop.execute { for (name, deadline) in plan { alarms[name].set(deadline) } }
+        let expected = deadlines.filter { $0 != .max }.count
+        #expect(await eventually { fired.all.count >= expected })
+        try await Task.sleep(for: .milliseconds(20))
+        let all = fired.all
+        #expect(all.count == expected)
+        #expect(Set(all.map(\.name)).count == expected)
+        for (name, at) in all { #expect(at >= deadlines[name]) }
+        #expect(all.map { deadlines[$0.name] } == all.map { deadlines[$0.name] }.sorted())
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `an alarm that is always due starves nobody`(selector: SelectorKind) async throws {
+        let loop = EventLoop.start(selector: selector)
+        defer { loop.stop() }
+        let isOver = Tally()
+        let rounds = Tally()
+        let holder = Collected<LoopAlarm>()
+        holder.append(
+            LoopAlarm(loop: loop) { now in
+                rounds.add(1)
+                if isOver.value == 0 { holder.all[0].set(now) }
+            })
+        loop.execute { holder.all[0].set(0) }
+        await withUnsafeContinuation { continuation in loop.execute { continuation.resume() } }
+        #expect(await eventually { rounds.value > 10 })
+        isOver.add(1)
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `a machine is told of its deadline once, and again after it sets the next`(
+        selector: SelectorKind
+    ) async throws {
+        let setting = try Setting(selector)
+        let link = setting.link(Probe())
+        for round in 1...3 {
+            let deadline = MonotonicClock.now + 15_000_000
+            // A later one first: the machine's deadline may come nearer.
+            link.perform { $0.nextDeadline = deadline + 60_000_000_000 }
+            link.perform { $0.nextDeadline = deadline }
+            #expect(await eventually { link.probe.timeouts.count == round })
+            #expect(link.probe.timeouts[round - 1] >= deadline)
+        }
+        // A deadline that moves away is asked about early at most, and does not count.
+        let near = MonotonicClock.now + 20_000_000
+        link.perform { $0.nextDeadline = near }
+        link.perform { $0.nextDeadline = near + 40_000_000 }
+        #expect(await eventually { link.probe.timeouts.count == 4 })
+        #expect(link.probe.timeouts[3] >= near + 40_000_000)
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `serves a thousand connections on one thread`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let count = 1000
+        let servers = Collected<LineLink>()
+        let listener = try await Listener.listen(on: setting.endpoint(), loop: setting.loop) { stream in
+            let link = setting.link(Probe()) { $0.echoes = true }
+            link.attach(stream)
+            servers.append(link)
+        }
+        let endpoint = Endpoint.host("127.0.0.1", port: listener.port)
+        var clients: [LineLink] = []
+        for _ in 0..<count {
+            let link = setting.link(Probe())
+            link.attach(try await Connector.connect(to: endpoint, timeout: 10_000_000_000, loop: setting.loop))
+            clients.append(link)
+        }
+        for link in clients { #expect(await eventually { link.perform { $0.isOpen } }) }
+        for (number, link) in clients.enumerated() { link.append(Array("\(number)\n".utf8)) }
+        for (number, link) in clients.enumerated() {
+            #expect(await eventually { link.probe.bytes == Array("\(number)\n".utf8) })
+        }
+        for link in clients { link.dropConnection() }
+        #expect(await eventually { servers.all.allSatisfy { $0.probe.ends.count == 1 } })
+        #expect(servers.all.count == count)
+        await listener.close()
+    }
+}

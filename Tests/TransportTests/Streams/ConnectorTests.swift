@@ -1,0 +1,97 @@
+import TestSupport
+import Testing
+import Transport
+
+@Suite struct ConnectorTests {
+    private func failure(
+        of endpoint: Endpoint, _ loop: EventLoop, timeout: Int64 = 5_000_000_000
+    ) async -> TransportError? {
+        do throws(TransportError) {
+            _ = try await Connector.connect(to: endpoint, timeout: timeout, loop: loop)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `says that nobody listens`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector, .unix)
+        let port = UInt16(FreePort.next())
+        #expect(await failure(of: .host("127.0.0.1", port: port), setting.loop)?.code == .connectionRefused)
+        let error = await failure(of: .host("localhost", port: port), setting.loop)
+        #expect(error?.message.contains("localhost:\(port)") == true)
+        #expect(await failure(of: setting.endpoint(), setting.loop) != nil)
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `says that a host is unknown`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let error = await failure(of: .host("no-such-host.invalid", port: 1), setting.loop)
+        #expect(error?.code == .unknownHost)
+        #expect(error?.message.contains("no-such-host.invalid") == true)
+        #expect(await failure(of: .host("127.0.0.1\0.example", port: 1), setting.loop)?.code == .unknownHost)
+        #expect(await failure(of: .unix(path: ""), setting.loop)?.code == .badURL)
+        let long = String(repeating: "p", count: 200)
+        #expect(await failure(of: .unix(path: long), setting.loop)?.code == .badURL)
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `gives up in time when a server does not answer`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let silent = try SilentServer()
+        let start = ContinuousClock.now
+        let error = await failure(of: .host("127.0.0.1", port: silent.port), setting.loop, timeout: 100_000_000)
+        #expect(error?.code == .timedOut)
+        #expect(ContinuousClock.now - start >= .milliseconds(100))
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `can be cancelled before and while it connects`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let silent = try SilentServer()
+        for delay in [0, 30] {
+            let task = Task {
+                await self.failure(of: .host("127.0.0.1", port: silent.port), setting.loop, timeout: 60_000_000_000)
+            }
+            try await Task.sleep(for: .milliseconds(delay))
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+        }
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `tries the next address when the first one fails`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        // Only one of the families that "localhost" may stand for is listened on.
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
+        _ = try await Connector.connect(
+            to: .host("localhost", port: listener.port), timeout: 5_000_000_000, loop: setting.loop)
+        await listener.close()
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `waits while the queue of a Unix socket is full`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector, .unix)
+        let path = setting.endpoint()
+        guard case .unix(let name) = path else { return }
+        let silent = try SilentServer(unixPath: name)
+        let error = await failure(of: path, setting.loop, timeout: 100_000_000)
+        #expect(error?.code == .timedOut)
+        // Room in the queue: the one that waits gets through.
+        let waiting = Task { await failure(of: path, setting.loop) }
+        try await Task.sleep(for: .milliseconds(50))
+        silent.acceptAll()
+        #expect(await waiting.value == nil)
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `an IPv6 address is connected to as well`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        guard
+            let listener = try? await Listener.listen(on: .host("::1", port: 0), loop: setting.loop, accepted: { _ in })
+        else { return }
+        #expect(await failure(of: .host("::1", port: listener.port), setting.loop) == nil)
+        await listener.close()
+    }
+}

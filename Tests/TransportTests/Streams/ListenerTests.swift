@@ -1,0 +1,80 @@
+import Foundation
+import TestSupport
+import Testing
+import Transport
+
+@Suite struct ListenerTests {
+    @Test(arguments: SelectorKind.allCases, [StreamKind.tcp, .unix])
+    func `is there again on the same place at once, although old connections linger`(
+        selector: SelectorKind, kind: StreamKind
+    ) async throws {
+        let setting = try Setting(selector, kind)
+        var endpoint = setting.endpoint()
+        for _ in 0..<5 {
+            let accepted = Collected<SocketStream>()
+            let listener = try await Listener.listen(on: endpoint, loop: setting.loop) { accepted.append($0) }
+            endpoint = setting.endpoint(of: listener, on: endpoint)
+            let stream = try await Connector.connect(to: endpoint, timeout: 5_000_000_000, loop: setting.loop)
+            #expect(await eventually { accepted.all.count == 1 })
+            await listener.close()
+            let closed = endpoint
+            await #expect(throws: TransportError.self) {
+                _ = try await Connector.connect(to: closed, timeout: 5_000_000_000, loop: setting.loop)
+            }
+            accepted.all[0].close()
+            stream.close()
+        }
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `says that a port is taken`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let listener = try await Listener.listen(on: setting.endpoint(), loop: setting.loop) { _ in }
+        let taken = setting.endpoint(of: listener, on: setting.endpoint())
+        do throws(TransportError) {
+            _ = try await Listener.listen(on: taken, loop: setting.loop) { _ in }
+            Issue.record("two listeners on one port")
+        } catch {
+            #expect(error.code == .cannotListen)
+            #expect(error.errno == EADDRINUSE)
+            #expect(error.message.contains("\(listener.port)"))
+        }
+        await listener.close()
+        await listener.close()
+    }
+
+    #if os(Linux)
+        /// In a process of its own, where nobody else opens descriptors.
+        @Test func `no descriptor is left after connections of all kinds`() async {
+            await #expect(processExitsWith: .success) {
+                func descriptors() -> Int {
+                    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? -1
+                }
+                for selector in SelectorKind.allCases {
+                    for kind in StreamKind.allCases {
+                        let setting = try Setting(selector, kind)
+                        var before = 0
+                        for round in 0..<30 {
+                            // The first round pays for what stays for ever.
+                            if round == 1 { before = descriptors() }
+                            let ends = try await setting.links { $0.echoes = true }
+                            _ = await ends.client.send(Array("hello\n".utf8), urgent: true)
+                            guard await eventually({ ends.client.probe.byteCount == 6 }) else { exit(2) }
+                            switch round % 3 {
+                            case 0: ends.client.dropConnection()
+                            case 1: ends.server.perform { $0.wantsClose = true }
+                            default: break
+                            }
+                            let port = UInt16(FreePort.next())
+                            _ = try? await Connector.connect(
+                                to: .host("localhost", port: port), timeout: 1_000_000_000, loop: setting.loop)
+                        }
+                        let expected = before
+                        guard await eventually({ descriptors() <= expected }) else { exit(3) }
+                    }
+                }
+                exit(0)
+            }
+        }
+    #endif
+}

@@ -1,0 +1,30 @@
+import Synchronization
+import Transport
+
+/// Passes everything on to another stream, but fails a write when told to, as a system without memory does.
+final class FaultyStream: ByteStream {
+    private let inner: MemoryStream
+    private let fails = Atomic(false)
+
+    init(_ inner: MemoryStream) {
+        self.inner = inner
+    }
+
+    func failNextWrite() {
+        fails.store(true, ordering: .sequentiallyConsistent)
+    }
+
+    func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
+        if fails.exchange(false, ordering: .sequentiallyConsistent) { return .failed(105) }
+        return inner.write(from: buffer)
+    }
+
+    func attach(_ handler: LoopHandler, interest: Readiness) { inner.attach(handler, interest: interest) }
+    func setInterest(_ interest: Readiness) { inner.setInterest(interest) }
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult { inner.read(into: buffer) }
+    func endWriting() { inner.endWriting() }
+    func detach() { inner.detach() }
+    func close() { inner.close() }
+    var callersMaySend: Bool { true }
+    var peerName: String { "a faulty stream" }
+}
