@@ -34,6 +34,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     }
 
     var nextDeadline: Int64 { engine.nextDeadline }
+    var isLatencyBound: Bool { engine.inFlightCount <= 1 }
 
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
         scratch.core = core

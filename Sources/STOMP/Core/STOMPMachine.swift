@@ -29,6 +29,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     }
 
     var nextDeadline: Int64 { engine.nextDeadline }
+    var isLatencyBound: Bool { engine.pendingReceipts <= 1 }
     var wantsClose: Bool { asksToClose || engine.wantsClose }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {

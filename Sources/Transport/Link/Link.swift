@@ -70,8 +70,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     /// Runs `body` on the machine under the lock, then sees to it that what it wrote leaves.
     ///
-    /// - Parameter urgent: send at once on this thread if nobody else is sending, rather than wake the loop:
-    ///   saves a thread switch where somebody waits for the answer.
+    /// - Parameter urgent: somebody waits for the answer: unless others do as well, send at once on this thread rather
+    ///   than wake the loop, which saves a thread switch.
     package func perform<Result, Failure: Error>(
         urgent: Bool = false, _ body: (inout Machine) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -99,7 +99,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         if state.stream != nil {
             let waiting = state.machine.output.count
             if waiting > 0 && !state.sending {
-                sends = state.callersMaySend && (urgent || waiting >= selfSendThreshold)
+                sends = state.callersMaySend && ((urgent && state.machine.isLatencyBound) || waiting >= selfSendThreshold)
                 state.sending = sends
                 loopHasToLook = loopHasToLook || !sends
             }

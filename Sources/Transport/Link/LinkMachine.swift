@@ -10,6 +10,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var output: [UInt8] { get set }
     /// The time of the next `handleTimeout`, `Int64.max` for none.
     var nextDeadline: Int64 { get }
+    /// Whether the caller's answer is all that anybody waits for, so that sending at once beats sending together.
+    var isLatencyBound: Bool { get }
     /// Set when the connection should end once `output` is written.
     var wantsClose: Bool { get }
     /// Set while nothing more should be read: some receiver's bound is reached.
@@ -28,4 +30,8 @@ package protocol LinkScratch: AnyObject, SendableMetatype {
     init()
     /// Delivers and resumes. `bytes` is what `receive` was given, or empty.
     func perform(_ bytes: RawSpan)
+}
+
+extension LinkMachine where Self: ~Copyable {
+    package var isLatencyBound: Bool { true }
 }
