@@ -56,11 +56,11 @@ public actor MQTTClient {
 
     /// Connects and returns when the server has accepted; already connected, it returns at once.
     ///
-    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``.
+    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``. Cancelling the
+    /// task ends the wait, and the attempts with it unless there was a connection before.
     /// - Throws: ``MQTTError`` when the attempts are used up or another one is pointless (``MQTTError/Code/badCredentials``).
     public func connect() async throws(MQTTError) {
-        let result = await withUnsafeContinuation { core.supervisor.start($0) }
-        try result.get()
+        try await core.supervisor.start(cancelled: .cancelledWait)
     }
 
     /// Ends the connection in order: what was published leaves first, the server drops the will, sequences end.

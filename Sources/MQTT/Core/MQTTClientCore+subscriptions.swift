@@ -18,6 +18,7 @@ extension MQTTClientCore {
     }
 
     private func subscribeNow(_ route: MQTTRoute, id: UInt64, waiter: MQTTRouter.Waiter) {
+        if route.isCancelled { return waiter.resume(returning: .failure(.cancelledWait)) }
         guard supervisor.isActive else {
             return waiter.resume(
                 returning: .failure(
@@ -33,6 +34,7 @@ extension MQTTClientCore {
     }
 
     private func cancelSubscribe(_ route: MQTTRoute, id: UInt64) {
+        route.isCancelled = true
         guard let entry = router.entries[FilterKey(route.request.filter)],
             let index = entry.waiters.firstIndex(where: { $0.id == id })
         else { return }

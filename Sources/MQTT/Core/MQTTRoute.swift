@@ -11,6 +11,8 @@ final class MQTTRoute: @unchecked Sendable {
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
     private(set) var queues: [Queue] = []
+    /// Whoever subscribes was cancelled before the loop had heard of it.
+    var isCancelled = false
     /// Messages of the read under way, as indexes into its records.
     var pending: [UInt32] = []
 

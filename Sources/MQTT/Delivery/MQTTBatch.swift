@@ -13,7 +13,8 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     @usableFromInline private(set) var records: [MQTTMessageRecord]
     @usableFromInline let topics: [String]
     @usableFromInline let version: MQTTVersion
-    let core: MQTTClientCore?
+    /// Weak: a message that somebody keeps does not keep the connection.
+    weak let core: MQTTClientCore?
     /// How many messages were lost just before the first one.
     @usableFromInline private(set) var gap = 0
 

@@ -12,7 +12,7 @@ package struct ReconnectSchedule: Sendable {
     private var failures = 0
     /// The wait that comes next, before jitter; nil for the first one.
     private var nextDelay: Double?
-    private var everConnected = false
+    package private(set) var everConnected = false
     private var connectedAt: Int64?
 
     package init(policy: ReconnectPolicy) {

@@ -37,8 +37,6 @@ package struct OpenedStream: Sendable {
 /// entry points post themselves there.
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     // Sendable because all mutable fields are touched on the loop's thread only.
-    package typealias Waiter = UnsafeContinuation<Result<Void, Client.Failure>, Never>
-
     private enum Phase {
         case idle, opening, settling, connected, waiting, stopping
     }
@@ -50,7 +48,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var task: Task<Void, Never>?
     /// Tells answers of an attempt that was given up from those of the one under way.
     private var generation = 0
-    private var waiters: [Waiter] = []
+    private var waits: [ConnectWait<Client.Failure>] = []
     private var stopWaiters: [UnsafeContinuation<Void, Never>] = []
     private lazy var alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
     private static var stopTimeout: Int64 { 3_000_000_000 }
@@ -67,9 +65,19 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Starts to connect, if not already at it; `waiter` hears of the first success or the final failure.
-    package func start(_ waiter: Waiter) {
-        loop.execute { self.startNow(waiter) }
+    /// Starts to connect, if not already at it; returns with the first success or throws the final failure.
+    ///
+    /// A cancelled wait throws `cancelled`; nobody is left waiting for a first connection then, so nobody tries on.
+    package func start(cancelled: Client.Failure) async throws(Client.Failure) {
+        let wait = ConnectWait<Client.Failure>()
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter in
+                loop.execute { self.startNow(wait, waiter, cancelled) }
+            }
+        } onCancel: {
+            loop.execute { self.cancel(wait, cancelled) }
+        }
+        try result.get()
     }
 
     /// The network is back or better: a wait is cut short.
@@ -124,16 +132,34 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func startNow(_ waiter: Waiter) {
+    private func cancel(_ wait: ConnectWait<Client.Failure>, _ failure: Client.Failure) {
+        // A task that is cancelled early gets here before it waits.
+        wait.isCancelled = true
+        guard let index = waits.firstIndex(where: { $0 === wait }) else { return }
+        waits.remove(at: index).waiter?.resume(returning: .failure(failure))
+        guard waits.isEmpty, isActive, phase != .connected, !schedule.everConnected else { return }
+        generation += 1
+        task?.cancel()
+        task = nil
+        if phase == .settling { client?.dropConnection() }
+        finish(failure)
+    }
+
+    private func startNow(
+        _ wait: ConnectWait<Client.Failure>, _ waiter: UnsafeContinuation<Result<Void, Client.Failure>, Never>,
+        _ cancelled: Client.Failure
+    ) {
+        if wait.isCancelled { return waiter.resume(returning: .failure(cancelled)) }
+        wait.waiter = waiter
         switch phase {
         case .connected:
             waiter.resume(returning: .success(()))
         case .stopping:
             waiter.resume(returning: client.map { .failure($0.stopped) } ?? .success(()))
         case .opening, .settling, .waiting:
-            waiters.append(waiter)
+            waits.append(wait)
         case .idle:
-            waiters.append(waiter)
+            waits.append(wait)
             schedule = ReconnectSchedule(policy: schedule.policy)
             open()
         }
@@ -217,8 +243,15 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     private func resumeWaiters(_ result: Result<Void, Client.Failure>) {
-        let resumed = waiters
-        waiters = []
-        for waiter in resumed { waiter.resume(returning: result) }
+        let resumed = waits
+        waits = []
+        for wait in resumed { wait.waiter?.resume(returning: result) }
     }
+}
+
+/// One caller of `start`; touched on the loop's thread only.
+private final class ConnectWait<Failure: Error & Sendable>: @unchecked Sendable {
+    // Sendable for the reason above.
+    var waiter: UnsafeContinuation<Result<Void, Failure>, Never>?
+    var isCancelled = false
 }

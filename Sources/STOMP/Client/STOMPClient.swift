@@ -50,11 +50,11 @@ public actor STOMPClient {
 
     /// Connects and returns when the server has accepted; already connected, it returns at once.
     ///
-    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``.
+    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``. Cancelling the
+    /// task ends the wait, and the attempts with it unless there was a connection before.
     /// - Throws: ``STOMPError`` when the attempts are used up or another one is pointless.
     public func connect() async throws(STOMPError) {
-        let result = await withUnsafeContinuation { core.supervisor.start($0) }
-        try result.get()
+        try await core.supervisor.start(cancelled: .cancelledWait)
     }
 
     /// Ends the connection in order: DISCONNECT with a receipt, whose answer or whose absence both end it.

@@ -12,6 +12,7 @@ extension STOMPClientCore {
             }
         } onCancel: {
             loop.execute {
+                route.isCancelled = true
                 guard let waiter = route.waiter else { return }
                 route.waiter = nil
                 self.remove(route)
@@ -22,6 +23,7 @@ extension STOMPClientCore {
     }
 
     private func subscribeNow(_ route: STOMPRoute, _ waiter: STOMPRoute.Waiter) {
+        if route.isCancelled { return waiter.resume(returning: .failure(.cancelledWait)) }
         guard supervisor.isActive else {
             let error = STOMPError(.notConnected, "cannot subscribe before connect(); call it first and await it")
             return waiter.resume(returning: .failure(error))

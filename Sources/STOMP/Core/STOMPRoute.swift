@@ -18,6 +18,8 @@ final class STOMPRoute: @unchecked Sendable {
     var pending: [UInt32] = []
     /// Waits for the broker's answer to the first SUBSCRIBE.
     var waiter: (id: UInt64, waiter: Waiter)?
+    /// Whoever subscribes was cancelled before the loop had heard of it.
+    var isCancelled = false
     /// What was sent with SUBSCRIBE, which RabbitMQ wants again with UNSUBSCRIBE.
     var sentHeaders: STOMPHeaders = [:]
 
