@@ -53,7 +53,7 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
         switch failure.code {
         case .badCredentials, .takenOver, .unsupportedVersion, .invalidRequest: true
         case .refused: failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
-        case .connectFailed: (failure.underlying as? TransportError)?.code == .badURL
+        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
         default: false
         }
     }

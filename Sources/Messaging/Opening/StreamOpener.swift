@@ -37,3 +37,8 @@ package struct StreamOpener: Sendable {
         return OpenedStream(stream: stream)
     }
 }
+
+extension TransportError {
+    /// Whether another attempt to connect is pointless until somebody changes the URL or installs something.
+    package var isPermanent: Bool { code == .badURL || code == .unsupported }
+}

@@ -65,7 +65,7 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
         case .unsupportedVersion, .invalidRequest: true
         // Fresh credentials are asked for once.
         case .badCredentials: configuration.credentialsProvider == nil || refusedCredentials > 1
-        case .connectFailed: (failure.underlying as? TransportError)?.code == .badURL
+        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
         default: false
         }
     }
