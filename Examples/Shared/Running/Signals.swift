@@ -1,4 +1,5 @@
-import Foundation
+import Dispatch
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -10,53 +11,56 @@ import Foundation
 
 /// Ctrl-C, SIGTERM and a closed terminal stop the program properly; a second one ends it at once.
 ///
-/// A thread waits for the signals, so that what they do runs as ordinary code and not in a signal handler.
+/// Dispatch collects the signals, so that what they do runs as ordinary code and not in a signal handler. Waiting for
+/// them on a thread of our own would not do: an asynchronous main leaves its thread to Dispatch, which lets every
+/// signal through there.
 package enum Signals {
-    /// Call this first of all: threads inherit which signals are blocked, and one that does not would be killed.
+    // Only kept alive here, by the one call of `watch`.
+    nonisolated(unsafe) private static var sources: [any DispatchSourceSignal] = []
+    private static let hasStopped = Atomic(false)
+
+    /// Call this first of all.
     package static func prepare() {
         // Writes to a closed pipe are told by EPIPE. Reading in the background is told by EIO instead of a stop.
         signal(SIGPIPE, SIG_IGN)
         signal(SIGTTIN, SIG_IGN)
         signal(SIGTTOU, SIG_IGN)
-        var set = watched()
-        pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
     /// - Parameters:
-    ///   - first: Called on the watching thread at the first signal.
+    ///   - first: Called on a thread of its own at the first signal.
     ///   - last: Called before the program exits at the second one.
     package static func watch(
         first: @escaping @Sendable (CInt) -> Void, last: @escaping @Sendable () -> Void
     ) {
-        let thread = Thread {
-            var set = watched()
-            var hasStopped = false
-            while true {
-                var number: CInt = 0
-                guard sigwait(&set, &number) == 0 else { continue }
-                if number == SIGCONT {
-                    TerminalMode.enterAgain()
-                } else if hasStopped {
-                    last()
-                    TerminalMode.restore()
-                    // The status that a shell gives to a program that died of the signal.
-                    _exit(128 + number)
-                } else {
-                    hasStopped = true
-                    first(number)
-                }
+        let queue = DispatchQueue(label: "signals")
+        watch(SIGCONT, on: queue) { TerminalMode.enterAgain() }
+        for number in [SIGINT, SIGTERM, SIGHUP] where number != SIGHUP || !isIgnored(number) {
+            watch(number, on: queue) {
+                guard hasStopped.exchange(true, ordering: .relaxed) else { return first(number) }
+                last()
+                TerminalMode.restore()
+                // The status that a shell gives to a program that died of the signal.
+                _exit(128 + number)
             }
         }
-        thread.name = "signals"
-        thread.start()
     }
 
-    private static func watched() -> sigset_t {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for number in [SIGINT, SIGTERM, SIGHUP, SIGCONT] {
-            sigaddset(&set, number)
-        }
-        return set
+    private static func watch(_ number: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
+        #if canImport(Darwin)
+            // Kept from killing us; Dispatch on Darwin sees it nevertheless.
+            signal(number, SIG_IGN)
+        #endif
+        let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+        source.setEventHandler(handler: action)
+        source.activate()
+        sources.append(source)
+    }
+
+    /// Whether our parent wants the signal to be without effect, as `nohup` does.
+    private static func isIgnored(_ number: CInt) -> Bool {
+        let previous = signal(number, SIG_IGN)
+        signal(number, previous)
+        return unsafeBitCast(previous, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }
