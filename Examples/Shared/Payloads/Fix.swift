@@ -34,23 +34,8 @@ package enum LocationPayload {
     /// JSON with exactly the keys `deviceID`, `lat`, `lng` and `ts`.
     package static func json(deviceID: String, fix: Fix, at time: Timestamp) -> String {
         """
-        {"deviceID":\(quoted(deviceID)),"lat":\(fix.latitude.plainDecimal),"lng":\(fix.longitude.plainDecimal),\
+        {"deviceID":\(JSONText.quoted(deviceID)),"lat":\(fix.latitude.plainDecimal),"lng":\(fix.longitude.plainDecimal),\
         "ts":"\(time)"}
         """
-    }
-
-    private static func quoted(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result + "\""
     }
 }

@@ -1,0 +1,39 @@
+package import Messaging
+
+/// What the devices need from a client, whichever protocol it speaks.
+package protocol DeviceClient: Sendable {
+    associatedtype Failure: Error, Sendable
+
+    var states: Updates<ConnectionState<Failure>> { get }
+    func connect() async throws(Failure)
+    func disconnect() async
+
+    /// The line and the status to end with because of a connection that failed.
+    static func final(_ failure: Failure) -> DeviceFailure
+    /// How the failure concerns the connection, as far as that matters to a device.
+    static func kind(_ failure: Failure) -> ConnectionFailureKind
+}
+
+/// Failures that a device treats in a way of its own.
+package enum ConnectionFailureKind: Sendable, Equatable {
+    /// The connection is gone or not there; the client is opening another.
+    case lost
+    /// The peer does not speak the protocol: before the first success there is no use in trying again.
+    case protocolViolation
+    case other
+}
+
+extension DeviceFailure {
+    /// A connection that could not be opened.
+    package init(connecting error: TransportError) {
+        let status: ExitStatus =
+            switch error.code {
+            case .unknownHost: .unknownHost
+            case .badURL: .usage
+            case .unsupported: .configuration
+            case .closedByPeer, .connectionLost: .lost
+            default: .unavailable
+            }
+        self.init(status, error.message)
+    }
+}

@@ -1,0 +1,156 @@
+import Messaging
+
+/// One device's connection: shows its states, holds the replay while it is away, and decides what is final.
+package struct DeviceLink<Client: DeviceClient>: Sendable {
+    package let client: Client
+    package let post: Fleet.Post
+    package let tally = Tally()
+    /// Stands still while there is no connection.
+    package let replay = Replay(clock: ContinuousClock())
+
+    package init(_ client: Client, _ post: Fleet.Post) {
+        self.client = client
+        self.post = post
+        replay.pause()
+    }
+
+    /// Connects, runs `body`, and disconnects. Returns when `body` does or when the program is to stop: `body` is then
+    /// cancelled and may still leave properly.
+    ///
+    /// - Throws: What `body` throws, or a `DeviceFailure` when the client has given up.
+    package func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        do {
+            try await post.stop.untilStopped { try await connected(body) }
+        } catch {
+            // Who is told to stop in the middle of something fails in many ways, and none of them is news.
+            guard post.stop.isStopped else { throw error }
+        }
+    }
+
+    private func connected(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        let result: Result<Void, any Error>
+        do {
+            let (watching, isWatching) = AsyncStream.makeStream(of: Void.self)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await watch { isWatching.finish() } }
+                group.addTask {
+                    for await _ in watching {}
+                    // A failure is the watcher's to tell: it knows of all attempts.
+                    guard await connects() else { return await untilCancelled() }
+                    // The watcher has its say first.
+                    await replay.time.untilResumed()
+                    try await body()
+                    throw Finished()
+                }
+                defer { group.cancelAll() }
+                // Unlike `waitForAll`, this ends with the first error.
+                while try await group.next() != nil {}
+            }
+            result = .success(())
+        } catch is Finished {
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        await client.disconnect()
+        try result.get()
+    }
+
+    private func connects() async -> Bool {
+        await withTaskCancellationHandler {
+            do throws(Client.Failure) {
+                try await client.connect()
+                return true
+            } catch {
+                return false
+            }
+        } onCancel: {
+            // Connecting knows no cancellation, but it ends when the client is told to disconnect.
+            Task { await client.disconnect() }
+        }
+    }
+
+    private func untilCancelled() async {
+        while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+    }
+
+    // MARK: States
+
+    /// - Parameter isWatching: Called when no state will be missed any more.
+    private func watch(isWatching: () -> Void) async throws {
+        var states = client.states.makeAsyncIterator()
+        isWatching()
+        var connections = 0
+        var attempt = 1
+        var isConnected = false
+        while let state = await states.next() {
+            switch state {
+            case .connecting(let number):
+                attempt = number
+                post.say(connections == 0 && number == 1 ? "connecting to \(post.fleet.url)…" : "connecting…")
+            case .connected:
+                connections += 1
+                isConnected = true
+                post.say(connections == 1 ? "connected" : "connected again; the replay goes on")
+                if connections > 1 { tally.add { $0.reconnects += 1 } }
+                replay.resume()
+            case .waiting(let delay, let failed, let failure):
+                replay.pause()
+                let words = describe(failure, wasConnected: isConnected, connections: connections)
+                if connections == 0, Client.kind(failure) == .protocolViolation { throw words }
+                let next = isConnected ? 1 : failed + 1
+                let wait = "trying again in \(tenths(delay)) s (attempt \(next))"
+                post.say(words.message + "; " + (isConnected ? "the replay waits; " : "") + wait)
+                isConnected = false
+            case .disconnected(let failure?):
+                replay.pause()
+                var words = describe(failure, wasConnected: isConnected, connections: connections)
+                if attempt > 1 { words.message = "gave up after \(attempt) attempts: \(words.message)" }
+                throw words
+            case .disconnected(nil), .disconnecting:
+                replay.pause()
+            }
+        }
+    }
+
+    private func describe(_ failure: Client.Failure, wasConnected: Bool, connections: Int) -> DeviceFailure {
+        var words = Client.final(failure)
+        if wasConnected {
+            words.message = "connection lost: \(words.message)"
+        } else {
+            if connections == 0, Client.kind(failure) == .lost {
+                words.status = .protocolViolation
+                words.message += " before it had accepted us; check the port and the protocol"
+            }
+            words.message = "cannot connect: \(words.message)"
+        }
+        return words
+    }
+
+    private func tenths(_ delay: Duration) -> String {
+        DecimalText.fixed(max(0.1, Double(delay.wholeNanoseconds) / 1e9), places: 1)
+    }
+
+    // MARK: Sending
+
+    /// Runs `send` when there is a connection, and once more when that was lost meanwhile.
+    ///
+    /// - Throws: `CancellationError`, or a `DeviceFailure` for what another attempt would not mend.
+    package func send(_ send: () async throws(Client.Failure) -> Void) async throws {
+        while true {
+            await replay.time.untilResumed()
+            try Task.checkCancellation()
+            do throws(Client.Failure) {
+                return try await send()
+            } catch {
+                try Task.checkCancellation()
+                guard Client.kind(error) == .lost else { throw Client.final(error) }
+                // The news of the loss is on its way to the watcher, which stops the replay.
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+    }
+}
+
+/// The body of a device has come to its end.
+private struct Finished: Error {}

@@ -1,0 +1,78 @@
+package import Messaging
+
+/// The devices of a program and what they share: the broker's URL, the keyboard, the bar, the tally.
+package struct Fleet: Sendable {
+    package let program: Program
+    package let options: DeviceOptions
+    /// The broker, without user information.
+    package let url: String
+    package let meter: ProgressMeter
+    private let keys = Broadcaster<Key>(capacity: 64)
+
+    /// Runs one device per id, shows what they share, and ends with a summary.
+    ///
+    /// - Parameters:
+    ///   - unit: What the devices send: "fixes".
+    ///   - duration: Of one replay in nanoseconds, nil when nobody knows.
+    ///   - readsKeys: Unless standard input brings the recording.
+    package static func run(
+        _ program: Program, _ options: DeviceOptions, unit: String, duration: Int64?, readsKeys: Bool,
+        device: @escaping @Sendable (Post) async throws -> DeviceSummary
+    ) async throws {
+        let console = program.console
+        let start = ContinuousClock.now
+        if options.isInsecure {
+            console.problem(
+                "WARNING: --insecure: the broker's certificate is not checked. "
+                    + "Anybody on the way can read and alter everything, the password included.")
+        }
+        for id in options.deviceIDs { console.line("device: \(id)") }
+        let embedded = options.broker == nil ? try await EmbeddedBroker.start(for: program.device) : nil
+        for line in embedded?.lines ?? [] { console.line(line) }
+        let fleet = Fleet(
+            program: program, options: options, url: embedded?.url ?? options.broker?.url ?? "",
+            meter: ProgressMeter(unit: unit, duration: duration, devices: options.deviceIDs.count, console: console))
+        let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
+        let result: Result<DeviceSummary, any Error>
+        do {
+            result = .success(
+                try await DeviceRunner.run(options.deviceIDs, stop: program.stop) { index, id in
+                    try await device(Post(fleet: fleet, index: index, id: id))
+                })
+        } catch {
+            result = .failure(error)
+        }
+        for helper in helpers { helper.cancel() }
+        fleet.meter.finish()
+        await embedded?.stop()
+        let summary = try result.get()
+        console.line(
+            summary.line(for: program.device, devices: options.deviceIDs.count, elapsed: ContinuousClock.now - start))
+    }
+
+    /// What somebody does at the keyboard concerns all devices.
+    private func passKeysOn() async {
+        let reader = KeyReader()
+        reader.start()
+        for await key in reader.keys { keys.send(key) }
+    }
+
+    /// One device's place in its fleet.
+    package struct Post: Sendable {
+        package let fleet: Fleet
+        package let index: Int
+        package let id: String
+
+        package var keys: Updates<Key> { fleet.keys.updates }
+        package var stop: StopSwitch { fleet.program.stop }
+        package var console: Console { fleet.program.console }
+
+        /// Told before each line when there are several devices: `3: `.
+        package var prefix: String { fleet.options.deviceIDs.count > 1 ? "\(index + 1): " : "" }
+
+        /// One line on standard output.
+        package func say(_ text: String) {
+            console.line(prefix + text)
+        }
+    }
+}

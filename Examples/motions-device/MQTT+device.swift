@@ -1,0 +1,50 @@
+package import DeviceSupport
+package import MQTT
+
+extension MQTTConfiguration {
+    init(_ options: MotionsOptions, deviceID: String) {
+        self.init(clientID: deviceID)
+        keepAlive = .seconds(options.keepAlive)
+        cleanStart = !options.keepsSession
+        let payload = #"{"deviceID":\#(JSONText.quoted(deviceID))}"#
+        will = MQTTWill(topic: "/mwm/lastWill", payload: Array(payload.utf8), qos: .exactlyOnce)
+        if let user = options.common.login.user {
+            credentials = Credentials(userName: user, password: options.common.login.password)
+        }
+        reconnect = options.common.reconnectPolicy
+    }
+}
+
+extension MQTTClient: DeviceClient {
+    package static func final(_ failure: MQTTError) -> DeviceFailure {
+        let status: ExitStatus
+        switch failure.code {
+        case .connectFailed:
+            guard let error = failure.underlying as? TransportError else { fallthrough }
+            return DeviceFailure(connecting: error)
+        case .refused, .notAllowed: status = .unavailable
+        case .badCredentials: status = .noPermission
+        case .unsupportedVersion, .protocolViolation: status = .protocolViolation
+        case .invalidRequest: status = .usage
+        case .connectionLost, .notConnected, .disconnected, .timedOut, .takenOver: status = .lost
+        default: status = .software
+        }
+        return DeviceFailure(status, failure.message)
+    }
+
+    package static func kind(_ failure: MQTTError) -> ConnectionFailureKind {
+        switch failure.code {
+        case .connectionLost, .notConnected, .disconnected: .lost
+        case .protocolViolation: .protocolViolation
+        default: .other
+        }
+    }
+}
+
+extension DeviceFailure {
+    /// A subscription that failed, now or after a reconnect.
+    init(subscribing failure: MQTTError) {
+        self = MQTTClient.final(failure)
+        if failure.code == .refused { status = .noPermission }
+    }
+}

@@ -1,0 +1,124 @@
+import DeviceSupport
+import MQTT
+
+/// The device side of the Motions app: publishes how it is held, and shows alerts.
+struct MotionsDevice: Sendable {
+    private let id: String
+    private let options: MotionsOptions
+    private let source: ReplaySource<Attitude>
+    private let link: DeviceLink<MQTTClient>
+    private let last = Latest<Attitude>()
+    private var post: Fleet.Post { link.post }
+    private var motionTopic: String { "/mwm/\(id)/motion" }
+    private var alertTopic: String { "/mwm/\(id)/alert" }
+
+    init(_ post: Fleet.Post, _ options: MotionsOptions, _ source: ReplaySource<Attitude>) {
+        id = post.id
+        self.options = options
+        self.source = source
+        let configuration = MQTTConfiguration(options, deviceID: post.id)
+        link = DeviceLink(MQTTClient(post.fleet.url, configuration: configuration), post)
+    }
+
+    func run() async throws -> DeviceSummary {
+        try await link.run {
+            let alerts = try await subscribe()
+            do {
+                try await untilEnd(of: alerts)
+            } catch {
+                await leave(alerts)
+                throw error
+            }
+            await leave(alerts)
+        }
+        return link.tally.summary
+    }
+
+    private func subscribe() async throws -> MQTTSubscription {
+        do throws(MQTTError) {
+            let alerts = try await link.client.subscribe(to: alertTopic, qos: .atLeastOnce)
+            post.say("subscribed to \(alertTopic) with \(alerts.grantedQoS)")
+            return alerts
+        } catch {
+            throw DeviceFailure(subscribing: error)
+        }
+    }
+
+    private func leave(_ alerts: MQTTSubscription) async {
+        await link.leave { try? await alerts.unsubscribe() }
+    }
+
+    private func untilEnd(of alerts: MQTTSubscription) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                try await show(alerts)
+                return false
+            }
+            group.addTask {
+                await showResubscriptions()
+                return false
+            }
+            group.addTask {
+                for await key in post.keys where key == .shake { try await shake() }
+                return false
+            }
+            group.addTask {
+                post.fleet.meter.begin()
+                _ = try await link.replay.play(
+                    source, speed: options.common.speed, interval: options.interval
+                ) { attitude, due in
+                    try await publish(attitude, due: due, shown: "\(attitude)")
+                    last.value = attitude
+                }
+                return true
+            }
+            defer { group.cancelAll() }
+            while let isAtEnd = try await group.next(), !isAtEnd {}
+        }
+    }
+
+    // MARK: Motions
+
+    private func publish(_ attitude: Attitude, due: Int64?, shown text: String) async throws {
+        try await link.send { () throws(MQTTError) in
+            try await link.client.publish(
+                attitude.bytes, to: motionTopic, qos: QoS(rawValue: UInt8(options.qos)) ?? .atMostOnce, retain: true)
+        }
+        post.say(text)
+        link.tally.add { $0.sent += 1 }
+        post.fleet.meter.sent(device: post.index, due: due)
+    }
+
+    private func shake() async throws {
+        guard let last = last.value else { return post.say("shaken, but there is no motion yet to send again") }
+        try await publish(last, due: nil, shown: "shaken: \(last)")
+    }
+
+    // MARK: Alerts
+
+    private func show(_ alerts: MQTTSubscription) async throws {
+        do throws(MQTTError) {
+            for try await alert in alerts {
+                link.tally.add { $0.received += 1 }
+                post.console.alert(alert.text ?? "\(alert.payload.count) bytes that are no text")
+            }
+        } catch {
+            // The watcher tells of a client that has given up, and of one that was told to.
+            guard error.code == .refused else { return }
+            throw DeviceFailure(subscribing: error)
+        }
+    }
+
+    private func showResubscriptions() async {
+        for await event in link.client.events {
+            switch event {
+            case .resubscribed(let filter, let code):
+                post.say("subscribed again to \(filter) with QoS \(code.rawValue)")
+            case .sessionLost(let republished, let duplicates):
+                post.say(
+                    "the broker lost the session; \(republished) sent again, of which \(duplicates) may come twice")
+            default: break
+            }
+        }
+    }
+}
