@@ -1,0 +1,150 @@
+import DeviceSupport
+import STOMP
+
+/// The device side of the Locations app: sends where it is, and shows texts.
+struct LocationsDevice: Sendable {
+    private let id: String
+    private let options: LocationsOptions
+    private let sendOptions: STOMPSendOptions
+    private let source: ReplaySource<Fix>
+    private let link: DeviceLink<STOMPClient>
+    private let last = Latest<Fix>()
+    private let texts: TextList
+    private var post: Fleet.Post { link.post }
+    private var locationTopic: String { "/topic/device.\(id).location" }
+    private var textQueue: String { "/queue/device.\(id).text" }
+
+    init(_ post: Fleet.Post, _ options: LocationsOptions, _ source: ReplaySource<Fix>) {
+        id = post.id
+        self.options = options
+        self.source = source
+        sendOptions = STOMPSendOptions(options)
+        let configuration = STOMPConfiguration(options, deviceID: post.id)
+        link = DeviceLink(STOMPClient(post.fleet.url, configuration: configuration), post)
+        texts = TextList(post, isAnswered: options.acknowledgement == .clientIndividual)
+    }
+
+    func run() async throws -> DeviceSummary {
+        try await link.run {
+            let texts = try await subscribe()
+            do {
+                try await untilEnd(of: texts)
+            } catch {
+                await leave(texts)
+                throw error
+            }
+            await leave(texts)
+        }
+        return link.tally.summary
+    }
+
+    private func subscribe() async throws -> STOMPSubscription {
+        let mode: STOMPAckMode = options.acknowledgement == .auto ? .auto : .clientIndividual
+        do throws(STOMPError) {
+            let texts = try await link.client.subscribe(to: textQueue, ack: mode)
+            post.say("Subscribed to \(textQueue)")
+            return texts
+        } catch {
+            throw DeviceFailure(subscribing: error)
+        }
+    }
+
+    private func leave(_ texts: STOMPSubscription) async {
+        await link.leave { try? await texts.unsubscribe() }
+    }
+
+    private func untilEnd(of messages: STOMPSubscription) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                try await show(messages)
+                return false
+            }
+            group.addTask {
+                await showResubscriptions()
+                return false
+            }
+            group.addTask {
+                try await readKeys()
+                return false
+            }
+            group.addTask {
+                try await replay()
+                return true
+            }
+            defer { group.cancelAll() }
+            while let isAtEnd = try await group.next(), !isAtEnd {}
+        }
+    }
+
+    private func readKeys() async throws {
+        for await key in post.keys {
+            switch key {
+            case .shake: try await shake()
+            case .accept: texts.answerOldest(accepting: true)
+            case .reject: texts.answerOldest(accepting: false)
+            }
+        }
+    }
+
+    // MARK: Locations
+
+    private func replay() async throws {
+        post.fleet.meter.begin()
+        // Recorded fixes are thinned by their own times; live ones by the time at which they go out.
+        var next: Int64 = 0
+        _ = try await link.replay.play(source, speed: options.common.speed, interval: .zero) { fix, due in
+            if source.isLive {
+                guard isFresh(fix), link.replay.elapsed >= next else { return }
+                next = link.replay.elapsed + options.interval.wholeNanoseconds
+            }
+            try await send(fix, due: due, shown: "\(fix)")
+            last.value = fix
+        }
+    }
+
+    private func isFresh(_ fix: Fix) -> Bool {
+        let now = Timestamp.now()
+        guard let time = fix.time, fix.isStale(at: now) else { return true }
+        link.tally.add { $0.skipped += 1 }
+        post.say("skipped \(fix): it is \((now.nanoseconds - time.nanoseconds) / 1_000_000_000) s old")
+        return false
+    }
+
+    private func send(_ fix: Fix, due: Int64?, shown text: String) async throws {
+        try await link.send { () throws(STOMPError) in
+            let now = Timestamp.now().wholeSeconds
+            let time = options.usesRecordedTime ? fix.time ?? now : now
+            try await link.client.send(
+                LocationPayload.json(deviceID: id, fix: fix, at: time), to: locationTopic, options: sendOptions)
+        }
+        post.say(text)
+        link.tally.add { $0.sent += 1 }
+        post.fleet.meter.sent(device: post.index, due: due)
+    }
+
+    private func shake() async throws {
+        guard let last = last.value else { return post.say("shaken, but there is no fix yet to send again") }
+        try await send(last, due: nil, shown: "shaken: \(last)")
+    }
+
+    // MARK: Texts
+
+    private func show(_ messages: STOMPSubscription) async throws {
+        do throws(STOMPError) {
+            for try await message in messages {
+                link.tally.add { $0.received += 1 }
+                texts.received(message)
+            }
+        } catch {
+            // The watcher tells of a client that has given up, and of one that was told to.
+            guard error.code == .refused else { return }
+            throw DeviceFailure(subscribing: error)
+        }
+    }
+
+    private func showResubscriptions() async {
+        for await event in link.client.events {
+            if case .resubscribed(let destination) = event { post.say("Subscribed to \(destination) again") }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+package import DeviceSupport
+package import STOMP
+
+extension STOMPConfiguration {
+    init(_ options: LocationsOptions, deviceID: String) {
+        self.init()
+        clientID = deviceID
+        outgoingHeartBeat = .milliseconds(options.heartBeatOut)
+        incomingHeartBeat = .milliseconds(options.heartBeatIn)
+        if let user = options.common.login.user {
+            credentials = Credentials(userName: user, password: options.common.login.password)
+        }
+        reconnect = options.common.reconnectPolicy
+    }
+}
+
+extension STOMPSendOptions {
+    /// What goes out with each fix.
+    init(_ options: LocationsOptions) {
+        self.init(
+            contentType: LocationPayload.contentType, priority: options.priority, expiresAfter: options.expires)
+        if let country = options.country { headers.add("country", country) }
+    }
+}
+
+extension STOMPClient: DeviceClient {
+    package static func final(_ failure: STOMPError) -> DeviceFailure {
+        let status: ExitStatus
+        switch failure.code {
+        case .connectFailed:
+            guard let error = failure.underlying as? TransportError else { fallthrough }
+            return DeviceFailure(connecting: error)
+        case .refused, .unsupportedByBroker: status = .unavailable
+        case .badCredentials: status = .noPermission
+        case .unsupportedVersion, .protocolViolation: status = .protocolViolation
+        case .invalidRequest: status = .usage
+        case .connectionLost, .notConnected, .disconnected, .timedOut, .stale: status = .lost
+        default: status = .software
+        }
+        return DeviceFailure(status, failure.message)
+    }
+
+    package static func kind(_ failure: STOMPError) -> ConnectionFailureKind {
+        switch failure.code {
+        case .connectionLost, .notConnected, .disconnected: .lost
+        case .protocolViolation: .protocolViolation
+        default: .other
+        }
+    }
+}
+
+extension DeviceFailure {
+    /// A subscription that failed, now or after a reconnect.
+    init(subscribing failure: STOMPError) {
+        self = STOMPClient.final(failure)
+        if failure.code == .refused { status = .noPermission }
+    }
+}

@@ -1,0 +1,51 @@
+import DeviceSupport
+import STOMP
+import Synchronization
+
+/// The texts that a device was sent: shown as they come, and kept while they wait for an answer.
+final class TextList: Sendable {
+    private let post: Fleet.Post
+    private let isAnswered: Bool
+    private let waiting = Mutex<[STOMPMessage]>([])
+
+    /// - Parameter isAnswered: Whether somebody accepts or rejects each text.
+    init(_ post: Fleet.Post, isAnswered: Bool) {
+        self.post = post
+        self.isAnswered = isAnswered
+    }
+
+    func received(_ message: STOMPMessage) {
+        post.say("text: \(Self.words(of: message))")
+        guard isAnswered else { return }
+        // The broker's prefetch bounds how many wait.
+        let count = waiting.withLock { waiting in
+            waiting.append(message)
+            return waiting.count
+        }
+        if count == 1 { post.say("press a to accept it, r to reject it") }
+    }
+
+    func answerOldest(accepting: Bool) {
+        guard isAnswered else { return }
+        while let oldest = takeOldest() {
+            let words = Self.words(of: oldest)
+            do throws(STOMPError) {
+                if accepting { try oldest.acknowledge() } else { try oldest.reject() }
+                return post.say("\(accepting ? "accepted" : "rejected"): \(words)")
+            } catch {
+                // From before a reconnect: the broker has handed it out again, and it waits further back.
+                if error.code == .stale { continue }
+                return post.say("not \(accepting ? "accepted" : "rejected"): \(words): \(error.message)")
+            }
+        }
+        post.say("there is no text to \(accepting ? "accept" : "reject")")
+    }
+
+    private func takeOldest() -> STOMPMessage? {
+        waiting.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+    }
+
+    private static func words(of message: STOMPMessage) -> String {
+        message.text ?? "\(message.body.count) bytes that are no text"
+    }
+}
