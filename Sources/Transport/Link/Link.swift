@@ -61,6 +61,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// Bytes that a caller sends by itself instead of waking the loop.
     static var selfSendThreshold: Int { 64 * 1024 }
 
+    /// Nanoseconds between two looks of the loop at an outbox that grows.
+    static var gatherPause: Int64 { 1_500 }
+
     package init(machine: consuming Machine, loop: EventLoop, outboxLimit: Int) {
         state = Mutex(State(machine: machine, outboxLimit: max(1, outboxLimit)))
         super.init(loop: loop)
@@ -99,7 +102,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         if state.stream != nil {
             let waiting = state.machine.output.count
             if waiting > 0 && !state.sending {
-                sends = state.callersMaySend && ((urgent && state.machine.isLatencyBound) || waiting >= selfSendThreshold)
+                sends =
+                    state.callersMaySend && ((urgent && state.machine.isLatencyBound) || waiting >= selfSendThreshold)
                 state.sending = sends
                 loopHasToLook = loopHasToLook || !sends
             }
@@ -139,7 +143,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     override package func posted(_ code: Int, at now: Int64) {
         switch code {
-        case LinkPost.settle: settle(at: now)
+        case LinkPost.settle:
+            gather()
+            settle(at: now)
         case LinkPost.continueSending: send(rounds: 16)
         case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: connectionEnded(nil, at: now)
