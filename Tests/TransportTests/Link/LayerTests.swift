@@ -34,7 +34,7 @@ import Transport
                 for sender in 0..<senders {
                     group.addTask {
                         for number in 0..<each {
-                            let filler = number % 20 == 0 ? String(repeating: " ", count: 70_000) : ""
+                            let filler = number == 50 ? String(repeating: " ", count: 70_000) : ""
                             _ = await ends.client.send(
                                 Array("\(sender) \(filler)\(number)\n".utf8), urgent: number.isMultiple(of: 3))
                         }
