@@ -67,9 +67,10 @@ extension Link where Machine: ~Copyable {
         var consumed = 0
         while consumed < bytes.count {
             let span = RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
-            let (count, wantsClose) = state.withLock { state in
-                (state.machine.receive(span, at: now, into: scratch), state.machine.wantsClose)
+            let (count, wantsClose, tap) = state.withLock { state in
+                (state.machine.receive(span, at: now, into: scratch), state.machine.wantsClose, state.tap)
             }
+            if let tap, count > 0 { tap.received(span.extracting(..<count)) }
             scratch.perform(span)
             consumed += count
             // A machine may stop early to have its effects performed; nothing consumed means that it needs more.

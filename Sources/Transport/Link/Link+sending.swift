@@ -80,11 +80,12 @@ extension Link where Machine: ~Copyable {
         let isLoop = loop.isCurrent
         var waiters = RoomWaiters.Taken()
         var loopHasToLook = false
+        var tap: (any LinkTap)?
         defer {
             waiters.resume()
             if loopHasToLook { loop.post(self, LinkPost.settle) }
         }
-        return state.withLock { state in
+        let step = state.withLock { state -> SendStep in
             state.traffic += sent
             sent = LinkTraffic()
             guard let stream = state.stream else {
@@ -119,16 +120,26 @@ extension Link where Machine: ~Copyable {
             if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
             rounds -= 1
             if let layers {
-                if machineWrote { swap(&state.machine.output, &plain) }
+                if machineWrote {
+                    swap(&state.machine.output, &plain)
+                    tap = state.tap
+                }
                 if !state.outboxIsFull { waiters = state.roomWaiters.takeAll() }
                 loopHasToLook = state.claimSettle(closes: false)
                 return .wrap(stream, layers)
             }
             swap(&state.machine.output, &wire)
+            tap = state.tap
             waiters = state.roomWaiters.takeAll()
             loopHasToLook = state.claimSettle(closes: false)
             return .write(stream)
         }
+        if let tap {
+            // Still ours: the token is held until a later step gives it back.
+            let taken = if case .wrap = step { plain } else { wire }
+            tap.sent(taken.span.bytes)
+        }
+        return step
     }
 
     private func waitForWritability(of stream: any ByteStream) {

@@ -31,6 +31,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         var armedDeadline = Int64.max
         var readingIsPaused = false
         var roomWaiters = RoomWaiters()
+        var tap: (any LinkTap)?
         /// Bytes in the outbox from which on callers wait.
         let outboxLimit: Int
         var traffic = LinkTraffic()
@@ -94,6 +95,11 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// What was moved so far; current whenever nothing is under way.
     package var traffic: LinkTraffic {
         state.withLock { $0.traffic }
+    }
+
+    /// Lets `tap` see what comes and goes from now on.
+    package func setTap(_ tap: any LinkTap) {
+        state.withLock { $0.tap = tap }
     }
 
     private static func decide(_ state: inout State, urgent: Bool) -> LinkAction {
