@@ -17,6 +17,7 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
     let states = Broadcaster<MQTTConnectionState>(capacity: 16, initial: .disconnected(nil), replaysLatest: true)
     let events = Broadcaster<MQTTEvent>(capacity: 1024)
     let counters = ClientCounting()
+    let inspector: FrameInspector<MQTTFrameRecord>
     let callerIDs = Atomic<UInt64>(1)
 
     // The loop's thread only.
@@ -32,6 +33,10 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
         self.loop = loop
         let machine = MQTTMachine(engine: MQTTEngine(configuration: configuration.engineConfiguration))
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
+        let version = configuration.version
+        inspector = FrameInspector { bytes, direction, showsSecrets in
+            MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
+        }
         supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
@@ -42,6 +47,7 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
         link.dropConnection()
         states.finish()
         events.finish()
+        inspector.finish()
     }
 
     // MARK: SupervisedClient

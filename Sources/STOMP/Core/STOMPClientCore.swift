@@ -16,6 +16,7 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
     let states = Broadcaster<STOMPConnectionState>(capacity: 16, initial: .disconnected(nil), replaysLatest: true)
     let events = Broadcaster<STOMPClientEvent>(capacity: 1024)
     let counters = ClientCounting()
+    let inspector: FrameInspector<STOMPFrameRecord>
     let ids = Atomic<UInt64>(1)
     /// Why the configuration cannot be said in CONNECT.
     private let misconfiguration: STOMPError?
@@ -44,6 +45,11 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
             machine = STOMPMachine(engine: STOMPEngine(serverWith: engineConfiguration))
         }
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
+        inspector = FrameInspector { [weak link] bytes, direction, showsSecrets in
+            // Asked anew each time: CONNECTED changes it.
+            let version = link?.perform { $0.engine.version } ?? .v12
+            return STOMPFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
+        }
         supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
@@ -53,6 +59,7 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
         link.dropConnection()
         states.finish()
         events.finish()
+        inspector.finish()
     }
 
     // MARK: SupervisedClient

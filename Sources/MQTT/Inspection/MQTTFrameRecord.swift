@@ -1,0 +1,67 @@
+public import MQTTCore
+public import Messaging
+import Transport
+
+/// A packet that went over the connection, made for looking at; see ``MQTTClient/inspect(showingSecrets:)``.
+public struct MQTTFrameRecord: Sendable {
+    public let direction: FrameDirection
+    /// Milliseconds since 1970, UTC.
+    public let time: Int64
+    /// The size of the whole packet in bytes.
+    public let size: Int
+    /// The packet; of payloads only the first 256 bytes, and with its secrets masked unless they were asked for.
+    public let packet: MQTTPacket
+    /// The size of a PUBLISH packet's payload, 0 for other packets.
+    public let payloadCount: Int
+
+    public var type: MQTTPacketType { packet.type }
+
+    init(_ packet: MQTTPacket, size: Int, _ direction: FrameDirection, showsSecrets: Bool) {
+        self.direction = direction
+        time = WallClock.milliseconds
+        self.size = size
+        if case .publish(let publish) = packet { payloadCount = publish.payload.count } else { payloadCount = 0 }
+        self.packet = packet.trimmed(showsSecrets: showsSecrets)
+    }
+
+    /// Reads whole packets.
+    static func records(
+        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, showsSecrets: Bool
+    ) -> [MQTTFrameRecord] {
+        var decoder = MQTTDecoder(version: version, maximumPacketSize: MQTTFrameHeader.largestPacket)
+        decoder.push(bytes)
+        var records: [MQTTFrameRecord] = []
+        var left = decoder.bufferedCount
+        // What is no packet ends the connection, which says so itself.
+        while let packet = try? decoder.next() {
+            let size = left - decoder.bufferedCount
+            left = decoder.bufferedCount
+            records.append(MQTTFrameRecord(packet, size: size, direction, showsSecrets: showsSecrets))
+        }
+        return records
+    }
+}
+
+extension MQTTPacket {
+    fileprivate func trimmed(showsSecrets: Bool) -> MQTTPacket {
+        let limit = FrameText.previewLimit
+        let mask = Array(FrameText.mask.utf8)
+        switch self {
+        case .publish(var packet):
+            if packet.payload.count > limit { packet.payload = Array(packet.payload.prefix(limit)) }
+            return .publish(packet)
+        case .connect(var packet) where !showsSecrets:
+            if packet.password != nil { packet.password = mask }
+            if packet.properties.authenticationData != nil { packet.properties.authenticationData = mask }
+            return .connect(packet)
+        case .connack(var packet) where !showsSecrets && packet.properties.authenticationData != nil:
+            packet.properties.authenticationData = mask
+            return .connack(packet)
+        case .auth(var packet) where !showsSecrets && packet.properties.authenticationData != nil:
+            packet.properties.authenticationData = mask
+            return .auth(packet)
+        default:
+            return self
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import LoopbackBroker
+import Testing
+
+@testable import MQTT
+
+struct InspectionTests {
+    private func packets(
+        _ client: MQTTClient, showingSecrets: Bool = false, until last: String,
+        _ body: () async throws -> Void
+    ) async throws -> [String] {
+        var frames = client.inspect(showingSecrets: showingSecrets).makeAsyncIterator()
+        try await body()
+        var lines: [String] = []
+        while let frame = await frames.next() {
+            lines.append("\(frame.direction == .sent ? ">" : "<") \(frame)")
+            if lines.last == last { break }
+        }
+        return lines
+    }
+
+    private func client(_ broker: LoopbackBroker) -> MQTTClient {
+        var configuration = MQTTConfiguration(clientID: "c")
+        configuration.credentials = Credentials(userName: "ann", password: "hush")
+        return MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", configuration: configuration)
+    }
+
+    @Test func `shows every packet of both directions in order, with the password masked`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = client(broker)
+        let lines = try await packets(client, until: "> DISCONNECT") {
+            try await client.connect()
+            let messages = try await client.subscribe(to: "a/+", qos: .atLeastOnce)
+            try await client.publish("on", to: "a/b", qos: .atLeastOnce, retain: true)
+            try await messages.unsubscribe()
+            await client.disconnect()
+        }
+        await broker.stop()
+        #expect(lines.first == "> CONNECT 3.1.1 client-id c keep-alive 60 clean user ann password ***")
+        #expect(lines.contains("< CONNACK success (0x00)"))
+        #expect(lines.contains("> SUBSCRIBE id 1 a/+ QoS 1"))
+        #expect(lines.contains("> PUBLISH a/b QoS 1 id 2 retain \"on\" (2 bytes)"))
+        #expect(lines.contains("< PUBACK id 2"))
+        #expect(!lines.contains { $0.contains("hush") })
+    }
+
+    @Test func `shows the password to who asks for it`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = client(broker)
+        let lines = try await packets(client, showingSecrets: true, until: "< CONNACK success (0x00)") {
+            try await client.connect()
+        }
+        await client.disconnect()
+        await broker.stop()
+        #expect(lines.first?.hasSuffix("password hush") == true)
+    }
+
+    @Test func `starts in the middle of a connection`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = client(broker)
+        try await client.connect()
+        try await client.publish("unseen", to: "a/b", qos: .atLeastOnce)
+        let lines = try await packets(client, until: "< PUBACK id 2") {
+            try await client.publish("seen", to: "a/b", qos: .atLeastOnce)
+        }
+        await client.disconnect()
+        await broker.stop()
+        #expect(lines == ["> PUBLISH a/b QoS 1 id 2 \"seen\" (4 bytes)", "< PUBACK id 2"])
+    }
+
+    @Test func `keeps the start of a payload and the sizes of all`() {
+        let packet = MQTTPacket.publish(.init(topic: "t", payload: Array(repeating: 7, count: 100_000)))
+        let record = MQTTFrameRecord(packet, size: 100_006, .received, showsSecrets: false)
+        guard case .publish(let kept) = record.packet else { return #expect(Bool(false), "\(record)") }
+        #expect(kept.payload.count == 256)
+        #expect(record.payloadCount == 100_000)
+        #expect(record.size == 100_006)
+        #expect("\(record)".hasSuffix("07… (100000 bytes)"))
+    }
+}
