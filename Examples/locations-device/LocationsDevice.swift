@@ -41,7 +41,9 @@ struct LocationsDevice: Sendable {
     private func subscribe() async throws -> STOMPSubscription {
         let mode: STOMPAckMode = options.acknowledgement == .auto ? .auto : .clientIndividual
         do throws(STOMPError) {
-            let texts = try await link.client.subscribe(to: textQueue, ack: mode)
+            let receipt: STOMPHeaders = ["receipt": "\(id)-\(textQueue)"]
+            let texts = try await link.client.subscribe(
+                to: textQueue, ack: mode, options: STOMPSubscribeOptions(headers: receipt))
             post.say("Subscribed to \(textQueue)")
             return texts
         } catch {

@@ -23,6 +23,8 @@ extension STOMPSendOptions {
     }
 }
 
+extension STOMPFrameRecord: DeviceFrame {}
+
 extension STOMPClient: DeviceClient {
     package static func final(_ failure: STOMPError) -> DeviceFailure {
         let status: ExitStatus

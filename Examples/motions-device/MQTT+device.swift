@@ -15,6 +15,8 @@ extension MQTTConfiguration {
     }
 }
 
+extension MQTTFrameRecord: DeviceFrame {}
+
 extension MQTTClient: DeviceClient {
     package static func final(_ failure: MQTTError) -> DeviceFailure {
         let status: ExitStatus

@@ -21,11 +21,10 @@ extension Replay {
     ) async throws -> Ending {
         switch source {
         case .recorded(let steps):
-            try await play(steps) { try await body($0.value, $0.due) }
+            return try await play(steps) { try await body($0.value, $0.due) }
         case .live(let rows):
-            try await play(live: { try await rows.next() }, speed: speed, interval: interval) {
-                try await body($0, nil)
-            }
+            let next: () async throws -> LiveSource<Value>.Row? = { try await rows.next() }
+            return try await play(live: next, speed: speed, interval: interval) { try await body($0, nil) }
         }
     }
 }

@@ -3,15 +3,22 @@ package import Messaging
 /// What the devices need from a client, whichever protocol it speaks.
 package protocol DeviceClient: Sendable {
     associatedtype Failure: Error, Sendable
+    associatedtype Frame: DeviceFrame
 
     var states: Updates<ConnectionState<Failure>> { get }
     func connect() async throws(Failure)
     func disconnect() async
+    func inspect(showingSecrets: Bool) -> Updates<Frame>
 
     /// The line and the status to end with because of a connection that failed.
     static func final(_ failure: Failure) -> DeviceFailure
     /// How the failure concerns the connection, as far as that matters to a device.
     static func kind(_ failure: Failure) -> ConnectionFailureKind
+}
+
+/// A frame or packet to be shown with `--frames`; its description is one line.
+package protocol DeviceFrame: Sendable, CustomStringConvertible {
+    var direction: FrameDirection { get }
 }
 
 /// Failures that a device treats in a way of its own.

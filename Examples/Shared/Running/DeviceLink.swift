@@ -19,9 +19,12 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     ///
     /// - Throws: What `body` throws, or a `DeviceFailure` when the client has given up.
     package func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        let frames = await showFrames()
         do {
             try await post.stop.untilStopped { try await connected(body) }
+            await frames?.finish()
         } catch {
+            await frames?.finish()
             // Who is told to stop in the middle of something fails in many ways, and none of them is news.
             guard post.stop.isStopped else { throw error }
         }
@@ -54,6 +57,12 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         }
         await client.disconnect()
         try result.get()
+    }
+
+    private func showFrames() async -> Onlooker? {
+        guard post.fleet.options.showsFrames else { return nil }
+        let printer = FramePrinter(console: post.console, prefix: post.prefix)
+        return await Onlooker.start(client.inspect(showingSecrets: false)) { printer.show($0.direction, "\($0)") }
     }
 
     private func connects() async -> Bool {

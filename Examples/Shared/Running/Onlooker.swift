@@ -1,0 +1,27 @@
+import Messaging
+
+/// Shows what comes in a sequence of updates, from before something starts until after it has ended.
+struct Onlooker: Sendable {
+    private let task: Task<Void, Never>
+
+    /// Returns once nothing will be missed any more.
+    static func start<Element: Sendable>(
+        _ updates: Updates<Element>, _ show: @escaping @Sendable (Element) -> Void
+    ) async -> Onlooker {
+        let (starting, hasStarted) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            var iterator = updates.makeAsyncIterator()
+            hasStarted.finish()
+            while let element = await iterator.next() { show(element) }
+        }
+        for await _ in starting {}
+        return Onlooker(task: task)
+    }
+
+    /// Shows what is still waiting, and ends.
+    func finish() async {
+        // A cancelled iterator ends after what it has.
+        task.cancel()
+        await task.value
+    }
+}
