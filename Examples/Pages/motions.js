@@ -1,0 +1,207 @@
+// Headquarters of the motions: three sparklines for each device, and alerts that colour its screen.
+//
+//     SUBSCRIBE /mwm/+/motion       24 bytes: pitch, roll and yaw as big-endian doubles, in radians; retained
+//     SUBSCRIBE /mwm/lastWill       {"deviceID":"…"}, from the broker when a device is gone without a farewell
+//     PUBLISH   /mwm/{id}/alert     the name of a colour, QoS 1
+//     last will /mwm/lastWill/web   "Web client {id} has unexpectedly died", QoS 2
+'use strict';
+
+const Motions = (() => {
+  const { $ } = Panel;
+  const MOST_DEVICES = 2000;
+  const clientID = `web-${crypto.getRandomValues(new Uint32Array(2)).join('-')}`;
+  const text = new TextDecoder();
+
+  const devices = new Map();
+  let client = null;
+  let ignored = 0;
+
+  const panel = new Panel.Panel({
+    dial: ({ url, user, password }, events) => new Mqtt.Client({
+      url, clientID, user, password, keepAlive: 60, onMessage: receive,
+      will: { topic: '/mwm/lastWill/web', payload: `Web client ${clientID} has unexpectedly died`, qos: 2, retain: false },
+      ...events,
+    }),
+    onState: (state, connected) => {
+      client = connected;
+      if (state === 'off') forgetAll();
+      client?.subscribe({ '/mwm/+/motion': 0, '/mwm/lastWill': 2 }).catch((error) => panel.notice(error.message));
+      for (const device of devices.values()) device.button.disabled = !client;
+    },
+  });
+
+  const rate = new Panel.Rate((perSecond) => {
+    $('rate').textContent = perSecond > 0 ? `${perSecond.toFixed(perSecond < 10 ? 1 : 0)} messages/s` : '';
+  });
+
+  // Cards out of sight are not drawn; they catch up when they come into it.
+  const sight = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const device = devices.get(target.dataset.device);
+      if (!device) continue;
+      device.isSeen = isIntersecting;
+      if (isIntersecting) Frames.draw(device.draw);
+    }
+  }, { rootMargin: '100px' });
+
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target, contentRect } of entries) {
+      const device = devices.get(target.closest('.card')?.dataset.device);
+      if (!device) continue;
+      device.sparkline.resize(contentRect.width, contentRect.height);
+      device.sparkline.draw();
+    }
+  });
+
+  // MARK: Messages
+
+  function receive({ topic, payload, retain }) {
+    rate.tick();
+    if (topic === '/mwm/lastWill') return died(payload);
+    // "/mwm/{id}/motion" has an empty part before its first slash.
+    const [, , id, kind] = topic.split('/');
+    if (kind !== 'motion') return undefined;
+    const values = read(payload);
+    if (!values || !id) return ignore('motion');
+    const device = devices.get(id) ?? appear(id);
+    if (!device) return undefined;
+    device.sparkline.add(values);
+    device.values = values;
+    device.isRetained = retain;
+    if (device.isSeen) Frames.draw(device.draw);
+    return undefined;
+  }
+
+  // Pitch, roll and yaw; null when the payload is something else.
+  function read(payload) {
+    if (payload.length !== 24) return null;
+    const view = new DataView(payload.buffer, payload.byteOffset, 24);
+    const values = [view.getFloat64(0), view.getFloat64(8), view.getFloat64(16)];
+    return values.every(Number.isFinite) ? values : null;
+  }
+
+  function died(payload) {
+    let id;
+    try {
+      id = JSON.parse(text.decode(payload)).deviceID;
+    } catch {
+      return ignore('last will');
+    }
+    const device = devices.get(id);
+    if (device) {
+      forget(device);
+      panel.notice(`Device ${id} is gone: its last will arrived`);
+    }
+    return undefined;
+  }
+
+  function ignore(what) {
+    ignored += 1;
+    panel.notice(`A message that is no ${what} was ignored (${ignored} so far)`);
+  }
+
+  // MARK: Devices
+
+  function appear(id) {
+    if (devices.size >= MOST_DEVICES) return null;
+    const card = $('device').content.firstElementChild.cloneNode(true);
+    const canvas = card.querySelector('canvas');
+    const device = {
+      id, card, values: null, isSeen: false, isRetained: false,
+      sparkline: new Sparkline.Sparkline(canvas),
+      degrees: [...card.querySelectorAll('dd')].map((cell) => cell.appendChild(document.createTextNode(''))),
+      note: card.querySelector('.note'),
+      button: card.querySelector('button'),
+      output: card.querySelector('output'),
+      draw: () => show(device),
+    };
+    devices.set(id, device);
+    card.dataset.device = id;
+    card.querySelector('h3').textContent = id;
+    card.querySelector('h3').title = id;
+    card.hidden = !matches(device);
+    const colour = card.querySelector('select');
+    const swatch = card.querySelector('.swatch');
+    colour.addEventListener('change', () => { swatch.style.background = colour.value; });
+    swatch.style.background = colour.value;
+    device.button.disabled = !client;
+    device.button.setAttribute('aria-label', `Alert! ${id}`);
+    card.querySelector('form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      alert(device, colour.value);
+    });
+    arrivals.push(device);
+    Frames.draw(arrive);
+    return device;
+  }
+
+  // All cards of a frame in one go: the page is laid out once.
+  const arrivals = [];
+
+  function arrive() {
+    const fragment = document.createDocumentFragment();
+    for (const device of arrivals) if (devices.get(device.id) === device) fragment.append(device.card);
+    $('devices').append(fragment);
+    for (const { id, card } of arrivals) {
+      if (!devices.has(id)) continue;
+      sight.observe(card);
+      sizes.observe(card.querySelector('canvas'));
+    }
+    arrivals.length = 0;
+    count();
+  }
+
+  function show(device) {
+    device.sparkline.draw();
+    device.values.forEach((radians, index) => {
+      const degrees = `${Math.round((radians * 180) / Math.PI)}°`;
+      if (device.degrees[index].data !== degrees) device.degrees[index].data = degrees;
+    });
+    const note = device.isRetained ? 'retained: the last motion that the broker kept' : '';
+    if (device.note.textContent !== note) device.note.textContent = note;
+  }
+
+  function forget(device) {
+    devices.delete(device.id);
+    Frames.cancel(device.draw);
+    sight.unobserve(device.card);
+    sizes.unobserve(device.card.querySelector('canvas'));
+    device.card.remove();
+    Frames.draw(count);
+  }
+
+  function forgetAll() {
+    for (const device of devices.values()) forget(device);
+    ignored = 0;
+    count();
+  }
+
+  function count() {
+    $('count').textContent = devices.size;
+    $('empty').hidden = devices.size > 0;
+    $('filter').hidden = devices.size <= 8;
+  }
+
+  const matches = ({ id }) => id.toLowerCase().includes($('filter').value.trim().toLowerCase());
+
+  // MARK: Alerts
+
+  function alert(device, colour) {
+    if (!client) return;
+    device.output.textContent = '…';
+    client.publish(`/mwm/${device.id}/alert`, colour, { qos: 1 }).then(
+      (milliseconds) => { device.output.textContent = `${colour} acknowledged, ${milliseconds.toFixed(0)} ms`; },
+      (error) => { device.output.textContent = `not sent: ${error.message}`; });
+  }
+
+  $('filter').addEventListener('input', () => {
+    for (const device of devices.values()) device.card.hidden = !matches(device);
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    Sparkline.restyle();
+    for (const device of devices.values()) if (device.values) Frames.draw(device.draw);
+  });
+
+  panel.open();
+  return { devices, clientID, get ignored() { return ignored; } };
+})();
