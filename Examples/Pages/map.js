@@ -13,6 +13,7 @@ const WorldMap = (() => {
   const FARTHEST = 0;
   const FIT_LIMIT = 16;
   const PADDING = 56;
+  const MARKER_PAUSE = 0.25;
   const TRACK_POINTS = 400;
   // Nearer than this (some four metres) is not worth a point of a track.
   const TRACK_STEP = 1e-7;
@@ -71,6 +72,7 @@ const WorldMap = (() => {
     #fitting = true;
     #fittedAt = 0;
     #fitDue = false;
+    #drawnAt = 0;
     #width = 1;
     #height = 1;
     #viewChanged = true;
@@ -325,6 +327,9 @@ const WorldMap = (() => {
     #draw(now) {
       this.#refit(now);
       this.#advance(now);
+      // Many markers move less often, so that a frame keeps room for everything else: two hundred twenty times a second.
+      if (!this.#viewChanged && now - this.#drawnAt < this.#devices.size * MARKER_PAUSE) return Frames.draw(this.#task);
+      this.#drawnAt = now;
       if (this.#viewChanged) this.#drawGround();
       const context = this.#tracks.getContext('2d');
       if (this.#viewChanged) this.#drawTracks(context);
@@ -335,6 +340,7 @@ const WorldMap = (() => {
       }
       this.#viewChanged = false;
       if (isMoving || this.#fitDue) Frames.draw(this.#task);
+      return undefined;
     }
 
     #advance(now) {
