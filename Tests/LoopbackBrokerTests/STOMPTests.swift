@@ -189,6 +189,10 @@ import Testing
             try await second.send("\(durable)\n\n\0")
             #expect(try await second.expectMessage("missed")["destination"] == "/topic/t.x")
             try await second.sendAndWait("UNSUBSCRIBE\nid:1")
+            try await sender.sendAndWait("SEND\ndestination:/topic/t.x", body: "away again")
+            try await second.send("\(durable)\n\n\0")
+            try await second.expectMessage("away again")
+            try await second.sendAndWait("UNSUBSCRIBE\nid:1\ndurable-subscription-name:n")
             try await sender.sendAndWait("SEND\ndestination:/topic/t.x", body: "too late")
             try await second.sendAndWait(durable)
         }

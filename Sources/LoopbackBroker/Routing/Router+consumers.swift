@@ -66,8 +66,8 @@ extension Router {
         let durable = consumers[index]?.durable
         removeConsumer(index, at: now, into: &effects)
         stompConnections[connection]?.consumers.removeAll { $0 == index }
-        if let durable {
-            // Leaving is for good; only a lost or ended connection keeps a durable subscription.
+        if let durable, request.headers.contains("durable-subscription-name") {
+            // As with Artemis: named again it is left for good, otherwise it is kept for the next consumer.
             queues[durable] = nil
             routes.removeAll(keepingCapacity: true)
         }

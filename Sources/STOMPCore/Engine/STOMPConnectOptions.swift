@@ -65,3 +65,14 @@ public struct STOMPConnectOptions: Sendable, Hashable {
         [login, passcode].contains { $0?.utf8.contains(UInt8(ascii: "\\")) ?? false }
     }
 }
+
+extension STOMPConnectOptions: CustomStringConvertible, CustomDebugStringConvertible {
+    /// For people: the passcode is not shown.
+    public var description: String {
+        let versions = versions.map(\.description).joined(separator: ",")
+        let passcode = passcode == nil ? "none" : "•••"
+        return "versions \(versions), host \(host), login \(login ?? "none"), passcode \(passcode)"
+    }
+
+    public var debugDescription: String { description }
+}

@@ -13,6 +13,9 @@ extension STOMPEngine {
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPMisuse) {
         try requireConnected()
+        guard !destination.isEmpty else {
+            throw STOMPMisuse(.invalidOption, "A destination must not be empty; write for example /queue/orders.")
+        }
         let receiptName = try checkHeaders(headers, ReservedHeaders.send, hasToken: receiptToken != nil)
         try checkBrokerLimits(headers, destination)
         if let transaction { try check(transaction) }

@@ -66,6 +66,16 @@ extension STOMPEngine {
         _ = subscriptions.remove(at: index)
     }
 
+    /// Deletes a durable subscription that has no consumer any more.
+    public mutating func deleteDurable(
+        id: String, headers: STOMPHeaders, receiptToken: UInt64? = nil, at now: Int64
+    ) throws(STOMPMisuse) {
+        try requireConnected()
+        try writeFrame(
+            "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken, at: now
+        ) { $0.put("id", id) }
+    }
+
     /// Acknowledges a message: all of its subscription up to it in mode `client`, it alone in `clientIndividual`.
     ///
     /// - Parameters:
@@ -85,7 +95,6 @@ extension STOMPEngine {
         messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPMisuse) {
-        try requireConnected()
         try require(
             version.hasNegativeAcknowledgement, .unsupportedByVersion,
             "STOMP 1.0 has no NACK. Leave the message unacknowledged and disconnect, or use a broker of 1.1 or later.")
@@ -96,10 +105,12 @@ extension STOMPEngine {
         _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ headers: STOMPHeaders,
         _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
     ) throws(STOMPMisuse) {
-        try requireConnected()
+        // Without a session the message is stale, too: waiting for the next one would not help.
         try require(
-            connection == self.connection, .staleMessage,
+            connection == self.connection && (phase == .connected || phase == .disconnecting) || role != .client,
+            .staleMessage,
             "The message came over an earlier connection; the broker hands it out again. Do not acknowledge it.")
+        try requireConnected()
         if let transaction { try check(transaction) }
         let reader = STOMPHeaderReader(version: version)
         let subscription = reader.rawValue(of: "subscription", in: message)

@@ -49,3 +49,9 @@ public struct STOMPTransactionRequest: Sendable, Hashable {
     public var receipt: String?
     public var headers: STOMPHeaders
 }
+
+extension STOMPConnectRequest: CustomStringConvertible, CustomDebugStringConvertible {
+    /// For people: the passcode is not shown.
+    public var description: String { "CONNECT in \(version): \(headers)" }
+    public var debugDescription: String { description }
+}

@@ -10,7 +10,7 @@ extension STOMPBrokerProfile {
             separator: UInt8(ascii: "."), oneWord: UInt8(ascii: "*"), manyWords: UInt8(ascii: "#"),
             prefixes: ["/topic/"])
         profile.durable = .flags
-        profile.unsubscribeRepeatsHeaders = true
+        profile.expiry = .relative
         profile.prefetchHeader = "prefetch-count"
         profile.prefetchNeedsAcknowledgement = true
         profile.temporaryQueues = .implicit
@@ -40,6 +40,7 @@ extension STOMPBrokerProfile {
             separator: UInt8(ascii: "."), oneWord: UInt8(ascii: "*"), manyWords: UInt8(ascii: ">"),
             prefixes: ["/topic/", "/queue/"])
         profile.durable = .named(header: "activemq.subscriptionName")
+        profile.deletesDurableApart = true
         profile.prefetchHeader = "activemq.prefetchSize"
         profile.supportsSelectors = true
         profile.temporaryQueues = .subscribeFirst

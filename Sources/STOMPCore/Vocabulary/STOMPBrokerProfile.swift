@@ -22,13 +22,24 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         case implicit
     }
 
+    /// How a message is told when to expire.
+    public enum Expiry: Sendable, Hashable {
+        /// `expires`: milliseconds since 1970.
+        case absolute
+        /// `expiration`: milliseconds from when it arrives.
+        case relative
+    }
+
     public var name: String
     /// What the `server` header begins with.
     public var serverPrefix: String
     public var wildcards: STOMPWildcards = .none
     public var durable: Durable = .unsupported
-    /// UNSUBSCRIBE of a durable subscription must repeat its headers, or only detaches in another way.
-    public var unsubscribeRepeatsHeaders = false
+    /// UNSUBSCRIBE with the headers of a durable subscription deletes it. Here only once it has no consumer any more, so
+    /// that one without them comes first.
+    public var deletesDurableApart = false
+    /// How a message is told when to expire.
+    public var expiry: Expiry = .absolute
     public var prefetchHeader: String?
     public var prefetchUnit: PrefetchUnit = .messages
     /// Prefetch has an effect only with acknowledgements by the client.

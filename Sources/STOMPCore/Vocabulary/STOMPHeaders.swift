@@ -69,5 +69,8 @@ extension STOMPHeaders: ExpressibleByDictionaryLiteral, CustomStringConvertible 
         fields = elements.map { Field($0.0, $0.1) }
     }
 
-    public var description: String { fields.map { "\($0.name):\($0.value)" }.joined(separator: ", ") }
+    /// For people: a passcode is not shown.
+    public var description: String {
+        fields.map { "\($0.name):\($0.name.hasSameOctets(as: "passcode") ? "•••" : $0.value)" }.joined(separator: ", ")
+    }
 }
