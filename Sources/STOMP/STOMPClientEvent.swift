@@ -12,10 +12,18 @@ public enum STOMPClientEvent: Sendable {
     case connected(STOMPConnected)
     /// The server sent ERROR; the connection ends.
     case errorReceived(STOMPServerError)
+    /// The connection ended, and nobody had asked for it.
+    case connectionLost(STOMPError)
+    /// The server confirmed a new subscription.
+    case subscribed(destination: String)
+    /// A subscription was ended from here.
+    case unsubscribed(destination: String)
     /// The server confirmed a subscription after a reconnect.
     case resubscribed(destination: String)
     /// The server refused a subscription after a reconnect: its sequence has thrown.
     case subscriptionLost(destination: String, STOMPError)
+    /// A frame that the specification does not list; it is passed over.
+    case unknownFrameReceived(STOMPFrame)
     /// A message came that belongs to no subscription; it is passed over.
     case unmatchedMessages(Int)
 }

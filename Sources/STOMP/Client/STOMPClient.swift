@@ -14,6 +14,9 @@ import Transport
 /// their order.
 public actor STOMPClient {
     nonisolated let core: STOMPClientCore
+    /// Where replies to requests come in, and the making of it.
+    var replyRoute: STOMPRoute?
+    var replySetup: Task<Result<STOMPRoute, STOMPError>, Never>?
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///

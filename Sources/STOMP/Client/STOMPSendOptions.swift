@@ -1,4 +1,5 @@
 public import STOMPCore
+import Synchronization
 import Transport
 
 /// What a message asks of the broker beyond its body and destination.
@@ -9,8 +10,11 @@ public struct STOMPSendOptions: Sendable {
     public var persistent: Bool?
     /// 0 (least) to 9; 4 is what brokers take when nothing is said.
     public var priority: Int?
-    /// After how long the broker drops the message, in whole milliseconds from now.
+    /// After how long the broker drops the message, in whole milliseconds from when it is sent.
     public var expiresAfter: Duration?
+    /// When the broker drops the message, in milliseconds since 1970; `expiresAfter` wins. RabbitMQ, which wants the
+    /// time that is left, is told that.
+    public var expiresAt: Int64?
     /// Where answers are to be sent.
     public var replyTo: String?
     /// Tells which answer belongs to which question.
@@ -34,7 +38,7 @@ public struct STOMPSendOptions: Sendable {
     }
 
     /// The headers to send, once: expiry is a point in time.
-    func allHeaders() throws(STOMPError) -> STOMPHeaders {
+    func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
         var result: STOMPHeaders = [:]
         if let contentType { result.add("content-type", contentType) }
         if let persistent { result.add("persistent", persistent ? "true" : "false") }
@@ -44,16 +48,34 @@ public struct STOMPSendOptions: Sendable {
             }
             result.add("priority", "\(priority)")
         }
-        if let expiresAfter {
-            let milliseconds = expiresAfter.inNanoseconds / 1_000_000
-            guard milliseconds > 0 else {
-                throw STOMPError(.invalidRequest, "a message cannot expire after \(expiresAfter): it must be positive")
-            }
-            result.add("expires", "\(WallClock.milliseconds + milliseconds)")
+        if let (left, at) = try expiry() {
+            let isRelative = expiringRelatively.load(ordering: .relaxed)
+            result.add(isRelative ? "expiration" : "expires", "\(isRelative ? left : at)")
         }
         if let replyTo { result.add("reply-to", replyTo) }
         if let correlationID { result.add("correlation-id", correlationID) }
         result.fields += headers.fields
         return result
+    }
+
+    /// The milliseconds left, and the time of day.
+    private func expiry() throws(STOMPError) -> (left: Int64, at: Int64)? {
+        if let expiresAfter {
+            let left = expiresAfter.inNanoseconds / 1_000_000
+            guard left > 0 else {
+                throw STOMPError(
+                    .invalidRequest, "a message cannot expire after \(expiresAfter): it must be a millisecond or more")
+            }
+            let (at, overflow) = WallClock.milliseconds.addingReportingOverflow(left)
+            return (left, overflow ? .max : at)
+        }
+        guard let expiresAt else { return nil }
+        let (left, overflow) = expiresAt.subtractingReportingOverflow(WallClock.milliseconds)
+        guard !overflow, left > 0 else {
+            throw STOMPError(
+                .invalidRequest, "the message has expired already: \(expiresAt) ms since 1970 have passed; send it anew"
+            )
+        }
+        return (left, expiresAt)
     }
 }

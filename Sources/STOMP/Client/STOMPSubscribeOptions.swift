@@ -22,7 +22,9 @@ public struct STOMPSubscribeOptions: Sendable {
     }
 
     /// The headers for a kind of broker.
-    func headers(for profile: STOMPBrokerProfile, ack: STOMPAckMode) throws(STOMPError) -> STOMPHeaders {
+    func headers(
+        for profile: STOMPBrokerProfile, ack: STOMPAckMode, clientID: String?
+    ) throws(STOMPError) -> STOMPHeaders {
         var result = headers
         if let selector {
             guard profile.supportsSelectors || profile == .generic else {
@@ -38,9 +40,18 @@ public struct STOMPSubscribeOptions: Sendable {
                     .unsupportedByBroker,
                     "\(profile.name) is not known to keep durable subscriptions; use its own headers in `headers`")
             }
+            if case .named = profile.durable, clientID == nil {
+                throw STOMPError(
+                    .invalidRequest,
+                    "\(profile.name) keeps a durable subscription for a client-id; set `clientID` in the configuration")
+            }
             result.fields += more.fields
         }
         if let prefetch {
+            guard prefetch > 0 else {
+                throw STOMPError(
+                    .invalidRequest, "a prefetch of \(prefetch) would let nothing come; it must be positive")
+            }
             guard !profile.prefetchNeedsAcknowledgement || ack != .auto else {
                 throw STOMPError(
                     .unsupportedByBroker,

@@ -26,6 +26,7 @@ extension STOMPClientCore {
 
     /// Lets `body` write a frame with a receipt and waits for the receipt.
     nonisolated(nonsending) func confirmed(
+        countsAsSent: Bool = false,
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPMisuse) -> Void
     ) async throws(STOMPError) {
         let callerID = ids.add(1, ordering: .relaxed).newValue
@@ -37,7 +38,7 @@ extension STOMPClientCore {
                     let token = machine.receipts.add(waiter, callerID: callerID)
                     do throws(STOMPMisuse) {
                         try body(&machine.engine, token, MonotonicClock.now)
-                        machine.sentCount += 1
+                        if countsAsSent { machine.sentCount += 1 }
                         return nil
                     } catch {
                         _ = machine.receipts.take(token)

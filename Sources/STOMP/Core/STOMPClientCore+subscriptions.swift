@@ -36,22 +36,29 @@ extension STOMPClientCore {
 
     /// Writes SUBSCRIBE with a receipt.
     func send(_ route: STOMPRoute) {
-        let now = MonotonicClock.now
         do throws(STOMPError) {
-            let headers = try route.options.headers(for: profile, ack: route.ack)
-            route.sentHeaders = headers
-            try link.perform(urgent: true) { machine throws(STOMPError) in
-                do throws(STOMPMisuse) {
-                    try machine.engine.subscribe(
-                        id: route.id, destination: route.destination, ack: route.ack, headers: headers,
-                        token: route.token, receiptToken: STOMPMachine.requestBit | route.token, at: now)
-                } catch {
-                    throw STOMPError(error)
-                }
+            if route.isForReplies, try expectReplies(route) { return }
+            let headers = try route.options.headers(for: profile, ack: route.ack, clientID: configuration.clientID)
+            try request { (engine, now) throws(STOMPMisuse) in
+                try engine.subscribe(
+                    id: route.id, destination: route.destination, ack: route.ack, headers: headers, token: route.token,
+                    receiptToken: STOMPMachine.requestBit | route.token, at: now)
             }
         } catch {
             // Without a connection the next one subscribes; anything else cannot be mended by trying again.
             if error.code != .notConnected && error.code != .disconnected { fail(route, error) }
+        }
+    }
+
+    private func request(
+        _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPMisuse) -> Void
+    ) throws(STOMPError) {
+        try link.perform(urgent: true) { machine throws(STOMPError) in
+            do throws(STOMPMisuse) {
+                try body(&machine.engine, MonotonicClock.now)
+            } catch {
+                throw STOMPError(error)
+            }
         }
     }
 
@@ -61,16 +68,33 @@ extension STOMPClientCore {
         if let waiter = unsubscribeWaiters.removeValue(forKey: id) { return waiter.resume(returning: answer) }
         guard let route = routes[id] else { return }
         switch answer {
-        case .success:
-            if let waiter = route.waiter {
-                route.waiter = nil
-                waiter.waiter.resume(returning: .success(()))
-            } else {
-                events.send(.resubscribed(destination: route.destination))
-            }
+        case .success: subscribed(route)
         case .failure(let error):
+            switch error.code {
             // A lost connection is not the broker's answer: the next one subscribes.
-            if error.code != .connectionLost { fail(route, error) }
+            case .connectionLost: break
+            // An ERROR that names no receipt may have meant a frame without one; only the second in a row counts
+            // against a subscription that was good before.
+            case .refused
+            where error.serverError?.receiptID == nil && route.waiter == nil && route.presumedRefusals == 0:
+                route.presumedRefusals += 1
+            case .timedOut:
+                fail(route, error)
+                // The broker may have it all the same.
+                link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
+            default: fail(route, error)
+            }
+        }
+    }
+
+    func subscribed(_ route: STOMPRoute) {
+        route.presumedRefusals = 0
+        if let waiter = route.waiter {
+            route.waiter = nil
+            waiter.waiter.resume(returning: .success(()))
+            events.send(.subscribed(destination: route.destination))
+        } else {
+            events.send(.resubscribed(destination: route.destination))
         }
     }
 
@@ -83,19 +107,23 @@ extension STOMPClientCore {
         } else {
             events.send(.subscriptionLost(destination: route.destination, error))
         }
-        route.finish(.failed(error))
+        finish(route, .failed(error))
     }
 
-    /// Takes a route out and tells the broker. Nobody waits for the answer.
+    /// Nothing more comes for a route, so that its full buffers need not hold up the others.
+    private func finish(_ route: STOMPRoute, _ end: STOMPRoute.Queue.Next) {
+        route.finish(end)
+        stopPausing(for: route)
+    }
+
+    /// Takes a route out and tells the broker, which keeps what is durable. Nobody waits for the answer.
     func remove(_ route: STOMPRoute) {
-        route.finish(.finished)
-        guard routes.removeValue(forKey: route.token) != nil, supervisor.isConnected else { return }
-        let now = MonotonicClock.now
-        let headers = profile.unsubscribeRepeatsHeaders ? route.sentHeaders : [:]
-        link.perform { machine in
-            // A failure means that the connection is ending, and the subscription with it.
-            try? machine.engine.unsubscribe(id: route.id, headers: headers, at: now)
-        }
+        finish(route, .finished)
+        guard routes.removeValue(forKey: route.token) != nil else { return }
+        events.send(.unsubscribed(destination: route.destination))
+        guard supervisor.isConnected else { return }
+        // A failure means that the connection is ending, and the subscription with it.
+        link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
     }
 
     nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
@@ -106,26 +134,32 @@ extension STOMPClientCore {
     }
 
     private func unsubscribeNow(_ route: STOMPRoute, _ waiter: STOMPRoute.Waiter) {
-        route.finish(.finished)
-        guard routes.removeValue(forKey: route.token) != nil, supervisor.isConnected else {
-            return waiter.resume(returning: .success(()))
+        finish(route, .finished)
+        guard routes.removeValue(forKey: route.token) != nil else { return waiter.resume(returning: .success(())) }
+        events.send(.unsubscribed(destination: route.destination))
+        let durable = route.options.durableName.flatMap { profile.durableHeaders(name: $0) }
+        guard supervisor.isConnected else {
+            // The subscription ended with its connection, a durable one did not.
+            let error = STOMPError(
+                .notConnected,
+                "the durable subscription to '\(route.destination)' stays at the broker, for there is no connection; subscribe again and unsubscribe then"
+            )
+            return waiter.resume(returning: route.options.durableName == nil ? .success(()) : .failure(error))
         }
-        let now = MonotonicClock.now
-        let id = ids.add(1, ordering: .relaxed).newValue
-        let headers = profile.unsubscribeRepeatsHeaders ? route.sentHeaders : [:]
-        let refusal = link.perform(urgent: true) { machine -> STOMPError? in
-            do throws(STOMPMisuse) {
-                try machine.engine.unsubscribe(
-                    id: route.id, headers: headers, receiptToken: STOMPMachine.requestBit | id, at: now)
-                return nil
-            } catch {
-                return STOMPError(error)
+        let receipt = ids.add(1, ordering: .relaxed).newValue
+        do throws(STOMPError) {
+            try request { (engine, now) throws(STOMPMisuse) in
+                let token = STOMPMachine.requestBit | receipt
+                guard let durable, engine.profile.deletesDurableApart else {
+                    return try engine.unsubscribe(
+                        id: route.id, headers: durable ?? [:], receiptToken: token, at: now)
+                }
+                try engine.unsubscribe(id: route.id, at: now)
+                try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
             }
-        }
-        if let refusal {
-            waiter.resume(returning: .failure(refusal))
-        } else {
-            unsubscribeWaiters[id] = waiter
+            unsubscribeWaiters[receipt] = waiter
+        } catch {
+            waiter.resume(returning: .failure(error))
         }
     }
 

@@ -18,6 +18,8 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
     let counters = ClientCounting()
     let inspector: FrameInspector<STOMPFrameRecord>
     let ids = Atomic<UInt64>(1)
+    /// Whether the broker that is connected wants to hear how long a message lives rather than until when.
+    let expiresRelatively = Atomic(false)
     /// Why the configuration cannot be said in CONNECT.
     private let misconfiguration: STOMPError?
 
@@ -28,6 +30,8 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
     private var closeReason: STOMPError?
     private var pausedRoutes: [STOMPRoute] = []
     private var refusedCredentials = 0
+    /// Requests whose replies are awaited, by correlation id.
+    var requests: [[UInt8]: STOMPRequest] = [:]
 
     init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop) {
         self.opener = opener
@@ -129,6 +133,7 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
             route.finish(isOrderly ? .finished : .failed(failure))
         }
         failUnsubscribes(failure)
+        failRequests(failure)
     }
 
     private func failUnsubscribes(_ failure: STOMPError) {
@@ -145,24 +150,31 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
         closeReason = nil
         refusedCredentials = reason.code == .badCredentials ? refusedCredentials + 1 : 0
         failUnsubscribes(reason)
+        failRequests(reason)
         supervisor.ended(reason, at: MonotonicClock.now)
+        // By now `state` tells of it.
+        if reason.code != .disconnected { events.send(.connectionLost(reason)) }
     }
 
     func handle(_ event: STOMPEvent) {
         switch event {
         case .connected(let connected):
             profile = connected.profile
+            expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
             refusedCredentials = 0
             counters.connected()
             supervisor.established(at: MonotonicClock.now)
             events.send(.connected(connected))
-            for route in routes.values { send(route) }
+            // In the order in which they were asked for.
+            for route in routes.values.sorted(by: { $0.token < $1.token }) { send(route) }
         case .errorReceived(let error):
             events.send(.errorReceived(error))
         case .connectionFailed(let failure):
             closeReason = STOMPError(failure)
-        case .disconnected, .unknownFrameReceived:
-            break
+        case .disconnected:
+            closeReason = .disconnectedByUser
+        case .unknownFrameReceived(let frame):
+            events.send(.unknownFrameReceived(frame))
         case .connectReceived, .subscribeReceived, .unsubscribeReceived, .ackReceived, .nackReceived, .beginReceived,
             .commitReceived, .abortReceived, .disconnectReceived:
             // A client's engine does not report what only servers receive.
@@ -186,17 +198,28 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
         }
     }
 
+    /// The route has ended: what waits in it holds nobody up.
+    func stopPausing(for route: STOMPRoute) {
+        guard pausedRoutes.contains(where: { $0 === route }) else { return }
+        pausedRoutes.removeAll { $0 === route }
+        resumeReading()
+    }
+
     /// A receiver has emptied a full buffer to half; from any thread.
     func drained() {
         loop.execute {
             self.pausedRoutes.removeAll { !$0.isFull }
-            guard self.pausedRoutes.isEmpty else { return }
-            let now = MonotonicClock.now
-            self.link.perform { machine in
-                guard machine.wantsReadingPaused else { return }
-                machine.wantsReadingPaused = false
-                machine.engine.readingResumed(at: now)
-            }
+            self.resumeReading()
+        }
+    }
+
+    private func resumeReading() {
+        guard pausedRoutes.isEmpty else { return }
+        let now = MonotonicClock.now
+        link.perform { machine in
+            guard machine.wantsReadingPaused else { return }
+            machine.wantsReadingPaused = false
+            machine.engine.readingResumed(at: now)
         }
     }
 }

@@ -11,6 +11,8 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     weak var core: STOMPClientCore?
     /// Callers that wait for the receipt of their frame.
     var receipts = WaiterTable<ReceiptAnswer>()
+    /// Frames whose receipts are awaited together, by the number in their tokens.
+    var groups: [UInt64: STOMPReceiptGroup] = [:]
     /// Frames that the engine took from `send`.
     var sentCount = 0
     var asksToClose = false
@@ -18,6 +20,8 @@ struct STOMPMachine: LinkMachine, ~Copyable {
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to the loop's side.
     static let requestBit: UInt64 = 1 << 63
+    /// Set in the tokens of frames that belong to a group.
+    static let groupBit: UInt64 = 1 << 62
 
     init(engine: consuming STOMPEngine) {
         self.engine = engine
@@ -73,9 +77,19 @@ struct STOMPMachine: LinkMachine, ~Copyable {
                 completion.outcome == .received ? .success(()) : .failure(STOMPError(completion.outcome, error))
             if completion.token & Self.requestBit != 0 {
                 scratch.requestAnswers.append((completion.token, answer))
+            } else if completion.token & Self.groupBit != 0 {
+                settle(completion.token & ~Self.groupBit, answer, into: scratch)
             } else if let waiter = receipts.take(completion.token) {
                 scratch.resumptions.append((waiter, answer))
             }
         }
+    }
+
+    private mutating func settle(_ id: UInt64, _ answer: ReceiptAnswer, into scratch: STOMPScratch) {
+        guard let group = groups[id] else { return }
+        if case .failure(let error) = answer, group.failure == nil { group.failure = error }
+        group.outstanding -= 1
+        if group.outstanding == 0 { groups[id] = nil }
+        group.takeReady { scratch.resumptions.append(($0, group.answer)) }
     }
 }

@@ -1,5 +1,6 @@
 import Messaging
 import STOMPCore
+import Synchronization
 
 /// One subscription of a user: what is asked of the broker, and where its messages go.
 final class STOMPRoute: @unchecked Sendable {
@@ -20,12 +21,15 @@ final class STOMPRoute: @unchecked Sendable {
     var waiter: (id: UInt64, waiter: Waiter)?
     /// Whoever subscribes was cancelled before the loop had heard of it.
     var isCancelled = false
-    /// What was sent with SUBSCRIBE, which RabbitMQ wants again with UNSUBSCRIBE.
-    var sentHeaders: STOMPHeaders = [:]
+    /// Refusals in a row that the broker did not put a name to: the first may have meant another frame.
+    var presumedRefusals = 0
+    /// Its messages answer requests; nobody iterates them.
+    let isForReplies: Bool
+    private let ended = Atomic(false)
 
     init(
         id: String, token: UInt64, destination: String, ack: STOMPAckMode, options: STOMPSubscribeOptions,
-        policy: BufferPolicy
+        policy: BufferPolicy, isForReplies: Bool = false
     ) {
         self.id = id
         self.token = token
@@ -33,13 +37,24 @@ final class STOMPRoute: @unchecked Sendable {
         self.ack = ack
         self.options = options
         self.policy = policy
+        self.isForReplies = isForReplies
     }
 
-    func add(_ queue: Queue) { queues.append(queue) }
+    /// A queue that comes after the end has nothing to wait for.
+    func add(_ queue: Queue) {
+        if isEnded { queue.finish() } else { queues.append(queue) }
+    }
+
+    /// The receiver of a queue is gone.
+    func drop(_ queue: Queue) { queues.removeAll { $0 === queue } }
+
+    /// Whether the subscription is over; from any thread.
+    var isEnded: Bool { ended.load(ordering: .acquiring) }
 
     var isFull: Bool { queues.contains { $0.isFull } }
 
     func finish(_ end: Queue.Next) {
+        ended.store(true, ordering: .releasing)
         for queue in queues { queue.finish(end) }
         queues = []
     }

@@ -59,6 +59,9 @@ final class STOMPScratch: LinkScratch {
 
     private func hand(_ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore)
     {
+        if route.isForReplies { return core.takeReplies(makeBatch(records, of: bytes, route, core)) }
+        // Before anybody can have them.
+        core.counters.received(records.count)
         for queue in route.queues {
             let batch = makeBatch(records, of: bytes, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
@@ -66,7 +69,6 @@ final class STOMPScratch: LinkScratch {
                 core.pauseReading(for: route)
             }
         }
-        core.counters.received(records.count)
     }
 
     /// Copies the frames out of the read buffer.

@@ -6,8 +6,8 @@ import Transport
 /// The messages of one subscription, as a sequence; made by ``STOMPClient/subscribe(to:ack:options:buffer:)``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
-/// unsubscribes. It survives reconnects. Each iterator has a buffer of its own; the first one starts with the first
-/// message, later ones with what comes after they were made.
+/// unsubscribes; what is durable stays at the broker. It survives reconnects. Each iterator has a buffer of its own, which
+/// goes with it; the first one starts with the first message, later ones with what comes after they were made.
 ///
 /// Iterating throws ``STOMPError`` when the client gives up, when the broker refuses the destination after a reconnect, and
 /// (with ``STOMPError/Code/cancelled``) when the iterating task is cancelled; it ends after ``STOMPClient/disconnect()``
@@ -25,13 +25,14 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     /// Messages dropped so far because a receiver was slow.
     public var droppedCount: Int { handle.first.droppedCount }
 
-    /// Ends the subscription and waits for the server's answer.
+    /// Ends the subscription and waits for the server's answer. A durable one is deleted with all that waits in it; to
+    /// keep it, release the sequence or disconnect.
     public nonisolated(nonsending) func unsubscribe() async throws(STOMPError) {
         try await handle.core.unsubscribe(handle.route)
     }
 
     public func makeAsyncIterator() -> Iterator {
-        Iterator(queue: handle.takeQueue(), handle: handle)
+        Iterator(hold: Hold(queue: handle.takeQueue(), handle: handle))
     }
 
     /// One receiver of the messages.
@@ -39,12 +40,10 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
         @usableFromInline var batch: STOMPBatch?
         @usableFromInline var index = 0
         @usableFromInline var count = 0
-        let queue: STOMPRoute.Queue
-        let handle: Handle
+        let hold: Hold
 
-        init(queue: STOMPRoute.Queue, handle: Handle) {
-            self.queue = queue
-            self.handle = handle
+        init(hold: Hold) {
+            self.hold = hold
         }
 
         @inlinable
@@ -70,7 +69,7 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
             batch = nil
             count = 0
             while true {
-                switch await queue.next() {
+                switch await hold.queue.next() {
                 case .batch(let next):
                     guard next.count > 0 else { continue }
                     batch = next
@@ -85,6 +84,23 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
                     throw .cancelledWait
                 }
             }
+        }
+    }
+
+    /// Ties a buffer to the life of its iterator, so that one that nobody reads holds nothing up.
+    final class Hold: Sendable {
+        let queue: STOMPRoute.Queue
+        private let handle: Handle
+
+        init(queue: STOMPRoute.Queue, handle: Handle) {
+            self.queue = queue
+            self.handle = handle
+        }
+
+        deinit {
+            queue.abandon()
+            let (queue, route) = (queue, handle.route)
+            handle.core.loop.execute { route.drop(queue) }
         }
     }
 

@@ -1,0 +1,17 @@
+/// A message to be sent, for those who send many at once.
+public struct STOMPOutgoingMessage: Sendable {
+    public var body: [UInt8]
+    public var destination: String
+    public var options: STOMPSendOptions
+
+    public init(_ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
+        self.body = body
+        self.destination = destination
+        self.options = options
+    }
+
+    /// Text, as UTF-8.
+    public init(_ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
+        self.init(Array(text.utf8), to: destination, options: options)
+    }
+}
