@@ -1,0 +1,132 @@
+import LoopbackBroker
+import STOMP
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct AcknowledgementTests {
+    @Test(arguments: [STOMPVersion.v10, .v11, .v12])
+    func clientAcksCoverAllMessagesOfTheirSubscriptionUpToThem(version: STOMPVersion) async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected { $0.versions = [version] }
+            let acknowledged = try await client.subscribe(to: "/queue/a", ack: .client)
+            let other = try await client.subscribe(to: "/queue/b", ack: .client)
+            for number in 0..<5 {
+                try await client.send("a\(number)", to: "/queue/a")
+                try await client.send("b\(number)", to: "/queue/b")
+            }
+            let messages = try await acknowledged.first(5)
+            _ = try await other.first(5)
+            try messages[2].acknowledge()
+            await client.disconnect()
+            let second = try await broker.connected()
+            #expect(try await second.subscribe(to: "/queue/a").texts(2) == ["a3", "a4"])
+            #expect(try await second.subscribe(to: "/queue/b").texts(5) == (0..<5).map { "b\($0)" })
+            await second.disconnect()
+        }
+    }
+
+    @Test func rejectedMessageComesBackIfItIsAskedTo() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/q", ack: .clientIndividual)
+            var iterator = messages.makeAsyncIterator()
+            try await client.send("x", to: "/queue/q")
+            try await iterator.next()?.reject(requeue: true)
+            let again = try #require(try await iterator.next())
+            #expect(again.text == "x")
+            #expect(again.header("redelivered") == "true")
+            try again.reject(requeue: false)
+            try await client.sendAndConfirm("y", to: "/queue/q")
+            #expect(try await iterator.next()?.text == "y")
+            await client.disconnect()
+        }
+    }
+
+    @Test func automaticMessagesAreNotAcknowledged() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/q")
+            try await client.send("x", to: "/queue/q")
+            let message = try #require(try await messages.first(1).first)
+            await expectError(.invalidRequest) { try message.acknowledge() }
+            await expectError(.invalidRequest) { try message.reject() }
+            #expect(client.state.isConnected)
+            await client.disconnect()
+        }
+    }
+
+    @Test func oneDotZeroHasNoRejection() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected { $0.versions = [.v10] }
+            let messages = try await client.subscribe(to: "/queue/q", ack: .client)
+            try await client.send("x", to: "/queue/q")
+            let message = try #require(try await messages.first(1).first)
+            await expectError(.invalidRequest) { try message.reject() }
+            try message.acknowledge()
+            await expectError(.invalidRequest) {
+                _ = try await client.subscribe(to: "/queue/r", ack: .clientIndividual)
+            }
+            await client.disconnect()
+        }
+    }
+
+    @Test func messagesAndTransactionsOfAnEarlierConnectionAreRefused() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/q", ack: .clientIndividual)
+            var iterator = messages.makeAsyncIterator()
+            try await client.send("x", to: "/queue/q")
+            let old = try #require(try await iterator.next())
+            let transaction = try client.begin()
+            try await client.send("lost with its transaction", to: "/queue/q", in: transaction)
+            await broker.dropAllConnections()
+            let again = try #require(try await iterator.next())
+            #expect(again.text == "x")
+            #expect(again.header("redelivered") == "true")
+            await expectError(.stale) { try old.acknowledge() }
+            await expectError(.stale) { try old.reject() }
+            await expectError(.stale) { try await client.send("y", to: "/queue/q", in: transaction) }
+            await expectError(.stale) { try again.acknowledge(in: transaction) }
+            await expectError(.stale) { try await client.commit(transaction) }
+            await expectError(.stale) { try client.abort(transaction) }
+            try again.acknowledge()
+            try await client.sendAndConfirm("only this", to: "/queue/q")
+            #expect(try await iterator.next()?.text == "only this")
+            await client.disconnect()
+            await expectError(.stale) { try again.acknowledge() }
+        }
+    }
+
+    @Test func transactionsCountAllTogetherOrNotAtAll() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/q", ack: .clientIndividual)
+            var iterator = messages.makeAsyncIterator()
+            struct Changed: Error {}
+            await #expect(throws: Changed.self) {
+                try await client.withTransaction { transaction in
+                    try await client.send("aborted", to: "/queue/q", in: transaction)
+                    throw Changed()
+                }
+            }
+            var last: STOMPTransactionHandle?
+            try await client.withTransaction { transaction in
+                last = transaction
+                let batch = (0..<3).map { STOMPOutgoingMessage("\($0)", to: "/queue/q") }
+                try await client.send(batch, in: transaction)
+            }
+            for number in 0..<3 {
+                let message = try #require(try await iterator.next())
+                #expect(message.text == "\(number)")
+                try await client.withTransaction { try message.acknowledge(in: $0) }
+            }
+            let ended = try #require(last)
+            await expectError(.stale) { try await client.commit(ended) }
+            await client.disconnect()
+            let second = try await broker.connected()
+            try await second.sendAndConfirm("end", to: "/queue/q")
+            #expect(try await second.subscribe(to: "/queue/q").texts(1) == ["end"])
+            await second.disconnect()
+        }
+    }
+}

@@ -1,0 +1,412 @@
+import LoopbackBroker
+import STOMP
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import STOMP
+
+@Suite(.timeLimit(.minutes(1))) struct ConnectionTests {
+    @Test func subscribesAgainAfterALoss() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            var events = client.events.makeAsyncIterator()
+            let messages = try await client.subscribe(to: "/queue/q")
+            var iterator = messages.makeAsyncIterator()
+            for round in 0..<5 {
+                await broker.dropAllConnections()
+                while let event = await events.next() {
+                    if case .resubscribed("/queue/q") = event { break }
+                }
+                try await client.sendAndConfirm("\(round)", to: "/queue/q")
+                #expect(try await iterator.next()?.text == "\(round)")
+            }
+            #expect(client.counters.connections == 6)
+            await client.disconnect()
+        }
+    }
+
+    @Test func subscriptionNotYetAnsweredIsAskedForAgain() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        async let subscribing = client.subscribe(to: "/queue/q")
+        let id = try await first.expect("SUBSCRIBE", "id")
+        first.close()
+        let second = try await server.accept(1)
+        let frame = try await second.frame()
+        #expect(frame.contains("\nid:\(id)\n"))
+        let receipt = try #require(frame.split(separator: "\n").first { $0.hasPrefix("receipt:") }).dropFirst(8)
+        // A message may come before the receipt does.
+        second.send(
+            "MESSAGE\nsubscription:\(id)\nmessage-id:1\ndestination:/queue/q\n\nearly\0RECEIPT\nreceipt-id:\(receipt)\n\n\0"
+        )
+        let messages = try await subscribing
+        #expect(try await messages.texts(1) == ["early"])
+        second.close()
+        await client.disconnect()
+    }
+
+    @Test func subscriptionRefusedAfterALossThrows() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            var events = client.events.makeAsyncIterator()
+            let lost = try await client.subscribe(to: "/queue/lost")
+            let kept = try await client.subscribe(to: "/queue/kept")
+            broker.changeFaults { $0.refusedFilters = ["/queue/lost"] }
+            await broker.dropAllConnections()
+            await expectError(.refused) { for try await _ in lost {} }
+            while let event = await events.next() {
+                if case .subscriptionLost("/queue/lost", let error) = event {
+                    #expect(error.serverError != nil)
+                    break
+                }
+            }
+            #expect(await eventually { client.counters.connections == 3 && client.state.isConnected })
+            try await client.sendAndConfirm("x", to: "/queue/kept")
+            #expect(try await kept.texts(1) == ["x"])
+            await client.disconnect()
+        }
+    }
+
+    @Test func errorThatNamesNoFrameCostsNoSubscriptionAtOnce() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        async let subscribing = client.subscribe(to: "/queue/q")
+        try await first.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        first.close()
+        // It may have been about a SEND that asked for no receipt.
+        for number in 1...2 {
+            let connection = try await server.accept(number)
+            try await connection.expect("SUBSCRIBE")
+            connection.send("ERROR\nmessage:something\n\n\0")
+            if number == 1 { #expect(await eventually { connection.isEnded() }) }
+        }
+        await expectError(.refused) { for try await _ in messages {} }
+        await client.disconnect()
+    }
+
+    @Test func errorEndsTheSessionThoughTheSocketStaysOpen() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        let sending = Task { try await client.sendAndConfirm("x", to: "/nonsense") }
+        let receipt = try await first.expect("SEND")
+        // As RabbitMQ does: no receipt-id, and a RECEIPT for what failed.
+        first.send("ERROR\nmessage:not found\nversion:1.2\n\nno such thing\0RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        await expectError(.refused) { try await sending.value }
+        #expect(await eventually { first.isEnded() })
+        try await server.accept(1)
+        #expect(await eventually { client.state.isConnected })
+        await client.disconnect()
+    }
+
+    @Test func disconnectWithoutAnAnswerEndsAllTheSame() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connecting
+        let start = ContinuousClock.now
+        await client.disconnect()
+        #expect(ContinuousClock.now - start < .milliseconds(3500))
+        try await connection.expect("DISCONNECT")
+        #expect(await eventually { connection.isEnded() })
+        if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
+        // Nothing is left behind: the client may be used again.
+        async let again: Void = client.connect()
+        let second = try await server.accept(1)
+        try await again
+        async let ending: Void = client.disconnect()
+        try await second.expect("DISCONNECT")
+        second.close()
+        await ending
+    }
+
+    @Test func disconnectFromAFrozenBrokerEndsAllTheSame() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/q")
+            await broker.freeze()
+            let sending = Task { try await client.sendAndConfirm("x", to: "/queue/q") }
+            try await Task.sleep(for: .milliseconds(50))
+            let start = ContinuousClock.now
+            await client.disconnect()
+            #expect(ContinuousClock.now - start < .milliseconds(3500))
+            await expectError(.connectionLost) { try await sending.value }
+            for try await _ in messages {}
+            await broker.thaw()
+        }
+    }
+
+    @Test func silenceIsNoticed() async throws {
+        var options = LoopbackBrokerOptions()
+        options.heartBeat = (100, 100)
+        try await withBroker(options) { broker in
+            let client = try await broker.connected {
+                $0.outgoingHeartBeat = .milliseconds(100)
+                $0.incomingHeartBeat = .milliseconds(100)
+            }
+            try await Task.sleep(for: .milliseconds(600))
+            #expect(client.counters.connections == 1, "beats keep a quiet connection alive")
+            var events = client.events.makeAsyncIterator()
+            await broker.freeze()
+            let start = ContinuousClock.now
+            while let event = await events.next() {
+                if case .connectionLost(let error) = event {
+                    #expect(error.message.contains("heart-beat"))
+                    break
+                }
+            }
+            #expect(ContinuousClock.now - start < .milliseconds(1500))
+            #expect(!client.state.isConnected)
+            await broker.thaw()
+            #expect(await eventually { client.state.isConnected })
+            try await client.sendAndConfirm("x", to: "/queue/q")
+            await client.disconnect()
+        }
+    }
+
+    @Test func refusedCredentialsAskForFreshOnesOnceAndThenStop() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "ann", password: "new")]
+        try await withBroker(options) { broker in
+            let asked = Atomic(0)
+            let wrong = broker.client {
+                $0.reconnect.firstConnectAttempts = nil
+                $0.credentialsProvider = { _ in
+                    asked.add(1, ordering: .relaxed)
+                    return Credentials(userName: "ann", password: "old")
+                }
+            }
+            await expectError(.badCredentials) { try await wrong.connect() }
+            #expect(asked.load(ordering: .relaxed) == 2)
+            if case .disconnected(let error?) = wrong.state {
+                #expect(error.serverError?.message == "invalid user credentials")
+            } else {
+                Issue.record("\(wrong.state)")
+            }
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(broker.statistics.connections == 2)
+
+            let healed = broker.client {
+                $0.reconnect.firstConnectAttempts = nil
+                $0.credentialsProvider = { _ in
+                    Credentials(
+                        userName: "ann", password: asked.add(1, ordering: .relaxed).newValue > 3 ? "new" : "old")
+                }
+            }
+            try await healed.connect()
+            #expect(broker.statistics.connections == 4)
+            await healed.disconnect()
+        }
+    }
+
+    @Test func fixedCredentialsThatAreRefusedAreNotTriedAgain() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "ann", password: "secret")]
+        try await withBroker(options) { broker in
+            let client = broker.client {
+                $0.reconnect.firstConnectAttempts = nil
+                $0.credentials = Credentials(userName: "ann", password: "guess")
+            }
+            await expectError(.badCredentials) { try await client.connect() }
+            #expect(broker.statistics.connections == 1)
+        }
+    }
+
+    @Test func refusalForAnotherReasonIsTriedAgain() async throws {
+        try await withBroker { broker in
+            broker.changeFaults { $0.refusesConnections = true }
+            let once = broker.client()
+            await expectError(.refused) { try await once.connect() }
+            let patient = broker.client { $0.reconnect.firstConnectAttempts = nil }
+            let connecting = Task { try await patient.connect() }
+            #expect(await eventually { broker.statistics.connections >= 3 })
+            broker.changeFaults { $0.refusesConnections = false }
+            try await connecting.value
+            await patient.disconnect()
+        }
+    }
+
+    @Test func serverOfAVersionThatWasNotOfferedIsLeft() async throws {
+        let server = FakeServer()
+        let client = server.client { $0.versions = [.v12] }
+        async let connecting: Void = client.connect()
+        let connection = try await server.connection(0)
+        try await connection.expect("CONNECT")
+        connection.send("CONNECTED\nversion:1.1\n\n\0")
+        do {
+            try await connecting
+            Issue.record("it connected")
+        } catch {
+            #expect((error as? STOMPError)?.code == .unsupportedVersion)
+        }
+    }
+
+    @Test func confirmedMessagesSurviveCutsAnywhere() async throws {
+        var options = LoopbackBrokerOptions()
+        options.limits.queueMessages = 100_000
+        try await withBroker(options) { broker in
+            let next = Atomic(0)
+            let client = STOMPClient(
+                "stomp://pair", configuration: .impatient, loop: .shared,
+                override: { () throws(TransportError) in
+                    let (client, server) = MemoryPair.make()
+                    let number = next.add(1, ordering: .relaxed).newValue
+                    var random = SeededGenerator(seed: Campaign.seed &+ UInt64(number))
+                    let upward = Int.random(in: 1...3000, using: &random)
+                    let downward = Int.random(in: 1...1500, using: &random)
+                    let chunk = Int.random(in: 1...50, using: &random)
+                    client.changeFaults {
+                        if number % 2 == 0 { $0.bytesUntilCut = upward }
+                        $0.bytesPerRead = chunk
+                    }
+                    server.changeFaults {
+                        if number % 2 == 1 { $0.bytesUntilCut = downward }
+                        $0.bytesPerRead = chunk
+                    }
+                    broker.attach(server, as: Service(.stomp))
+                    return OpenedStream(stream: client)
+                })
+            var confirmed: [String] = []
+            let deadline = ContinuousClock.now + .seconds(2)
+            _ = try? await client.connect()
+            var number = 0
+            while ContinuousClock.now < deadline, number < 2000 {
+                number += 1
+                if !client.state.isConnected { _ = try? await client.connect() }
+                do {
+                    try await client.sendAndConfirm("\(number)", to: "/queue/cut")
+                    confirmed.append("\(number)")
+                } catch {
+                    try await Task.sleep(for: .milliseconds(1))
+                    let allowed: [STOMPError.Code?] = [.connectionLost, .notConnected, .refused, .disconnected]
+                    #expect(allowed.contains((error as? STOMPError)?.code), "\(error)")
+                }
+            }
+            #expect(confirmed.count > 20)
+            #expect(next.load(ordering: .relaxed) > 5)
+            await client.disconnect()
+            let reader = try await broker.connected()
+            try await reader.sendAndConfirm("end", to: "/queue/cut")
+            var arrived: Set<String> = []
+            for try await message in try await reader.subscribe(to: "/queue/cut") {
+                if message.text == "end" { break }
+                arrived.insert(message.text ?? "")
+            }
+            #expect(arrived.isSuperset(of: confirmed))
+            await reader.disconnect()
+        }
+    }
+}
+
+/// Defects that users of other clients report, each shown to be absent.
+@Suite(.timeLimit(.minutes(1))) struct ReportedDefectTests {
+    @Test func closeThatNeverEndsDoesNotBlockReconnecting() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        // The server takes no byte any more and never closes its end.
+        first.stream.changeFaults { $0.isFrozen = false }
+        first.send("ERROR\nmessage:enough\n\n\0")
+        try await server.accept(1)
+        #expect(await eventually { client.state.isConnected && client.counters.connections == 2 })
+        await client.disconnect()
+        async let again: Void = client.connect()
+        try await server.accept(2)
+        try await again
+        await client.disconnect()
+    }
+
+    @Test func stateTellsTheTruthAtEachStep() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        var states = client.states.makeAsyncIterator()
+        func next() async -> String { await states.next().map { "\($0)".prefix { $0.isLetter }.description } ?? "end" }
+        #expect(await next() == "disconnected")
+        async let connecting: Void = client.connect()
+        #expect(await next() == "connecting")
+        #expect(!client.state.isConnected)
+        let first = try await server.accept(0)
+        try await connecting
+        #expect(await next() == "connected")
+        #expect(client.state.isConnected)
+        first.close()
+        #expect(await next() == "waiting")
+        #expect(!client.state.isConnected)
+        #expect(await next() == "connecting")
+        let second = try await server.accept(1)
+        #expect(await next() == "connected")
+        async let ending: Void = client.disconnect()
+        #expect(await next() == "disconnecting")
+        #expect(!client.state.isConnected)
+        try await second.confirm("DISCONNECT")
+        await ending
+        #expect(await next() == "disconnected")
+        #expect(!client.state.isConnected)
+    }
+
+    @Test func everyLossIsReportedOnce() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let losses = Atomic(0)
+            let listening = Task { [events = client.events] in
+                for await event in events {
+                    if case .connectionLost = event { losses.add(1, ordering: .relaxed) }
+                }
+            }
+            try await Task.sleep(for: .milliseconds(20))
+            for round in 1...5 {
+                await broker.dropAllConnections()
+                #expect(await eventually { losses.load(ordering: .relaxed) == round })
+                #expect(await eventually { client.counters.connections == round + 1 })
+            }
+            await client.disconnect()
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(losses.load(ordering: .relaxed) == 5)
+            listening.cancel()
+        }
+    }
+
+    @Test func noAttemptIsMadeAfterTheClientWasStopped() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected {
+                $0.reconnect.initialDelay = .milliseconds(100)
+                $0.reconnect.jitter = 0
+            }
+            await broker.dropAllConnections()
+            #expect(await eventually { if case .waiting = client.state { true } else { false } })
+            await client.disconnect()
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(broker.statistics.connections == 1)
+            if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
+            client.networkChanged()
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(broker.statistics.connections == 1)
+        }
+    }
+
+    @Test func clientThatIsReleasedClosesItsConnection() async throws {
+        try await withBroker { broker in
+            var client: STOMPClient? = try await broker.connected()
+            var messages: STOMPSubscription? = try await client?.subscribe(to: "/queue/q")
+            #expect(broker.connectionCount == 1)
+            client = nil
+            #expect(messages != nil)
+            messages = nil
+            #expect(await eventually { broker.connectionCount == 0 })
+        }
+    }
+}

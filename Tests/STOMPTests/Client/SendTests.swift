@@ -1,0 +1,265 @@
+import LoopbackBroker
+import STOMP
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SendTests {
+    @Test func eachTaskKeepsItsOrder() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/order")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for task in 0..<8 {
+                    group.addTask {
+                        for number in 0..<100 { try await client.send("\(task) \(number)", to: "/queue/order") }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            var next = [Int](repeating: 0, count: 8)
+            for text in try await messages.texts(800) {
+                let parts = text.split(separator: " ").compactMap { Int($0) }
+                #expect(parts[1] == next[parts[0]])
+                next[parts[0]] += 1
+            }
+            #expect(next == [Int](repeating: 100, count: 8))
+            #expect(client.counters.messagesSent == 800)
+            #expect(client.counters.messagesReceived == 800)
+            await client.disconnect()
+        }
+    }
+
+    @MainActor @Test func theMainActorSendsWithoutLeaving() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/main")
+            for number in 0..<100 {
+                try await client.send("\(number)", to: "/queue/main")
+                MainActor.assertIsolated()
+            }
+            #expect(try await messages.texts(100) == (0..<100).map { "\($0)" })
+            await client.disconnect()
+        }
+    }
+
+    @Test func manyReceiptsAreAwaitedAtOnce() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<500 {
+                    group.addTask { try await client.sendAndConfirm("\(number)", to: "/queue/many") }
+                }
+                try await group.waitForAll()
+            }
+            #expect(broker.statistics.messagesIn == 500)
+            await client.disconnect()
+        }
+    }
+
+    @Test func cancellingEndsTheWaitAndNothingElse() async throws {
+        try await withBroker { broker in
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            let client = try await broker.connected()
+            let sending = Task { try await client.sendAndConfirm("sent all the same", to: "/queue/cancelled") }
+            #expect(await eventually { broker.statistics.messagesIn == 1 })
+            sending.cancel()
+            await expectError(.cancelled) { try await sending.value }
+            let early = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                try await client.sendAndConfirm("not even sent", to: "/queue/cancelled")
+            }
+            await expectError(.cancelled) { try await early.value }
+            broker.changeFaults { $0.withholdsAcknowledgements = false }
+            #expect(client.state.isConnected)
+            try await client.sendAndConfirm("goes on", to: "/queue/cancelled")
+            let texts = try await client.subscribe(to: "/queue/cancelled").texts(2)
+            #expect(texts == ["sent all the same", "goes on"])
+            await client.disconnect()
+        }
+    }
+
+    @Test func receiptThatDoesNotComeTimesOut() async throws {
+        try await withBroker { broker in
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            let client = try await broker.connected { $0.requestTimeout = .milliseconds(200) }
+            await expectError(.timedOut) { try await client.sendAndConfirm("x", to: "/queue/late") }
+            #expect(client.state.isConnected)
+            await client.disconnect()
+        }
+    }
+
+    @Test func outboxThatIsFullSuspendsTheSender() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected { $0.outboxLimit = 64 * 1024 }
+            await broker.freeze()
+            let body = [UInt8](repeating: 7, count: 32 * 1024)
+            let sent = Task {
+                for _ in 0..<1000 { try await client.send(body, to: "/topic/full") }
+            }
+            try await Task.sleep(for: .milliseconds(100))
+            let before = client.counters.messagesSent
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(client.counters.messagesSent == before)
+            #expect(before < 1000)
+            await broker.thaw()
+            try await sent.value
+            #expect(await eventually { broker.statistics.messagesIn == 1000 })
+            await client.disconnect()
+        }
+    }
+
+    @Test func manyMessagesGoWithOneCallAndOneWait() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected {
+                $0.maximumReceipts = 100
+                $0.outboxLimit = 4096
+            }
+            let messages = try await client.subscribe(to: "/queue/batch")
+            let batch = (0..<500).map { STOMPOutgoingMessage("\($0)", to: "/queue/batch") }
+            try await client.send(batch)
+            #expect(try await messages.texts(500) == (0..<500).map { "\($0)" })
+            try await client.sendAndConfirm(batch)
+            #expect(broker.statistics.messagesIn == 1000)
+            await client.disconnect()
+        }
+    }
+
+    @Test func receiptIsAwaitedLaterAndByMany() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connecting
+        let first = try await client.sendForReceipt([1], to: "/queue/a")
+        let second = try await client.sendForReceipt([2], to: "/queue/a")
+        let ids = [try await connection.expect("SEND"), try await connection.expect("SEND")]
+        connection.send("RECEIPT\nreceipt-id:\(ids[1])\n\n\0")
+        try await second.confirmed()
+        try await second.confirmed()
+        let waits = (0..<3).map { _ in Task { try await first.confirmed() } }
+        let cancelled = Task { try await first.confirmed() }
+        cancelled.cancel()
+        await expectError(.cancelled) { try await cancelled.value }
+        connection.send("RECEIPT\nreceipt-id:\(ids[0])\n\n\0")
+        for wait in waits { try await wait.value }
+        connection.close()
+        await client.disconnect()
+    }
+
+    @Test func batchFailsAsAWholeWhenTheBrokerRefusesOne() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            var batch = (0..<10).map { STOMPOutgoingMessage("\($0)", to: "/queue/batch") }
+            batch[4].destination = "/topic/a.*"
+            await expectError(.refused) { try await client.sendAndConfirm(batch) }
+            #expect(await eventually { client.state.isConnected })
+            await client.disconnect()
+        }
+    }
+}
+
+/// Mistakes that are told before anything is sent.
+@Suite(.timeLimit(.minutes(1))) struct MistakeTests {
+    @Test func nothingIsSentOfWhatCannotBe() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let wrong: [(String, STOMPSendOptions)] = [
+                ("", STOMPSendOptions()),
+                ("/queue/q", STOMPSendOptions(priority: 10)), ("/queue/q", STOMPSendOptions(priority: -1)),
+                ("/queue/q", STOMPSendOptions(expiresAfter: .zero)),
+                ("/queue/q", STOMPSendOptions(headers: ["destination": "/queue/other"])),
+                ("/queue/q", STOMPSendOptions(headers: ["content-length": "3"])),
+                ("/queue/q", STOMPSendOptions(headers: ["transaction": "tx"])),
+                ("/queue/q", STOMPSendOptions(headers: ["message-id": "1"])),
+                ("/queue/q", STOMPSendOptions(headers: ["receipt": "mine"])),
+                ("/queue/q", STOMPSendOptions(headers: ["": "no name"])),
+            ]
+            for (destination, options) in wrong {
+                await expectError(.invalidRequest) { try await client.send("x", to: destination, options: options) }
+                await expectError(.invalidRequest) {
+                    try await client.send([STOMPOutgoingMessage("x", to: destination, options: options)])
+                }
+            }
+            var past = STOMPSendOptions()
+            past.expiresAt = 1_000
+            await expectError(.invalidRequest) { try await client.send("x", to: "/queue/q", options: past) }
+            await expectError(.invalidRequest) { _ = try await client.subscribe(to: "") }
+            await expectError(.invalidRequest) {
+                _ = try await client.subscribe(to: "/queue/q", options: STOMPSubscribeOptions(headers: ["id": "1"]))
+            }
+            await expectError(.invalidRequest) {
+                _ = try await client.subscribe(to: "/topic/t", options: STOMPSubscribeOptions(durableName: "d"))
+            }
+            #expect(client.state.isConnected)
+            #expect(client.counters.messagesSent == 0)
+            try await client.sendAndConfirm("right", to: "/queue/q")
+            #expect(broker.statistics.messagesIn == 1)
+            await client.disconnect()
+        }
+    }
+
+    @Test func lineEndsCannotSmuggleHeadersIn() async throws {
+        try await withBroker { broker in
+            // 1.0 has no escapes, so a line end would begin a header of the sender's choice.
+            let old = try await broker.connected { $0.versions = [.v10] }
+            await expectError(.invalidRequest) {
+                try await old.send("x", to: "/queue/q\nreceipt:injected")
+            }
+            await expectError(.invalidRequest) {
+                try await old.send("x", to: "/queue/q", options: STOMPSendOptions(headers: ["a": "b\n\n\0SEND"]))
+            }
+            #expect(old.counters.messagesSent == 0)
+            await old.disconnect()
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/q\nreceipt:injected")
+            let value = "b\n\nSEND\ndestination:/queue/other\n\n\0"
+            let options = STOMPSendOptions(headers: ["a": value, "n\n:": "v"])
+            try await client.sendAndConfirm("x", to: "/queue/q\nreceipt:injected", options: options)
+            let message = try #require(try await messages.first(1).first)
+            #expect(message.header("a") == value)
+            #expect(message.header("n\n:") == "v")
+            #expect(broker.statistics.messagesIn == 1)
+            await client.disconnect()
+        }
+    }
+
+    @Test func configurationThatCannotBeSaidIsToldByConnect() async throws {
+        let server = FakeServer()
+        await expectError(.invalidRequest) { try await server.client { $0.versions = [] }.connect() }
+        await expectError(.invalidRequest) {
+            try await server.client { $0.connectHeaders = ["passcode": "x"] }.connect()
+        }
+        await expectError(.invalidRequest) {
+            try await server.client { $0.credentials = Credentials(userName: "a\nb") }.connect()
+        }
+        await expectError(.invalidRequest) {
+            try await server.client { $0.outgoingHeartBeat = .seconds(-1) }.connect()
+        }
+        #expect(server.count == 0)
+        await expectError(.connectFailed) { try await STOMPClient("stomp//nowhere").connect() }
+    }
+
+    @Test func withoutAConnectionNothingIsSent() async throws {
+        let client = FakeServer().client()
+        await expectError(.notConnected) { try await client.send("x", to: "/queue/q") }
+        await expectError(.notConnected) { try await client.sendAndConfirm("x", to: "/queue/q") }
+        await expectError(.notConnected) { _ = try await client.subscribe(to: "/queue/q") }
+        await expectError(.notConnected) { _ = try await client.request("x", to: "/queue/q") }
+        await expectError(.notConnected) { try await client.withTransaction { _ in } }
+        await client.disconnect()
+    }
+
+    @Test func passcodesAreNotShown() async throws {
+        var configuration = STOMPConfiguration()
+        configuration.credentials = Credentials(userName: "ann", password: "hush")
+        var options = STOMPConnectOptions()
+        options.passcode = "hush"
+        let headers: STOMPHeaders = ["login": "ann", "passcode": "hush"]
+        var texts = ["\(configuration)", "\(options)", "\(headers)", "\(STOMPFrame(.connect, headers: headers))"]
+        await #expect { try await STOMPClient("stomp://ann:hush@[::1").connect() } throws: { error in
+            texts.append("\(error)")
+            return true
+        }
+        for text in texts { #expect(!text.contains("hush"), "\(text)") }
+    }
+}

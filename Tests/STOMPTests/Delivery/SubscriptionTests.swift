@@ -1,0 +1,231 @@
+import LoopbackBroker
+import STOMP
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SubscriptionTests {
+    @Test func slowReceiverLosesTheOldestAndIsTold() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/topic/slow", buffer: BufferPolicy(messages: 10))
+            for number in 0..<100 { try await client.send("\(number)", to: "/topic/slow") }
+            #expect(await eventually { client.counters.messagesReceived == 100 })
+            var texts: [String] = []
+            var gaps = 0
+            for try await message in messages {
+                texts.append(message.text ?? "")
+                gaps += message.gapBefore
+                if texts.last == "99" { break }
+            }
+            #expect(texts == (90..<100).map { "\($0)" })
+            #expect(gaps == 90)
+            #expect(messages.droppedCount == 90)
+            await client.disconnect()
+        }
+    }
+
+    @Test func slowReceiverThatPausesReadingLosesNothing() async throws {
+        var options = LoopbackBrokerOptions()
+        options.heartBeat = (200, 200)
+        try await withBroker(options) { broker in
+            let client = try await broker.connected {
+                $0.outgoingHeartBeat = .milliseconds(200)
+                $0.incomingHeartBeat = .milliseconds(200)
+            }
+            let sender = try await broker.connected()
+            let policy = BufferPolicy(messages: 10, overflow: .pauseReading)
+            let messages = try await client.subscribe(to: "/queue/paused", buffer: policy)
+            for number in 0..<5000 { try await sender.send("\(number)", to: "/queue/paused") }
+            // Longer than the patience with a silent server: while we do not read, its silence is ours.
+            try await Task.sleep(for: .milliseconds(900))
+            #expect(client.state.isConnected)
+            #expect(try await messages.texts(5000) == (0..<5000).map { "\($0)" })
+            #expect(messages.droppedCount == 0)
+            await client.disconnect()
+            await sender.disconnect()
+        }
+    }
+
+    @Test func fullBufferThatIsReleasedHoldsNobodyUp() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let policy = BufferPolicy(messages: 10, overflow: .pauseReading)
+            var slow: STOMPSubscription? = try await client.subscribe(to: "/topic/slow", buffer: policy)
+            var iterator = slow?.makeAsyncIterator()
+            for number in 0..<100 { try await client.send("\(number)", to: "/topic/slow") }
+            #expect(await eventually { client.counters.messagesReceived >= 11 })
+            #expect(try await iterator?.next()?.text == "0")
+            // An iterator that is gone takes its buffer along, a subscription all of them.
+            iterator = nil
+            try await client.sendAndConfirm("heard", to: "/queue/other")
+            iterator = slow?.makeAsyncIterator()
+            for number in 0..<100 { try await client.send("\(number)", to: "/topic/slow") }
+            _ = try await iterator?.next()
+            iterator = nil
+            slow = nil
+            #expect(try await client.subscribe(to: "/queue/other").texts(1) == ["heard"])
+            await client.disconnect()
+        }
+    }
+
+    @Test func acknowledgedMessagesAreNeverDropped() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(
+                to: "/queue/kept", ack: .clientIndividual, buffer: BufferPolicy(messages: 10))
+            for number in 0..<200 { try await client.send("\(number)", to: "/queue/kept") }
+            var texts: [String] = []
+            for try await message in messages {
+                texts.append(message.text ?? "")
+                try message.acknowledge()
+                if texts.count == 200 { break }
+            }
+            #expect(texts == (0..<200).map { "\($0)" })
+            await client.disconnect()
+        }
+    }
+
+    @Test func eachIteratorHasItsOwnBuffer() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/topic/t")
+            var first = messages.makeAsyncIterator()
+            var second = messages.makeAsyncIterator()
+            try await client.send("x", to: "/topic/t")
+            #expect(try await first.next()?.text == "x")
+            #expect(try await second.next()?.text == "x")
+            await client.disconnect()
+            #expect(try await first.next() == nil)
+            #expect(try await second.next() == nil)
+        }
+    }
+
+    @Test func releasingTheSequenceUnsubscribes() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            var events = client.events.makeAsyncIterator()
+            var messages: STOMPSubscription? = try await client.subscribe(to: "/topic/released")
+            try await client.sendAndConfirm("1", to: "/topic/released")
+            #expect(broker.statistics.messagesOut == 1)
+            #expect(messages != nil)
+            messages = nil
+            while let event = await events.next() {
+                if case .unsubscribed("/topic/released") = event { break }
+            }
+            try await client.sendAndConfirm("2", to: "/topic/released")
+            #expect(broker.statistics.messagesOut == 1)
+            await client.disconnect()
+        }
+    }
+
+    @Test func unsubscribingEndsTheSequenceAndWaitsForTheReceipt() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/topic/t")
+            try await client.sendAndConfirm("1", to: "/topic/t")
+            try await messages.unsubscribe()
+            try await client.sendAndConfirm("2", to: "/topic/t")
+            #expect(try await messages.texts(2) == ["1"])
+            try await messages.unsubscribe()
+            await client.disconnect()
+        }
+    }
+
+    @Test func refusalIsToldInTheBrokersWords() async throws {
+        var options = LoopbackBrokerOptions()
+        options.faults.refusedFilters = ["/topic/secret"]
+        try await withBroker(options) { broker in
+            let client = try await broker.connected()
+            let other = try await client.subscribe(to: "/queue/other")
+            do {
+                _ = try await client.subscribe(to: "/topic/secret")
+                Issue.record("it was not refused")
+            } catch let error as STOMPError {
+                #expect(error.code == .refused)
+                #expect(error.message.contains("not allowed to subscribe to '/topic/secret'"))
+                #expect(error.serverError != nil)
+            }
+            // ERROR has ended the connection; the others come back with the next.
+            #expect(await eventually { client.counters.connections == 2 })
+            try await client.sendAndConfirm("x", to: "/queue/other")
+            #expect(try await other.texts(1) == ["x"])
+            await client.disconnect()
+        }
+    }
+
+    @Test func cancellingASubscriptionThatWaitsEndsTheWait() async throws {
+        try await withBroker { broker in
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            let client = try await broker.connected()
+            let subscribing = Task { try await client.subscribe(to: "/queue/q") }
+            try await Task.sleep(for: .milliseconds(50))
+            subscribing.cancel()
+            await expectError(.cancelled) { _ = try await subscribing.value }
+            broker.changeFaults { $0.withholdsAcknowledgements = false }
+            // The broker was told: nobody else consumes the queue.
+            try await client.sendAndConfirm("x", to: "/queue/q")
+            #expect(try await client.subscribe(to: "/queue/q").texts(1) == ["x"])
+            await client.disconnect()
+        }
+    }
+
+    @Test func cancellingTheIterationThrows() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(to: "/queue/q")
+            let reading = Task { for try await _ in messages {} }
+            try await Task.sleep(for: .milliseconds(20))
+            reading.cancel()
+            await expectError(.cancelled) { try await reading.value }
+            await client.disconnect()
+        }
+    }
+
+    @Test(arguments: [STOMPVersion.v10, .v11, .v12])
+    func durableSubscriptionStaysUntilItIsUnsubscribed(version: STOMPVersion) async throws {
+        try await withBroker { broker in
+            let options = STOMPSubscribeOptions(durableName: "kept")
+            let client = try await broker.connected {
+                $0.clientID = "durable"
+                $0.versions = [version]
+            }
+            var messages: STOMPSubscription? = try await client.subscribe(to: "/topic/d", options: options)
+            #expect(messages != nil)
+            messages = nil
+            await client.disconnect()
+            let sender = try await broker.connected()
+            try await sender.sendAndConfirm("while away", to: "/topic/d")
+            try await client.connect()
+            messages = try await client.subscribe(to: "/topic/d", options: options)
+            #expect(try await messages?.texts(1) == ["while away"])
+            try await messages?.unsubscribe()
+            try await sender.sendAndConfirm("never", to: "/topic/d")
+            messages = try await client.subscribe(to: "/topic/d", options: options)
+            try await sender.sendAndConfirm("anew", to: "/topic/d")
+            #expect(try await messages?.texts(1) == ["anew"])
+            await client.disconnect()
+            await sender.disconnect()
+        }
+    }
+
+    @Test func whatABrokerCannotDoIsToldBeforeItIsAsked() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0, server: "RabbitMQ/3.10.8")
+        try await connecting
+        await expectError(.unsupportedByBroker) {
+            _ = try await client.subscribe(to: "/topic/t", options: STOMPSubscribeOptions(selector: "a = 1"))
+        }
+        await expectError(.unsupportedByBroker) {
+            _ = try await client.subscribe(to: "/topic/t", options: STOMPSubscribeOptions(prefetch: 1))
+        }
+        await expectError(.invalidRequest) {
+            _ = try await client.subscribe(to: "/t", ack: .client, options: STOMPSubscribeOptions(prefetch: 0))
+        }
+        try await client.send("first frame", to: "/queue/q")
+        #expect(try await connection.expect("SEND", "destination") == "/queue/q")
+        connection.close()
+        await client.disconnect()
+    }
+}

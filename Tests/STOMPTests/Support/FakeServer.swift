@@ -1,0 +1,103 @@
+import STOMP
+import Synchronization
+import TestSupport
+import Transport
+
+@testable import STOMP
+
+/// A server of hand-written frames: the test reads what the client says and answers what it likes.
+final class FakeServer: Sendable {
+    private let opened = Mutex<[FakeConnection]>([])
+
+    /// The connections so far.
+    var count: Int { opened.withLock { $0.count } }
+
+    /// A client whose every connection ends here.
+    func client(_ change: (inout STOMPConfiguration) -> Void = { _ in }) -> STOMPClient {
+        var configuration = STOMPConfiguration.impatient
+        change(&configuration)
+        return STOMPClient(
+            "stomp://fake", configuration: configuration, loop: .shared,
+            override: { () throws(TransportError) in
+                let (client, server) = MemoryPair.make()
+                self.opened.withLock { $0.append(FakeConnection(server)) }
+                return OpenedStream(stream: client)
+            })
+    }
+
+    /// The connection of that number, from 0, once it is there.
+    func connection(_ number: Int) async throws -> FakeConnection {
+        guard await eventually({ self.count > number }) else { throw TimeoutError("no connection \(number)") }
+        return opened.withLock { $0[number] }
+    }
+
+    /// The same, with CONNECT read and answered.
+    @discardableResult
+    func accept(_ number: Int, server: String = "fake/1", headers: String = "") async throws -> FakeConnection {
+        let connection = try await connection(number)
+        try await connection.expect("CONNECT")
+        connection.send("CONNECTED\nversion:1.2\nserver:\(server)\n\(headers)\n\0")
+        return connection
+    }
+}
+
+/// The server's end of one connection.
+final class FakeConnection: Sendable {
+    let stream: MemoryStream
+    private let unread = Mutex<[UInt8]>([])
+
+    init(_ stream: MemoryStream) {
+        self.stream = stream
+    }
+
+    func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = bytes.withUnsafeBytes { stream.write(from: $0) }
+    }
+
+    /// Ends the connection as a server would.
+    func close() { stream.close() }
+
+    /// Whether the client has ended the connection.
+    func isEnded() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            switch buffer.withUnsafeMutableBytes({ stream.read(into: $0) }) {
+            case .bytes(let count): unread.withLock { $0 += buffer[..<count] }
+            case .wouldBlock: return false
+            case .endOfStream, .failed: return true
+            }
+        }
+    }
+
+    /// The next frame without its NUL; heart-beats are passed over.
+    func frame() async throws -> String {
+        var frame: String?
+        let found = await eventually {
+            _ = self.isEnded()
+            frame = self.unread.withLock { unread in
+                while unread.first == 10 { unread.removeFirst() }
+                guard let end = unread.firstIndex(of: 0) else { return nil }
+                defer { unread.removeSubrange(...end) }
+                return String(decoding: unread[..<end], as: UTF8.self)
+            }
+            return frame != nil
+        }
+        guard found, let frame else { throw TimeoutError("the client sent no frame") }
+        return frame
+    }
+
+    /// The next frame, which is a `command`, and the value of its header `name`.
+    @discardableResult
+    func expect(_ command: String, _ name: String = "receipt") async throws -> String {
+        let frame = try await frame()
+        guard frame.hasPrefix(command + "\n") else { throw TimeoutError("'\(frame)' came instead of \(command)") }
+        let line = frame.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+        return line.map { String($0.dropFirst(name.utf8.count + 1)) } ?? ""
+    }
+
+    /// Confirms the next frame, which is a `command`.
+    func confirm(_ command: String) async throws {
+        send("RECEIPT\nreceipt-id:\(try await expect(command))\n\n\0")
+    }
+}
