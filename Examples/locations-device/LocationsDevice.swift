@@ -44,6 +44,7 @@ struct LocationsDevice: Sendable {
             let receipt: STOMPHeaders = ["receipt": "\(id)-\(textQueue)"]
             let texts = try await link.client.subscribe(
                 to: textQueue, ack: mode, options: STOMPSubscribeOptions(headers: receipt))
+            await link.untilConnected()
             post.say("Subscribed to \(textQueue)")
             return texts
         } catch {

@@ -8,6 +8,8 @@ struct MotionsDevice: Sendable {
     private let source: ReplaySource<Attitude>
     private let link: DeviceLink<MQTTClient>
     private let last = Latest<Attitude>()
+    /// Held until the connection has ended: a subscription that nobody holds is given up.
+    private let kept = Latest<MQTTSubscription>()
     private var post: Fleet.Post { link.post }
     private var motionTopic: String { "/mwm/\(id)/motion" }
     private var alertTopic: String { "/mwm/\(id)/alert" }
@@ -37,6 +39,7 @@ struct MotionsDevice: Sendable {
     private func subscribe() async throws -> MQTTSubscription {
         do throws(MQTTError) {
             let alerts = try await link.client.subscribe(to: alertTopic, qos: .atLeastOnce)
+            await link.untilConnected()
             post.say("subscribed to \(alertTopic) with \(alerts.grantedQoS)")
             return alerts
         } catch {
@@ -45,6 +48,11 @@ struct MotionsDevice: Sendable {
     }
 
     private func leave(_ alerts: MQTTSubscription) async {
+        // A session that is kept keeps its subscription, or nothing would arrive on return.
+        if options.keepsSession {
+            kept.value = alerts
+            return
+        }
         await link.leave { try? await alerts.unsubscribe() }
     }
 

@@ -35,15 +35,23 @@ package struct Replay<ReplayClock: Clock>: Sendable where ReplayClock.Duration =
         live rows: () async throws -> LiveSource<Value>.Row?, speed: Double, interval: Duration,
         _ body: (Value) async throws -> Void
     ) async throws -> Ending {
+        let interval = interval.wholeNanoseconds
+        if interval == 0 {
+            // None is held back until the next one comes, which may take a source hours.
+            while let row = try await rows() {
+                guard await wait(for: Int64(min(Double(row.offset) / speed, 4e18))) else { return .stopped }
+                try await body(row.value)
+            }
+            return Task.isCancelled ? .stopped : .atEnd
+        }
         var current = try await rows()
         var following = current == nil ? nil : try await rows()
-        let interval = interval.wholeNanoseconds
         var tick: Int64 = 0
         while let row = current {
-            let due = interval > 0 ? tick * interval : Int64(min(Double(row.offset) / speed, 4e18))
-            let position = interval > 0 ? Int64(min(Double(due) * speed, 4e18)) : row.offset
-            // Rows that the tick has passed; with every row wanted, there is none.
-            if interval > 0, let next = following, next.offset <= position {
+            let due = tick * interval
+            let position = Int64(min(Double(due) * speed, 4e18))
+            // Rows that the tick has passed.
+            if let next = following, next.offset <= position {
                 current = next
                 following = try await rows()
                 continue
@@ -51,11 +59,8 @@ package struct Replay<ReplayClock: Clock>: Sendable where ReplayClock.Duration =
             guard await wait(for: due) else { return .stopped }
             try await body(row.value)
             // A live source may fall silent; the ticks that it missed are not made up for in a burst.
-            tick = interval > 0 ? elapsed / interval + 1 : 0
-            if interval == 0 || following == nil {
-                current = following
-                following = current == nil ? nil : try await rows()
-            }
+            tick = elapsed / interval + 1
+            if following == nil { current = nil }
         }
         return Task.isCancelled ? .stopped : .atEnd
     }

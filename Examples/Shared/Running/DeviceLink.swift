@@ -14,7 +14,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         replay.pause()
     }
 
-    /// Connects, runs `body`, and disconnects. Returns when `body` does or when the program is to stop: `body` is then
+    /// Connects while it runs `body`, and disconnects. Returns when `body` does or when the program is to stop: `body` is then
     /// cancelled and may still leave properly.
     ///
     /// - Throws: What `body` throws, or a `DeviceFailure` when the client has given up.
@@ -33,16 +33,23 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     private func connected(_ body: @escaping @Sendable () async throws -> Void) async throws {
         let result: Result<Void, any Error>
         do {
+            let (connecting, isConnecting) = AsyncStream.makeStream(of: Void.self)
             let (watching, isWatching) = AsyncStream.makeStream(of: Void.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await watch { isWatching.finish() } }
+                group.addTask { try await watch(isWatching: isWatching.finish, isConnecting: isConnecting.finish) }
                 group.addTask {
                     for await _ in watching {}
-                    // A failure is the watcher's to tell: it knows of all attempts.
-                    guard await connects() else { return await untilCancelled() }
-                    // The watcher has its say first.
-                    await replay.time.untilResumed()
-                    try await body()
+                    async let isConnected = connects()
+                    // The body subscribes before there is a connection: a session may have something to deliver with
+                    // the first bytes.
+                    for await _ in connecting {}
+                    do {
+                        try await body()
+                    } catch {
+                        // A client that has given up is the watcher's to tell: it knows of all attempts.
+                        guard await isConnected else { return await untilCancelled() }
+                        throw error
+                    }
                     throw Finished()
                 }
                 defer { group.cancelAll() }
@@ -66,17 +73,17 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     }
 
     private func connects() async -> Bool {
-        await withTaskCancellationHandler {
-            do throws(Client.Failure) {
-                try await client.connect()
-                return true
-            } catch {
-                return false
-            }
-        } onCancel: {
-            // Connecting knows no cancellation, but it ends when the client is told to disconnect.
-            Task { await client.disconnect() }
+        do throws(Client.Failure) {
+            try await client.connect()
+            return true
+        } catch {
+            return false
         }
+    }
+
+    /// Returns once there is a connection and everybody has been told.
+    package func untilConnected() async {
+        await replay.time.untilResumed()
     }
 
     private func untilCancelled() async {
@@ -85,8 +92,10 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
 
     // MARK: States
 
-    /// - Parameter isWatching: Called when no state will be missed any more.
-    private func watch(isWatching: () -> Void) async throws {
+    /// - Parameters:
+    ///   - isWatching: Called when no state will be missed any more.
+    ///   - isConnecting: Called when the client is at work, so that it takes subscriptions.
+    private func watch(isWatching: () -> Void, isConnecting: () -> Void) async throws {
         var states = client.states.makeAsyncIterator()
         isWatching()
         var connections = 0
@@ -96,6 +105,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             switch state {
             case .connecting(let number):
                 attempt = number
+                isConnecting()
                 post.say(connections == 0 && number == 1 ? "connecting to \(post.fleet.url)…" : "connecting…")
             case .connected:
                 connections += 1

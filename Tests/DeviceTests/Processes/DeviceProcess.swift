@@ -1,0 +1,54 @@
+import Foundation
+import TestSupport
+
+/// The two programs as they were built beside the tests.
+enum DeviceProgram: String, Sendable, CaseIterable {
+    case motions = "motions-device"
+    case locations = "locations-device"
+
+    private static let directory: URL = {
+        #if canImport(Darwin)
+            for bundle in Bundle.allBundles where bundle.bundlePath.hasSuffix(".xctest") {
+                return bundle.bundleURL.deletingLastPathComponent()
+            }
+        #endif
+        return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+    }()
+
+    var path: String { Self.directory.appendingPathComponent(rawValue).path }
+
+    /// Starts the program; credentials of whoever runs the tests are kept from it.
+    func start(
+        _ arguments: [String], user: BrokerUser? = nil, input: Command.Input = .null,
+        terminal: Command.TerminalSize? = nil
+    ) async throws -> ChildProcess {
+        var environment = ["MESSAGING_USER": user?.name ?? "", "MESSAGING_PASSWORD": user?.password ?? ""]
+        if terminal != nil { environment["TERM"] = "xterm-256color" }
+        return try await ChildProcess.start(
+            Command(path, arguments, environment: environment, input: input, terminal: terminal))
+    }
+
+    /// Runs the program to its end.
+    func run(
+        _ arguments: [String], user: BrokerUser? = nil, timeout: Duration = .seconds(30)
+    ) async throws -> (status: TestSupport.ExitStatus, output: [String], errors: [String]) {
+        let process = try await start(arguments, user: user)
+        let status = try await process.waitForEnd(timeout: timeout)
+        return (status, process.lines(), process.lines(.errors))
+    }
+}
+
+extension ChildProcess {
+    /// The port in a line such as `embedded broker: mqtt://127.0.0.1:1883`.
+    func embeddedPort(_ scheme: String) async throws -> Int {
+        let prefix = "embedded broker: \(scheme)://127.0.0.1:"
+        let line = try await waitForLine(containing: prefix).text
+        return Int(line.dropFirst(prefix.count)) ?? 0
+    }
+
+    /// Ends a device by a signal and returns its status once everything is read.
+    func end(by signal: Int32 = SIGTERM) async throws -> TestSupport.ExitStatus {
+        self.signal(signal)
+        return try await waitForEnd()
+    }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Both programs without a broker of anybody's: as people try them first.
+struct EmbeddedBrokerTests {
+    @Test func `motions-device prints its ports, its motions and a summary`() async throws {
+        let (status, output, errors) = try await DeviceProgram.motions.run(["--speed", "60", "--interval", "0.2"])
+        #expect(status == .exited(0))
+        #expect(errors.isEmpty)
+        #expect(output.contains { $0.hasPrefix("embedded broker: mqtt://127.0.0.1:") })
+        #expect(output.contains { $0.hasPrefix("embedded broker: stomp://127.0.0.1:") })
+        #expect(output.contains { $0.hasPrefix("pitch: ") && $0.contains("°  roll: ") && $0.contains("°  yaw: ") })
+        #expect(output.last?.hasPrefix("summary: 5 motions sent, 0 alerts received") == true)
+    }
+
+    @Test func `locations-device prints its ports, its fixes and a summary`() async throws {
+        let (status, output, errors) = try await DeviceProgram.locations.run(["--speed", "2000", "--interval", "0.1"])
+        #expect(status == .exited(0))
+        #expect(errors.isEmpty)
+        #expect(output.contains { $0.hasPrefix("embedded broker: stomp://127.0.0.1:") })
+        #expect(output.contains { $0.hasPrefix("Subscribed to /queue/device.") && $0.hasSuffix(".text") })
+        #expect(output.contains("φ:37.3302, λ:-122.0324"))
+        #expect(output.last?.hasPrefix("summary: ") == true)
+    }
+
+    @Test func `a fleet has an id and a connection for each device`() async throws {
+        let (status, output, _) = try await DeviceProgram.motions.run(
+            ["--speed", "60", "--fleet", "3", "--device-id", "F"])
+        #expect(status == .exited(0))
+        for number in 1...3 {
+            #expect(output.contains("device: F-\(number)"))
+            #expect(output.contains("\(number): subscribed to /mwm/F-\(number)/alert with QoS 1"))
+        }
+        #expect(output.last?.hasPrefix("summary: 3 devices, ") == true)
+    }
+
+    @Test func `a session by hand, with the line ends of telnet, sees positions and sends a text`() async throws {
+        let device = try await DeviceProgram.locations.start(["--device-id", "T", "--speed", "20", "--loop"])
+        let session = try await RawConnection.open(port: device.embeddedPort("stomp"))
+        try await session.send("CONNECT\r\n\r\n\0")
+        let connected = try await session.receive(through: 0)
+        #expect(String(decoding: connected, as: UTF8.self).hasPrefix("CONNECTED\n"))
+        try await session.send("SUBSCRIBE\r\ndestination:/topic/device.*.location\r\n\r\n\0")
+        let message = String(decoding: try await session.receive(through: 0), as: UTF8.self)
+        #expect(message.contains("MESSAGE\n"))
+        #expect(message.contains("destination:/topic/device.T.location\n"))
+        #expect(message.contains(#"{"deviceID":"T","lat":37."#))
+        try await session.send("SEND\r\ndestination:/queue/device.T.text\r\n\r\nhello, driver\0")
+        try await device.waitForLine(containing: "text: hello, driver")
+        #expect(try await device.end() == .exited(0))
+    }
+}

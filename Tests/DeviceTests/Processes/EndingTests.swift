@@ -1,0 +1,75 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// How the programs stop, and what people do at their keyboards.
+struct EndingTests {
+    @Test(arguments: DeviceProgram.allCases, [SIGINT, SIGTERM, SIGHUP])
+    func `a signal makes a device leave its broker properly`(program: DeviceProgram, signal: Int32) async throws {
+        let device = try await program.start(["--frames"])
+        try await device.waitForLine(containing: program == .motions ? "pitch: " : "φ:")
+        #expect(try await device.end(by: signal) == .exited(0))
+        let lines = device.lines()
+        let unsubscribe = try #require(lines.firstIndex { $0.hasPrefix(">>> UNSUBSCRIBE") })
+        let disconnect = try #require(lines.firstIndex { $0.hasPrefix(">>> DISCONNECT") })
+        #expect(unsubscribe < disconnect)
+        #expect(lines.last?.hasPrefix("summary: ") == true)
+        #expect(device.text(.errors) == "")
+    }
+
+    @Test func `a second signal ends a device at once`() async throws {
+        // Nobody answers there: the device is still connecting when it is told to stop.
+        let device = try await DeviceProgram.motions.start([])
+        try await device.waitForLine(containing: "pitch: ")
+        device.signal(SIGSTOP)
+        device.signal(SIGTERM)
+        device.signal(SIGINT)
+        device.signal(SIGCONT)
+        let status = try await device.waitForEnd()
+        #expect(status == .exited(128 + SIGINT) || status == .exited(128 + SIGTERM) || status == .exited(0))
+    }
+
+    @Test func `a device that is still connecting stops as well`() async throws {
+        let device = try await DeviceProgram.motions.start(["--broker", "mqtt://127.0.0.1:\(FreePort.next())"])
+        try await device.waitForLine(containing: "trying again in")
+        #expect(try await device.end(by: SIGINT) == .exited(0))
+        #expect(device.lines().last?.hasPrefix("summary: 0 motions sent") == true)
+    }
+
+    @Test(arguments: DeviceProgram.allCases)
+    func `a reader that has seen enough is no failure`(program: DeviceProgram) async throws {
+        let shell = try await ChildProcess.start(
+            Command("bash", ["-c", "'\(program.path)' --speed 50 --loop | head -n 8; echo ${PIPESTATUS[0]}"]))
+        #expect(try await shell.waitForEnd() == .exited(0))
+        #expect(shell.lines().last == "0")
+        #expect(shell.text(.errors) == "")
+    }
+
+    @Test(arguments: DeviceProgram.allCases)
+    func `Enter shakes the device, and the end of input changes nothing`(program: DeviceProgram) async throws {
+        let device = try await program.start(["--interval", "100", "--loop"], input: .pipe)
+        let first = try await device.waitForLine(containing: program == .motions ? "pitch: " : "φ:")
+        try await device.write("\n")
+        let shaken = try await device.waitForLine(containing: "shaken: ", after: first)
+        #expect(shaken.text == "shaken: \(first.text)")
+        device.closeInput()
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(device.exitStatus == nil)
+        #expect(try await device.end() == .exited(0))
+        #expect(device.lines().last?.hasPrefix("summary: 2 ") == true)
+    }
+
+    @Test func `a live source sends what is fresh and skips what is old`() async throws {
+        let now = ISO8601DateFormatter().string(from: Date())
+        let old = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -60))
+        let device = try await DeviceProgram.locations.start(["--track", "-", "--speed", "1000000"], input: .pipe)
+        try await device.waitForLine(containing: "Subscribed to")
+        try await device.write("45.5,7.25,\(old)\n45.5,7.5,\(now)\n45.5,7.75\n")
+        try await device.waitForLine(containing: "skipped φ:45.5000, λ:7.2500")
+        try await device.waitForLine(containing: "φ:45.5000, λ:7.7500")
+        device.closeInput()
+        #expect(try await device.waitForEnd() == .exited(0))
+        #expect(device.lines().contains("φ:45.5000, λ:7.5000"))
+        #expect(device.lines().last?.hasPrefix("summary: 2 fixes sent, 1 old fix skipped") == true)
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DeviceSupport
+
+/// A real STOMP broker of a test's own.
+enum STOMPBroker: String, Sendable, CaseIterable {
+    case activeMQ
+    case rabbitMQ
+
+    struct Running {
+        let broker: any RunningBroker
+        let port: Int
+        let user: BrokerUser?
+        let host: String
+    }
+
+    func start() async throws -> Running {
+        switch self {
+        case .activeMQ:
+            let broker = try await ActiveMQ.start()
+            return Running(broker: broker, port: broker.stompPort, user: nil, host: "localhost")
+        case .rabbitMQ:
+            let broker = try await RabbitMQ.start { $0.mqtt = false }
+            return Running(broker: broker, port: broker.stompPort, user: broker.user, host: "/")
+        }
+    }
+}
+
+/// locations-device, real brokers, and stomp.py at headquarters.
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .requiresPythonClients)
+struct STOMPBrokerTests {
+    private struct Location: Decodable, Equatable {
+        let deviceID: String
+        let lat: Double
+        let lng: Double
+        let ts: String
+    }
+
+    /// A climb of `count` fixes, a second apart.
+    private func recording(_ count: Int, in scratch: ScratchDirectory) throws -> (path: String, fixes: [Location]) {
+        var points = ""
+        var fixes: [Location] = []
+        for number in 0..<count {
+            let time = "2024-05-04T07:\(two(number / 60)):\(two(number % 60))Z"
+            let (latitude, longitude) = (45.9 + Double(number) / 10_000, 7.15 - Double(number) / 7_000)
+            points += "<trkpt lat=\"\(latitude)\" lon=\"\(longitude)\"><time>\(time)</time></trkpt>\n"
+            fixes.append(
+                Location(
+                    deviceID: "G", lat: latitude, lng: longitude,
+                    ts: "2024-05-04T07:\(two(number / 60)):\(two(number % 60))+00:00"))
+        }
+        let gpx = "<gpx version=\"1.1\"><trk><trkseg>\n\(points)</trkseg></trk></gpx>"
+        return (try scratch.write(gpx, to: "climb.gpx"), fixes)
+    }
+
+    private func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+    @Test(arguments: STOMPBroker.allCases)
+    func `every fix arrives as JSON, texts are shown, and a broker that dies is waited for`(
+        kind: STOMPBroker
+    ) async throws {
+        let running = try await kind.start()
+        let url = "stomp://127.0.0.1:\(running.port)"
+        let scratch = try ScratchDirectory("devices")
+        let (path, fixes) = try recording(200, in: scratch)
+
+        let headquarters = try await PythonClients.stomp(port: running.port, host: running.host, user: running.user)
+        try await headquarters.subscribe(to: "/topic/device.G.location", id: "1")
+        let result = try await DeviceProgram.locations.run(
+            [
+                "--broker", url, "--device-id", "G", "--track", path, "--speed", "200", "--recorded-time",
+                "--country", "fr", "--priority", "7", "--expires", "600",
+            ], user: running.user)
+        #expect(result.status == .exited(0), "\(result.errors)")
+        var received: [Location] = []
+        for _ in fixes {
+            let message = try await headquarters.next("message")
+            received.append(try JSONDecoder().decode(Location.self, from: Data(message.bytes)))
+            #expect(message.headers?["content-type"] == "application/json;charset=utf-8")
+            #expect(message.headers?["country"] == "FR")
+            #expect(message.headers?["priority"] == "7")
+        }
+        #expect(received == fixes)
+        try await headquarters.close()
+
+        try await heals(running, url)
+        await running.broker.stop()
+    }
+
+    /// The same device identifier throughout, which ActiveMQ lets nobody use twice.
+    private func heals(_ running: STOMPBroker.Running, _ url: String) async throws {
+        let device = try await DeviceProgram.locations.start(
+            [
+                "--broker", url, "--device-id", "H", "--loop", "--interval", "0.1", "--heart-beat", "500,500", "--ack",
+                "client-individual",
+            ], user: running.user, input: .pipe)
+        try await device.waitForLine(containing: "Subscribed to /queue/device.H.text")
+        try await send("first", to: running, shownBy: device, after: nil)
+        try await device.write("a\n")
+        try await device.waitForLine(containing: "accepted: first")
+
+        await running.broker.kill()
+        let lost = try await device.waitForLine(containing: "connection lost: ")
+        try await running.broker.restart()
+        let back = try await device.waitForLine(containing: "connected again", after: lost, timeout: .seconds(30))
+        try await device.waitForLine(containing: "Subscribed to /queue/device.H.text again", after: back)
+        try await send("second", to: running, shownBy: device, after: back)
+        try await device.write("r\n")
+        try await device.waitForLine(containing: "rejected: second")
+
+        running.broker.freeze()
+        let frozen = try await device.waitForLine(containing: "connection lost: ", after: back)
+        try await Task.sleep(for: .seconds(1))
+        running.broker.thaw()
+        let thawed = try await device.waitForLine(containing: "connected again", after: frozen, timeout: .seconds(30))
+        try await device.waitForLine(containing: "Subscribed to /queue/device.H.text again", after: thawed)
+        try await device.waitForLine(containing: "φ:", after: thawed)
+        try await send("third", to: running, shownBy: device, after: thawed)
+        #expect(try await device.end() == .exited(0))
+        #expect(device.lines().last?.contains("2 reconnects") == true, "\(device.report)")
+    }
+
+    private func send(
+        _ text: String, to running: STOMPBroker.Running, shownBy device: ChildProcess, after line: ChildProcess.Line?
+    ) async throws {
+        let sender = try await PythonClients.stomp(port: running.port, host: running.host, user: running.user)
+        try await sender.send(Array(text.utf8), to: "/queue/device.H.text", headers: ["persistent": "true"])
+        try await device.waitForLine(containing: "text: \(text)", after: line)
+        try await sender.close()
+    }
+
+    @Test func `refused credentials end at once`() async throws {
+        let broker = try await ActiveMQ.start { $0.users = [BrokerUser("ann", password: "right")] }
+        let result = try await DeviceProgram.locations.run(
+            ["--broker", "stomp://127.0.0.1:\(broker.stompPort)"], user: BrokerUser("ann", password: "wrong"))
+        #expect(result.status == .exited(77))
+        #expect(result.errors.count == 1, "\(result.errors)")
+        await broker.stop()
+    }
+}
