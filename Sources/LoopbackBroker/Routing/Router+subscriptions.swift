@@ -7,7 +7,7 @@ extension Router {
         into effects: inout RouterEffects
     ) {
         guard let record = sessions[session] else { return }
-        let subscription = MQTTSubscription(
+        let subscription = HeldSubscription(
             qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished,
             identifier: identifier)
         let isNew = !record.filters.contains(Name(request.filter))
@@ -60,7 +60,7 @@ extension Router {
     }
 
     private mutating func addMember(
-        _ session: Int, _ subscription: MQTTSubscription, group name: String, filter: String
+        _ session: Int, _ subscription: HeldSubscription, group name: String, filter: String
     ) {
         let list = makeList(filter)
         let index = lists[list].groups.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
@@ -110,7 +110,7 @@ extension Router {
     }
 
     private mutating func sendRetained(
-        to session: Int, _ filter: String, _ subscription: MQTTSubscription, at now: Int64,
+        to session: Int, _ filter: String, _ subscription: HeldSubscription, at now: Int64,
         into effects: inout RouterEffects
     ) {
         guard let connection = sessions[session]?.connection else { return }

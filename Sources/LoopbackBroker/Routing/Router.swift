@@ -70,7 +70,7 @@ package struct RouterEffects: Sendable {
 }
 
 /// What a client subscribed with.
-package struct MQTTSubscription: Sendable {
+package struct HeldSubscription: Sendable {
     package var qos: QoS
     package var noLocal = false
     package var retainAsPublished = false
@@ -81,7 +81,7 @@ package struct MQTTSubscription: Sendable {
 /// All that subscribe to one filter.
 struct FilterList: Sendable {
     var filter: String
-    var subscribers: [(session: Int, subscription: MQTTSubscription)] = []
+    var subscribers: [(session: Int, subscription: HeldSubscription)] = []
     var groups: [ShareGroup] = []
 
     var isEmpty: Bool { subscribers.isEmpty && groups.isEmpty }
@@ -90,7 +90,7 @@ struct FilterList: Sendable {
 /// The members of one shared subscription; each message goes to one of them.
 struct ShareGroup: Sendable {
     var name: String
-    var members: [(session: Int, subscription: MQTTSubscription)] = []
+    var members: [(session: Int, subscription: HeldSubscription)] = []
     /// The member whose turn it is.
     var cursor = 0
 }
