@@ -33,7 +33,7 @@ extension MQTTClient {
         let queue = core.makeQueue(buffer)
         route.add(queue)
         let code = try await core.subscribe(route)
-        let handle = MQTTSubscription.Handle(core: core, route: route, first: queue)
+        let handle = MQTTSubscriptionHandle(core: core, route: route, first: queue)
         return MQTTSubscription(handle: handle, grantedQoS: QoS(rawValue: code.rawValue) ?? .atMostOnce)
     }
 }

@@ -5,8 +5,8 @@ import Transport
 
 /// What the client actor, its subscriptions and the loop share.
 final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
-    // Sendable because `router` and `requestWaiters` are touched on the loop's thread only and the rest is constant
-    // or locked.
+    // Sendable because the `var`s and `router` are touched on the loop's thread only and the rest is constant or
+    // locked.
     typealias Failure = MQTTError
 
     let opener: StreamOpener

@@ -22,7 +22,12 @@ final class MQTTRoute: @unchecked Sendable {
         self.acknowledgement = acknowledgement
     }
 
-    func add(_ queue: Queue) { queues.append(queue) }
+    private var end: Queue.Next?
+
+    func add(_ queue: Queue) {
+        if let end { return queue.finish(end) }
+        queues.append(queue)
+    }
 
     func remove(_ queue: Queue) { queues.removeAll { $0 === queue } }
 
@@ -30,6 +35,7 @@ final class MQTTRoute: @unchecked Sendable {
     var isFull: Bool { queues.contains { $0.isFull } }
 
     func finish(_ end: Queue.Next) {
+        if self.end == nil { self.end = end }
         for queue in queues { queue.finish(end) }
         queues = []
     }

@@ -1,0 +1,159 @@
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+/// Every mistake of a user is thrown before a byte of it leaves.
+@Suite("Client: mistakes", .timeLimit(.minutes(1)))
+struct MisuseTests {
+    private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
+        do throws(MQTTError) {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: ["", "a/#", "a/+/b", "nul\u{0}", String(repeating: "x", count: 65_536)], QoS.allCases)
+    func `a topic that is none`(topic: String, qos: QoS) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let error = await error { () throws(MQTTError) in try await client.publish("x", to: topic, qos: qos) }
+        #expect(error?.code == .invalidRequest)
+        #expect(client.counters.messagesSent == 0)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: ["", "a#", "#/a", "a+/b", "$share//x", "$share/g/"])
+    func `a filter that is none`(filter: String) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let error = await error { () throws(MQTTError) in _ = try await client.subscribe(to: filter) }
+        #expect(error?.code == .invalidRequest)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a packet larger than the server takes names both sizes`() async throws {
+        let bench = try await Bench { $0.limits.packetSize = 1000 }
+        let client = try await bench.connected { $0.version = .v5_0 }
+        for qos in QoS.allCases {
+            let error = await error { () throws(MQTTError) in
+                try await client.publish([UInt8](repeating: 0, count: 2000), to: "a", qos: qos)
+            }
+            #expect(error?.code == .notAllowed)
+            #expect(error?.message.contains("1000") == true)
+        }
+        #expect(client.state.isConnected)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a QoS above the server's maximum, and retained messages that it does not keep`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            var properties = MQTTProperties()
+            properties.maximumQoS = .atLeastOnce
+            properties.retainAvailable = false
+            step.accept(properties: properties)
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let high = await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .exactlyOnce) }
+        #expect(high?.code == .notAllowed)
+        #expect(high?.message.contains("QoS 1") == true)
+        let kept = await error { () throws(MQTTError) in try await client.publish("x", to: "a", retain: true) }
+        #expect(kept?.code == .notAllowed)
+        #expect(client.counters.messagesSent == 0)
+        await client.disconnect()
+    }
+
+    @Test func `QoS 0 without a connection, and subscribing before the first one`() async throws {
+        let bench = try await Bench()
+        let client = bench.client()
+        let publishing = await error { () throws(MQTTError) in try await client.publish("x", to: "a") }
+        #expect(publishing?.code == .notConnected)
+        let subscribing = await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") }
+        #expect(subscribing?.code == .notConnected)
+        await bench.stop()
+    }
+
+    @Test func `a full queue names its limit`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.queueLimit = 3 }
+        bench.setNetwork(up: false)
+        await bench.cut()
+        #expect(await eventually { !client.state.isConnected })
+        let waiting = (0..<3).map { number in
+            Task { try await client.publish("\(number)", to: "a", qos: .atLeastOnce) }
+        }
+        var refusal: MQTTError?
+        #expect(
+            await eventually {
+                let task = Task { () -> MQTTError? in
+                    await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .atLeastOnce) }
+                }
+                try? await Task.sleep(for: .milliseconds(20))
+                task.cancel()
+                refusal = await task.value
+                return refusal?.code == .queueFull
+            })
+        #expect(refusal?.message.contains("3") == true)
+        await client.disconnect()
+        for task in waiting { _ = await task.result }
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1])
+    func `a client identifier that the version does not allow`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let client = bench.client("") {
+            $0.version = version
+            $0.cleanStart = version == .v3_1
+        }
+        let error = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("client identifier") == true)
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a will that cannot be said`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        for will in [MQTTWill(topic: "a/#", payload: []), MQTTWill(topic: "", payload: [])] {
+            let client = bench.client {
+                $0.will = will
+                $0.version = version
+                // A permanent mistake is not tried again.
+                $0.reconnect.firstConnectAttempts = nil
+            }
+            let error = await error { () throws(MQTTError) in try await client.connect() }
+            #expect(error?.code == .invalidRequest)
+        }
+        #expect(bench.broker.sessionCount == 0)
+        await bench.stop()
+    }
+
+    @Test func `a password without a user name before 5.0 and a URL that is none`() async throws {
+        let client = MQTTClient("nonsense")
+        let error = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(error?.code == .connectFailed)
+        #expect(error?.message.contains("scheme") == true)
+    }
+
+    @Test func `properties before 5.0`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v3_1_1 }
+        var properties = MQTTProperties()
+        properties.contentType = "x"
+        let error = await error { () throws(MQTTError) in
+            try await client.publish("x", to: "a", properties: properties)
+        }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("5.0") == true)
+        await client.disconnect()
+        await bench.stop()
+    }
+}

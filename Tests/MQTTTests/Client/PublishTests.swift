@@ -1,0 +1,166 @@
+import LoopbackBroker
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Client: publishing", .timeLimit(.minutes(1)))
+struct PublishTests {
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0], QoS.allCases)
+    func `what is published arrives once and in order`(version: MQTTVersion, qos: QoS) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let messages = try await client.subscribe(to: "a/+", qos: qos)
+        #expect(messages.grantedQoS == qos)
+        for number in 0..<50 { try await client.publish("\(number)", to: "a/b", qos: qos) }
+        let received = try await messages.first(50)
+        #expect(received.map(\.text) == (0..<50).map { "\($0)" })
+        #expect(received.allSatisfy { $0.topic == "a/b" && $0.qos == qos && $0.gapBefore == 0 })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `properties travel with a message of 5.0`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let messages = try await client.subscribe(to: "a")
+        var properties = MQTTProperties()
+        properties.contentType = "text/plain"
+        properties.userProperties = [.init("x", "1"), .init("x", "2")]
+        try await client.publish("hello", to: "a", qos: .atLeastOnce, properties: properties)
+        let message = try #require(try await messages.first(1).first)
+        #expect(message.properties.contentType == "text/plain")
+        #expect(message.properties.userProperties.map(\.value) == ["1", "2"])
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `an empty payload is a message, and a retained one is delivered to later subscribers`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        try await client.publish("kept", to: "r", qos: .atLeastOnce, retain: true)
+        let messages = try await client.subscribe(to: "r")
+        let kept = try #require(try await messages.first(1).first)
+        #expect(kept.isRetained && kept.text == "kept")
+        try await client.publish([], to: "r", qos: .atLeastOnce, retain: true)
+        let cleared = try #require(try await messages.first(1).first)
+        #expect(cleared.bytes.isEmpty && !cleared.isRetained)
+        #expect(bench.broker.retainedCount == 0)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `cancelling a publish ends the wait, and the message still goes through`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
+        let waiting = Task { () -> MQTTError.Code? in
+            do throws(MQTTError) {
+                try await client.publish("slow", to: "a", qos: .atLeastOnce)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(try await messages.first(1).first?.text == "slow")
+        waiting.cancel()
+        #expect(await waiting.value == .cancelled)
+        // The identifier stays taken: what follows has another one, and is acknowledged as itself.
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = false }
+        try await client.publish("next", to: "a", qos: .atLeastOnce)
+        #expect(try await messages.first(1).first?.text == "next")
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a publish of a cancelled task is refused before anything is sent`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let task = Task { () -> MQTTError.Code? in
+            withUnsafeCurrentTask { $0?.cancel() }
+            do throws(MQTTError) {
+                try await client.publish("never", to: "a", qos: .exactlyOnce)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(await task.value == .cancelled)
+        #expect(client.counters.messagesSent == 0)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `ten thousand publishes from many tasks keep the order of each task`() async throws {
+        let bench = try await Bench { $0.limits.sessionMessages = 20_000 }
+        let client = try await bench.connected { $0.queueLimit = 20_000 }
+        let messages = try await client.subscribe(to: "order/#", qos: .atLeastOnce)
+        let receiver = Task { try await messages.first(10_000).map { ($0.topic, Int($0.text ?? "") ?? -1) } }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<50 {
+                group.addTask {
+                    for number in 0..<200 {
+                        let qos = number % 2 == 0 ? QoS.atMostOnce : .atLeastOnce
+                        // Of one QoS, so that the broker keeps the order too.
+                        try await client.publish("\(number)", to: "order/\(task)/\(qos.rawValue)", qos: qos)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        var last: [String: Int] = [:]
+        for (topic, number) in try await receiver.value {
+            #expect(number > last[topic] ?? -1)
+            last[topic] = number
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test @MainActor func `a loop on the main actor publishes without leaving it`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "main")
+        for number in 0..<500 {
+            try await client.publish("\(number)", to: "main")
+            MainActor.assertIsolated()
+        }
+        #expect(try await messages.first(500).map(\.text) == (0..<500).map { "\($0)" })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `an array with a message that cannot be sent throws its error and sends what came before`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "#")
+        let array = ["good", "bad/#", "late"].map { MQTTOutgoingMessage(topic: $0, payload: [1], qos: .atLeastOnce) }
+        await #expect { try await client.publish(array) } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
+        try await client.publish("end", to: "end", qos: .atLeastOnce)
+        #expect(try await messages.first(2).map(\.topic) == ["good", "end"])
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a full outbox makes the publisher wait, and a try fails at once`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.outboxLimit = 4096 }
+        bench.wire?.changeFaults { $0.capacity = 0 }
+        var taken = 0
+        var refusals = 0
+        // The loop takes the outbox out once before it finds that the wire takes nothing.
+        while refusals < 10 {
+            if try client.tryPublish([UInt8](repeating: 0, count: 1000), to: "a") { taken += 1 } else { refusals += 1 }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        let waiting = Task { _ = try await client.publish([UInt8](repeating: 0, count: 1000), to: "a") }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(client.counters.messagesSent == taken)
+        bench.wire?.changeFaults { $0.capacity = 1 << 20 }
+        try await waiting.value
+        #expect(client.counters.messagesSent == taken + 1)
+        await client.disconnect()
+        await bench.stop()
+    }
+}

@@ -1,0 +1,244 @@
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+@Suite("Client: subscribing", .timeLimit(.minutes(1)))
+struct SubscribeTests {
+    @Test func `a loop may be left and entered again without losing a message`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        try await client.publish((0..<100).map { .init(topic: "a", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+        var received: [String?] = []
+        for count in [1, 2, 3, 94] { received += try await messages.first(count).map(\.text) }
+        #expect(received == (0..<100).map { "\($0)" })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `two iterators at the same time each see every message`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        var one = messages.makeAsyncIterator()
+        var other = messages.makeAsyncIterator()
+        // The second one is registered on the loop's thread, as this subscription is.
+        _ = try await client.subscribe(to: "b")
+        try await client.publish((0..<20).map { .init(topic: "a", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+        for number in 0..<20 {
+            #expect(try await one.next()?.text == "\(number)")
+            #expect(try await other.next()?.text == "\(number)")
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `overlapping filters each get the message, once`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let wide = try await client.subscribe(to: "a/#")
+        let narrow = try await client.subscribe(to: "a/b")
+        let level = try await client.subscribe(to: "+/b")
+        try await client.publish("x", to: "a/b", qos: .exactlyOnce)
+        try await client.publish("end", to: "a/b", qos: .exactlyOnce)
+        for messages in [wide, narrow, level] {
+            let texts = try await messages.first(2).map(\.text)
+            // A server may send one copy for each subscription; the loopback broker sends one for all.
+            #expect(texts == ["x", "end"])
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `equal filters share one subscription at the server until the last one goes`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let other = try await bench.connected()
+        let first = try await client.subscribe(to: "a", qos: .atMostOnce)
+        let second = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        #expect(first.grantedQoS == .atMostOnce && second.grantedQoS == .atLeastOnce)
+        try await other.publish("x", to: "a", qos: .atLeastOnce)
+        #expect(try await first.first(1).first?.text == "x")
+        #expect(try await second.first(1).first?.qos == .atLeastOnce)
+        try await first.unsubscribe()
+        try await other.publish("y", to: "a", qos: .atLeastOnce)
+        #expect(try await second.first(1).first?.text == "y")
+        await client.disconnect()
+        await other.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `topics are told apart by their bytes`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let composed = try await client.subscribe(to: "caf\u{E9}")
+        let decomposed = try await client.subscribe(to: "cafe\u{301}")
+        try await client.publish("decomposed", to: "cafe\u{301}", qos: .atLeastOnce)
+        try await client.publish("composed", to: "caf\u{E9}", qos: .atLeastOnce)
+        #expect(try await composed.first(1).first?.text == "composed")
+        #expect(try await decomposed.first(1).first?.text == "decomposed")
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `releasing the last copy unsubscribes`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let marker = try await client.subscribe(to: "end")
+        do {
+            let messages = try await client.subscribe(to: "a")
+            try await client.publish("x", to: "a", qos: .atLeastOnce)
+            #expect(try await messages.first(1).count == 1)
+        }
+        #expect(
+            await eventually {
+                let before = bench.broker.statistics.messagesOut
+                try? await client.publish("y", to: "a", qos: .atLeastOnce)
+                try? await client.publish("z", to: "end", qos: .atLeastOnce)
+                _ = try? await marker.first(1)
+                return bench.broker.statistics.messagesOut == before + 1
+            })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `unsubscribing ends the sequence after what has arrived`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        try await client.publish("x", to: "a", qos: .atLeastOnce)
+        #expect(await eventually { client.counters.messagesReceived == 1 })
+        try await messages.unsubscribe()
+        var received: [String?] = []
+        for try await message in messages { received.append(message.text) }
+        #expect(received == ["x"])
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `disconnecting ends all sequences in order, and the client may connect again`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        let reading = Task {
+            var count = 0
+            for try await _ in messages { count += 1 }
+            return count
+        }
+        try await client.publish("x", to: "a", qos: .atLeastOnce)
+        #expect(await eventually { client.counters.messagesReceived == 1 })
+        await client.disconnect()
+        #expect(try await reading.value == 1)
+        try await client.connect()
+        let again = try await client.subscribe(to: "a")
+        try await client.publish("y", to: "a", qos: .atLeastOnce)
+        #expect(try await again.first(1).first?.text == "y")
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a refused subscription throws with the server's reason`(version: MQTTVersion) async throws {
+        let bench = try await Bench { $0.faults.refusedFilters = ["secret/#"] }
+        let client = try await bench.connected { $0.version = version }
+        await #expect { _ = try await client.subscribe(to: "secret/#") } throws: {
+            let error = $0 as? MQTTError
+            return error?.code == .refused && error?.reasonCode?.isError == true
+        }
+        // The others are not touched.
+        let open = try await client.subscribe(to: "open")
+        try await client.publish("x", to: "open", qos: .atLeastOnce)
+        #expect(try await open.first(1).count == 1)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a lower grant than asked for is shown`() async throws {
+        let bench = try await Bench { $0.faults.highestGrantedQoS = 1 }
+        let client = try await bench.connected()
+        #expect(try await client.subscribe(to: "a", qos: .exactlyOnce).grantedQoS == .atLeastOnce)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `an unanswered subscription is late, and throws`() async throws {
+        let bench = try await Bench { $0.faults.withholdsAcknowledgements = true }
+        let client = try await bench.connected { $0.requestTimeout = .milliseconds(100) }
+        await #expect { _ = try await client.subscribe(to: "a") } throws: { ($0 as? MQTTError)?.code == .timedOut }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [false, true])
+    func `cancelling a subscribe ends the wait, also when the task was cancelled before`(early: Bool) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
+        let task = Task { () -> MQTTError.Code? in
+            if early { withUnsafeCurrentTask { $0?.cancel() } }
+            do throws(MQTTError) {
+                _ = try await client.subscribe(to: "a")
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        if !early {
+            try await Task.sleep(for: .milliseconds(50))
+            task.cancel()
+        }
+        #expect(await task.value == .cancelled)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `hundreds of subscriptions each get their own`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        var all: [MQTTSubscription] = []
+        for number in 0..<300 { all.append(try await client.subscribe(to: "many/\(number)", qos: .atLeastOnce)) }
+        try await client.publish(
+            (0..<300).map { .init(topic: "many/\($0)", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+        for (number, messages) in all.enumerated() {
+            #expect(try await messages.first(1).first?.text == "\(number)")
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a cancelled loop throws that it was cancelled`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        let task = Task { () -> MQTTError.Code? in
+            do throws(MQTTError) {
+                for try await _ in messages {}
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        try await Task.sleep(for: .milliseconds(20))
+        task.cancel()
+        #expect(await task.value == .cancelled)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a client that is dropped without a word is gone from the server, and its will is published`() async throws
+    {
+        let bench = try await Bench()
+        let watcher = try await bench.connected()
+        let wills = try await watcher.subscribe(to: "will")
+        var client: MQTTClient? = try await bench.connected {
+            $0.will = MQTTWill(topic: "will", payload: Array("gone".utf8), qos: .atLeastOnce)
+        }
+        #expect(client != nil)
+        client = nil
+        #expect(try await wills.first(1).first?.text == "gone")
+        #expect(await eventually { bench.broker.connectionCount == 1 })
+        await watcher.disconnect()
+        await bench.stop()
+    }
+}

@@ -1,0 +1,142 @@
+import MQTT
+import Messaging
+import Synchronization
+import TestSupport
+import Transport
+
+/// A server whose every answer is a test's: an engine in the server's role, and a closure that is shown each event.
+///
+/// The closure runs on the loop's thread. PINGREQ, and the acknowledgement of what it is sent, are the engine's.
+final class ScriptedServer: Sendable {
+    /// An event of one connection, and what may be done about it.
+    struct Step {
+        /// Counts connections, from 1.
+        let connection: Int
+        let event: MQTTEngineEvent.Kind
+        let link: Link<ScriptedMachine>
+
+        func perform(_ body: (inout ScriptedMachine) -> Void) { link.perform { body(&$0) } }
+
+        func accept(sessionPresent: Bool = false, properties: MQTTProperties = []) {
+            perform { machine in
+                var effects = MQTTEffects()
+                try? machine.engine.acceptConnection(
+                    sessionPresent: sessionPresent, properties: properties, at: MonotonicClock.now, into: &effects)
+            }
+        }
+
+        func refuse(_ reason: MQTTReasonCode, properties: MQTTProperties = []) {
+            perform { machine in
+                try? machine.engine.refuseConnection(reason, properties: properties, at: MonotonicClock.now)
+                machine.wantsClose = true
+            }
+        }
+
+        func disconnect(_ reason: MQTTReasonCode, properties: MQTTProperties = []) {
+            perform { machine in
+                try? machine.engine.disconnect(reason: reason, properties: properties, at: MonotonicClock.now)
+                machine.wantsClose = true
+            }
+        }
+
+        func authenticate(_ reason: MQTTReasonCode = .continueAuthentication, _ data: [UInt8]) {
+            perform { try? $0.engine.authenticate(reason: reason, data: data, at: MonotonicClock.now) }
+        }
+    }
+
+    private let script: @Sendable (Step) -> Void
+    private let state = Mutex((links: [Link<ScriptedMachine>](), urls: [String]()))
+
+    init(_ script: @escaping @Sendable (Step) -> Void) {
+        self.script = script
+    }
+
+    /// The connections so far.
+    var connectionCount: Int { state.withLock { $0.links.count } }
+    /// The connection opened last.
+    var link: Link<ScriptedMachine>? { state.withLock { $0.links.last } }
+
+    func client(_ change: (inout MQTTConfiguration) -> Void = { _ in }) -> MQTTClient {
+        var configuration = MQTTConfiguration(clientID: "scripted")
+        configuration.reconnect.initialDelay = .milliseconds(10)
+        configuration.reconnect.maximumDelay = .milliseconds(50)
+        change(&configuration)
+        return MQTTClient("mqtt://scripted", configuration: configuration, loop: .shared, override: override)
+    }
+
+    private var override: StreamOpener.Override {
+        { [self] () async throws(TransportError) in
+            let (near, far) = MemoryPair.make()
+            let configuration = MQTTEngineConfiguration(role: .server)
+            let machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
+            let link = Link(machine: machine, loop: .shared, outboxLimit: 1 << 20)
+            let number = state.withLock { state in
+                state.links.append(link)
+                return state.links.count
+            }
+            let script = script
+            link.perform { machine in
+                machine.handle = { event in
+                    script(Step(connection: number, event: event, link: link))
+                }
+            }
+            link.attach(far)
+            return OpenedStream(stream: near)
+        }
+    }
+}
+
+struct ScriptedMachine: LinkMachine, ~Copyable {
+    typealias Scratch = ScriptedScratch
+    var engine: MQTTEngine
+    var handle: (@Sendable (MQTTEngineEvent.Kind) -> Void)?
+    var wantsClose = false
+    var output: [UInt8] {
+        get { engine.output }
+        _modify { yield &engine.output }
+    }
+    var nextDeadline: Int64 { engine.nextDeadline }
+    var wantsReadingPaused: Bool { false }
+
+    init(engine: consuming MQTTEngine) { self.engine = engine }
+
+    mutating func connectionOpened(at now: Int64, into scratch: ScriptedScratch) {
+        try? engine.connectionOpened(at: now)
+    }
+
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: ScriptedScratch) {
+        engine.connectionClosed(at: now, into: &scratch.effects)
+        // The closure holds the link: the circle ends with the connection.
+        handle = nil
+    }
+
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: ScriptedScratch) -> Int {
+        scratch.handle = handle
+        let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
+        if let last = scratch.effects.messages.last(where: { $0.delivery != 0 }) {
+            engine.acknowledgeAll(through: last.delivery, at: now)
+        }
+        if scratch.effects.shouldClose { wantsClose = true }
+        return consumed
+    }
+
+    mutating func handleTimeout(at now: Int64, into scratch: ScriptedScratch) {
+        scratch.handle = handle
+        engine.handleTimeout(at: now, into: &scratch.effects)
+    }
+}
+
+final class ScriptedScratch: LinkScratch {
+    var effects = MQTTEffects()
+    var handle: (@Sendable (MQTTEngineEvent.Kind) -> Void)?
+
+    init() {}
+
+    func perform(_ bytes: RawSpan) {
+        let events = effects.events
+        let handle = handle
+        effects.removeAll()
+        self.handle = nil
+        for event in events { handle?(event.kind) }
+    }
+}
