@@ -131,7 +131,8 @@ struct PublishTests {
         await bench.stop()
     }
 
-    @Test func `an array with a message that cannot be sent throws its error and sends what came before`() async throws {
+    @Test func `an array with a message that cannot be sent throws its error and sends what came before`() async throws
+    {
         let bench = try await Bench()
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "#")
@@ -146,7 +147,7 @@ struct PublishTests {
     @Test func `a full outbox makes the publisher wait, and a try fails at once`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected { $0.outboxLimit = 4096 }
-        bench.wire?.changeFaults { $0.capacity = 0 }
+        bench.damage(client) { $0.capacity = 0 }
         var taken = 0
         var refusals = 0
         // The loop takes the outbox out once before it finds that the wire takes nothing.
@@ -157,7 +158,7 @@ struct PublishTests {
         let waiting = Task { _ = try await client.publish([UInt8](repeating: 0, count: 1000), to: "a") }
         try await Task.sleep(for: .milliseconds(50))
         #expect(client.counters.messagesSent == taken)
-        bench.wire?.changeFaults { $0.capacity = 1 << 20 }
+        bench.damage(client) { $0.capacity = 1 << 20 }
         try await waiting.value
         #expect(client.counters.messagesSent == taken + 1)
         await client.disconnect()

@@ -94,8 +94,8 @@ struct SubscribeTests {
         #expect(
             await eventually {
                 let before = bench.broker.statistics.messagesOut
-                try? await client.publish("y", to: "a", qos: .atLeastOnce)
-                try? await client.publish("z", to: "end", qos: .atLeastOnce)
+                _ = try? await client.publish("y", to: "a", qos: .atLeastOnce)
+                _ = try? await client.publish("z", to: "end", qos: .atLeastOnce)
                 _ = try? await marker.first(1)
                 return bench.broker.statistics.messagesOut == before + 1
             })
@@ -226,7 +226,8 @@ struct SubscribeTests {
         await bench.stop()
     }
 
-    @Test func `a client that is dropped without a word is gone from the server, and its will is published`() async throws
+    @Test func `a client that is dropped without a word is gone from the server, and its will is published`()
+        async throws
     {
         let bench = try await Bench()
         let watcher = try await bench.connected()

@@ -9,8 +9,9 @@ import Transport
 /// A loopback broker of a test's own, and clients that reach it through memory, whose wires can be damaged.
 final class Bench: Sendable {
     let broker: LoopbackBroker
-    /// The client's ends of all connections that were opened, oldest first.
-    private let wires = Mutex<[MemoryStream]>([])
+    /// The client's ends of all connections that each client opened, oldest first.
+    private let wires = Mutex<[[MemoryStream]]>([])
+    private let clients = Mutex<[ObjectIdentifier: Int]>([:])
     private let opensFail = Mutex(false)
 
     init(_ change: (inout LoopbackBrokerOptions) -> Void = { _ in }) async throws {
@@ -23,11 +24,18 @@ final class Bench: Sendable {
 
     /// A client that reconnects fast.
     func client(_ id: String = "test-%%%%", _ change: (inout MQTTConfiguration) -> Void = { _ in }) -> MQTTClient {
+        let number = wires.withLock { wires in
+            wires.append([])
+            return wires.count - 1
+        }
         var configuration = MQTTConfiguration(clientID: id)
         configuration.reconnect.initialDelay = .milliseconds(10)
         configuration.reconnect.maximumDelay = .milliseconds(50)
         change(&configuration)
-        return MQTTClient("mqtt://bench", configuration: configuration, loop: .shared, override: override)
+        let client = MQTTClient(
+            "mqtt://bench", configuration: configuration, loop: .shared, override: override(number))
+        clients.withLock { $0[ObjectIdentifier(client)] = number }
+        return client
     }
 
     /// The same, connected.
@@ -39,11 +47,11 @@ final class Bench: Sendable {
         return client
     }
 
-    private var override: StreamOpener.Override {
+    private func override(_ number: Int) -> StreamOpener.Override {
         { [self] () async throws(TransportError) in
             if opensFail.withLock({ $0 }) { throw TransportError(.connectionRefused, "no network on this bench") }
             let (near, far) = MemoryPair.make()
-            wires.withLock { $0.append(near) }
+            wires.withLock { $0[number].append(near) }
             broker.attach(far, as: Service(.mqtt))
             return OpenedStream(stream: near)
         }
@@ -55,8 +63,11 @@ final class Bench: Sendable {
     /// Cuts all connections now, as a failing network would.
     func cut() async { await broker.dropAllConnections() }
 
-    /// The connection opened last.
-    var wire: MemoryStream? { wires.withLock { $0.last } }
+    /// Changes what goes wrong with what a client sends on the connection that it opened last.
+    func damage(_ client: MQTTClient, _ change: (inout MemoryPair.Faults) -> Void) {
+        let number = clients.withLock { $0[ObjectIdentifier(client)] ?? 0 }
+        wires.withLock { $0[number].last }?.changeFaults(change)
+    }
 
     func stop() async { await broker.stop() }
 }

@@ -1,0 +1,197 @@
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Client: reconnecting", .timeLimit(.minutes(1)))
+struct ReconnectTests {
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0])
+    func `subscriptions are made again without a session, and messages flow`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let sender = try await bench.connected()
+        let messages = try await client.subscribe(to: "a/#", qos: .atLeastOnce)
+        for round in 0..<3 {
+            await bench.cut()
+            #expect(await eventually { client.counters.connections == round + 2 && sender.state.isConnected })
+            let publishing = Task {
+                while !Task.isCancelled {
+                    try await sender.publish("\(round)", to: "a/b", qos: .atLeastOnce)
+                    try await Task.sleep(for: .milliseconds(10))
+                }
+            }
+            while try await messages.first(1).first?.text != "\(round)" {}
+            publishing.cancel()
+            _ = await publishing.result
+        }
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a session that the server kept is not subscribed again, and its messages come`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected("kept") {
+            $0.version = .v5_0
+            $0.sessionExpiry = .seconds(60)
+        }
+        let sender = try await bench.connected()
+        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        bench.setNetwork(up: false)
+        await bench.cut()
+        #expect(await eventually { !client.state.isConnected && !sender.state.isConnected })
+        bench.setNetwork(up: true)
+        var events = client.events.makeAsyncIterator()
+        try await sender.publish("while away", to: "a", qos: .atLeastOnce)
+        #expect(try await messages.first(1).first?.text == "while away")
+        var info: MQTTConnectionInfo?
+        while info == nil, let event = await events.next() {
+            if case .connected(let news) = event { info = news }
+        }
+        #expect(info?.sessionPresent ?? true)
+        #expect(bench.broker.sessionCount >= 1)
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [QoS.atLeastOnce, .exactlyOnce])
+    func `cuts at any byte lose nothing and repeat nothing of QoS 2`(version: MQTTVersion, qos: QoS) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected("cut") {
+            $0.version = version
+            $0.cleanStart = version == .v5_0
+            $0.sessionExpiry = .seconds(600)
+            $0.reconnect.initialDelay = .milliseconds(1)
+            $0.reconnect.maximumDelay = .milliseconds(2)
+        }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: qos)
+        var random = SeededGenerator(seed: Campaign.seed)
+        let bytes = (0..<20).map { _ in Int.random(in: 1...400, using: &random) }
+        let cutting = Task {
+            for count in bytes {
+                bench.damage(client) { $0.bytesUntilCut = count }
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+        for number in 0..<400 { try await client.publish("\(number)", to: "a", qos: qos) }
+        _ = await cutting.result
+        try await client.publish("end", to: "a", qos: qos)
+        var received: [Int] = []
+        while let text = try await messages.first(1).first?.text, text != "end" { received.append(Int(text) ?? -1) }
+        if qos == .exactlyOnce {
+            #expect(received == Array(0..<400))
+        } else {
+            #expect(Set(received) == Set(0..<400))
+        }
+        await client.disconnect()
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a subscription made while offline takes effect with the next connection`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        bench.setNetwork(up: false)
+        await bench.cut()
+        #expect(await eventually { !client.state.isConnected })
+        let subscribing = Task { try await client.subscribe(to: "a") }
+        let publishing = Task { try await client.publish("x", to: "b", qos: .atLeastOnce) }
+        try await Task.sleep(for: .milliseconds(30))
+        bench.setNetwork(up: true)
+        let messages = try await subscribing.value
+        #expect(try await publishing.value == .success || true)
+        try await client.publish("y", to: "a", qos: .atLeastOnce)
+        #expect(try await messages.first(1).first?.text == "y")
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a subscription refused after a reconnect throws, and the event names it`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        var events = client.events.makeAsyncIterator()
+        bench.broker.changeFaults { $0.refusedFilters = ["a"] }
+        await bench.cut()
+        await #expect { for try await _ in messages {} } throws: { ($0 as? MQTTError)?.code == .refused }
+        var named: String?
+        while named == nil, let event = await events.next() {
+            if case .subscriptionLost(let filter, _) = event { named = filter }
+        }
+        #expect(named == "a")
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a frozen server is noticed within the keep alive and the ping timeout`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected {
+            $0.keepAlive = .seconds(1)
+            $0.pingTimeout = .milliseconds(400)
+        }
+        await bench.broker.freeze()
+        let start = ContinuousClock.now
+        #expect(await eventually(timeout: .seconds(4)) { !client.state.isConnected })
+        #expect(ContinuousClock.now - start < .milliseconds(1600))
+        await bench.broker.thaw()
+        #expect(await eventually { client.state.isConnected })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a server that does not answer CONNECT is given up in time`() async throws {
+        let bench = try await Bench { $0.faults.ignoresConnect = true }
+        let client = bench.client { $0.requestTimeout = .milliseconds(100) }
+        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .timedOut }
+        await bench.stop()
+    }
+
+    @Test func `refusals are told apart: credentials are permanent, an unavailable server is not`() async throws {
+        let bench = try await Bench { $0.users = [.init(name: "ann", password: "right")] }
+        let wrong = bench.client {
+            $0.credentials = Credentials(userName: "ann", password: "wrong")
+            $0.reconnect.firstConnectAttempts = nil
+        }
+        await #expect { try await wrong.connect() } throws: { ($0 as? MQTTError)?.code == .badCredentials }
+        bench.broker.changeFaults { $0.refusesConnections = true }
+        let right = bench.client {
+            $0.credentials = Credentials(userName: "ann", password: "right")
+            $0.reconnect.firstConnectAttempts = nil
+        }
+        let connecting = Task { try await right.connect() }
+        try await Task.sleep(for: .milliseconds(50))
+        bench.broker.changeFaults { $0.refusesConnections = false }
+        try await connecting.value
+        await right.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `credentials are asked for before every attempt`() async throws {
+        let bench = try await Bench { $0.users = [.init(name: "ann", password: "2")] }
+        let client = bench.client {
+            $0.reconnect.firstConnectAttempts = nil
+            $0.credentialsProvider = { attempt in
+                if attempt < 2 { throw CancellationError() }
+                return Credentials(userName: "ann", password: "\(attempt)")
+            }
+        }
+        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .badCredentials }
+        await bench.stop()
+    }
+
+    @Test func `another client with the same identifier takes over, which is not fought`() async throws {
+        let bench = try await Bench()
+        let first = try await bench.connected("same") { $0.version = .v5_0 }
+        let messages = try await first.subscribe(to: "a")
+        let second = try await bench.connected("same") { $0.version = .v5_0 }
+        await #expect { for try await _ in messages {} } throws: { ($0 as? MQTTError)?.code == .takenOver }
+        #expect(!first.state.isConnected)
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(second.state.isConnected)
+        await second.disconnect()
+        await bench.stop()
+    }
+}

@@ -1,0 +1,124 @@
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+/// A receiver that is slow never stops the connection's own traffic.
+@Suite("Delivery: slow consumers", .timeLimit(.minutes(1)))
+struct SlowConsumerTests {
+    @Test func `QoS 0: the oldest go, and the next message tells how many`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 10))
+        let fast = try await client.subscribe(to: "a")
+        for number in 0..<500 {
+            try await client.publish("\(number)", to: "a")
+            if number % 50 == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        #expect(try await fast.first(500).count == 500)
+        var received = 0
+        var lost = 0
+        var last = -1
+        while last < 499 {
+            let message = try #require(try await messages.first(1).first)
+            lost += message.gapBefore
+            received += 1
+            let number = try #require(Int(message.text ?? ""))
+            #expect(number - last == message.gapBefore + 1)
+            last = number
+        }
+        #expect(received + lost == 500)
+        #expect(lost > 0 && messages.droppedCount == lost)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `QoS 0 with pauseReading: nothing is lost, and everybody waits`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let sender = try await bench.connected()
+        let messages = try await client.subscribe(
+            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 10, overflow: .pauseReading))
+        for number in 0..<500 {
+            try await sender.publish("\(number)", to: "a")
+            if number % 20 == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        let received = try await messages.first(500)
+        #expect(received.map(\.text) == (0..<500).map { "\($0)" })
+        #expect(messages.droppedCount == 0)
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `acknowledgements are withheld, so that the server stops sending, and nothing is lost`(qos: QoS) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected {
+            $0.version = .v5_0
+            $0.receiveMaximum = 20
+            $0.keepAlive = .seconds(1)
+        }
+        let sender = try await bench.connected()
+        let messages = try await client.subscribe(to: "a", qos: qos, buffer: BufferPolicy(messages: 10))
+        for number in 0..<300 { try await sender.publish("\(number)", to: "a", qos: qos) }
+        try await Task.sleep(for: .milliseconds(100))
+        // What is in the buffer, and what the server may send without an acknowledgement.
+        #expect(client.counters.messagesReceived <= 50)
+        // Pings flow all the while.
+        var pings = client.events.makeAsyncIterator()
+        while let event = await pings.next() {
+            if case .pingAnswered = event { break }
+        }
+        #expect(client.state.isConnected)
+        let received = try await messages.first(300)
+        #expect(received.map(\.text) == (0..<300).map { "\($0)" })
+        #expect(received.allSatisfy { $0.gapBefore == 0 })
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `manual acknowledgements bound what is outstanding, and leave in order`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected {
+            $0.version = .v5_0
+            $0.receiveMaximum = 5
+        }
+        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce, acknowledgement: .manual)
+        let publishing = Task {
+            for number in 0..<20 { try await client.publish("\(number)", to: "a", qos: .atLeastOnce) }
+        }
+        let five = try await messages.first(5)
+        try await publishing.value
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(client.counters.messagesReceived == 5)
+        // Given backwards: nothing leaves before the first is acknowledged.
+        for message in five.dropFirst().reversed() { message.acknowledge() }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(client.counters.messagesReceived == 5)
+        five[0].acknowledge()
+        let more = try await messages.first(5)
+        #expect(more.map(\.text) == (5..<10).map { "\($0)" })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `leaving a loop for good does not hold the others up once the subscription is released`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected {
+            $0.version = .v5_0
+            $0.receiveMaximum = 5
+        }
+        let other = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        do {
+            let messages = try await client.subscribe(to: "a", qos: .atLeastOnce, buffer: BufferPolicy(messages: 1))
+            try await client.publish("0", to: "a", qos: .atLeastOnce)
+            _ = try await messages.first(1)
+        }
+        for number in 1..<100 { try await client.publish("\(number)", to: "a", qos: .atLeastOnce) }
+        #expect(try await other.first(100).count == 100)
+        await client.disconnect()
+        await bench.stop()
+    }
+}
