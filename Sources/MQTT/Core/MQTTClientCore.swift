@@ -88,9 +88,10 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
     }
 
     func stateChanged(to state: MQTTConnectionState) {
-        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
+        // First, so that whoever hears of the end finds the state that goes with it.
         states.send(state)
         events.send(.stateChanged(state))
+        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
     }
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
