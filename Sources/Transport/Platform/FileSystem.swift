@@ -1,0 +1,135 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A file that could not be used: the call, the path, and the system's number.
+package struct FileError: Error, CustomStringConvertible {
+    package let call: String
+    package let path: String
+    package let errno: Int32
+
+    package var description: String { "\(call) \(path): \(String(cString: strerror(errno)))" }
+}
+
+/// The blocking calls on files that a log needs.
+package enum FileSystem {
+    /// Makes a directory unless it is there; its parent has to be.
+    package static func makeDirectory(_ path: String) throws(FileError) {
+        if mkdir(path, 0o700) != 0 && errno != EEXIST { throw FileError(call: "mkdir", path: path, errno: errno) }
+    }
+
+    /// The whole file, or nil if there is none.
+    package static func contents(of path: String) throws(FileError) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw FileError(call: "open", path: path, errno: errno)
+        }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(descriptor, &chunk, chunk.count)
+            if count > 0 {
+                bytes.append(contentsOf: chunk[..<count])
+            } else if count == 0 {
+                return bytes
+            } else if errno != EINTR {
+                throw FileError(call: "read", path: path, errno: errno)
+            }
+        }
+    }
+
+    package static func rename(_ from: String, to path: String) throws(FileError) {
+        #if canImport(Glibc)
+            let code = Glibc.rename(from, path)
+        #elseif canImport(Musl)
+            let code = Musl.rename(from, path)
+        #else
+            let code = Darwin.rename(from, path)
+        #endif
+        if code != 0 { throw FileError(call: "rename", path: from, errno: errno) }
+    }
+
+    package static func remove(_ path: String) throws(FileError) {
+        if unlink(path) != 0 && errno != ENOENT { throw FileError(call: "unlink", path: path, errno: errno) }
+    }
+
+    /// Makes names in a directory survive a loss of power.
+    package static func syncDirectory(_ path: String) throws(FileError) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
+        defer { close(descriptor) }
+        if fsync(descriptor) != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
+    }
+}
+
+/// A file that is written at its end.
+package final class AppendFile {
+    package let path: String
+    private let descriptor: Int32
+
+    /// - Parameter truncatedTo: what follows after so many bytes is cut off first.
+    package init(_ path: String, truncatedTo size: Int) throws(FileError) {
+        self.path = path
+        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
+        if ftruncate(descriptor, off_t(size)) != 0 { throw FileError(call: "ftruncate", path: path, errno: errno) }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    package func append(_ bytes: [UInt8]) throws(FileError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if count < 0 && errno != EINTR {
+                throw FileError(call: "write", path: path, errno: errno)
+            }
+        }
+    }
+
+    /// Cuts off what follows after so many bytes.
+    package func truncate(to size: Int) throws(FileError) {
+        if ftruncate(descriptor, off_t(size)) != 0 { throw FileError(call: "ftruncate", path: path, errno: errno) }
+    }
+
+    /// Returns when what was written survives a loss of power, as far as the device keeps its word.
+    package func sync() throws(FileError) {
+        #if canImport(Darwin)
+            // fsync alone leaves it in the drive's cache there.
+            let code = fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
+        #else
+            let code = fdatasync(descriptor)
+        #endif
+        if code != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
+    }
+}
+
+/// A file that one process, and one owner in it, has for itself as long as this value lives; the system lets go of it
+/// when the process ends, however it ends.
+package final class FileLock {
+    private let descriptor: Int32
+
+    /// Returns nil if somebody else has it.
+    package init?(_ path: String) throws(FileError) {
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
+        if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            if errno == EWOULDBLOCK { return nil }
+            throw FileError(call: "flock", path: path, errno: errno)
+        }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+}
