@@ -126,7 +126,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 var words = describe(failure, wasConnected: isConnected, connections: connections)
                 if attempt > 1 { words.message = "gave up after \(attempt) attempts: \(words.message)" }
                 throw words
-            case .disconnected(nil), .disconnecting:
+            case .disconnected(nil), .disconnecting, .suspended:
                 replay.pause()
             }
         }

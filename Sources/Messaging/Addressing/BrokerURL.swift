@@ -25,7 +25,7 @@ public struct BrokerURL: Sendable, Hashable {
     }
 
     public let scheme: Scheme
-    public let endpoint: Endpoint
+    public private(set) var endpoint: Endpoint
     /// The path and query of a WebSocket, `/` when the URL has none.
     public let resource: String
     /// From the user info of the URL, percent-decoded.
@@ -88,6 +88,23 @@ public struct BrokerURL: Sendable, Hashable {
         }
         let (host, port) = try Self.hostAndPort(authority, text)
         endpoint = .host(host, port: port ?? scheme.defaultPort)
+    }
+
+    /// The same way to another server.
+    package func redirected(to endpoint: Endpoint) -> BrokerURL {
+        var other = self
+        other.endpoint = endpoint
+        return other
+    }
+
+    /// The servers that a server reference names: `host[:port]`, separated by spaces; what is none is passed over.
+    package func endpoints(inReference reference: String) -> [Endpoint] {
+        reference.utf8.split(separator: UInt8(ascii: " ")).compactMap { name in
+            // Cut out of a valid string at ASCII characters.
+            let text = String(decoding: name, as: UTF8.self)
+            let isNumber = text.utf8.count { $0 == UInt8(ascii: ":") } > 1 && text.utf8.first != UInt8(ascii: "[")
+            return try? BrokerURL("\(scheme.rawValue)://\(isNumber ? "[\(text)]" : text)").endpoint
+        }
     }
 
     private static func hostAndPort(

@@ -9,6 +9,8 @@ public enum ConnectionState<Failure: Error & Sendable>: Sendable {
     case waiting(Duration, attempt: Int, after: Failure)
     /// Saying good-bye.
     case disconnecting
+    /// Without a connection by the user's wish, until resumed; what waits goes on waiting.
+    case suspended
 
     /// Whether messages flow.
     public var isConnected: Bool {

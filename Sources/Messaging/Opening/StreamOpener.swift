@@ -23,12 +23,19 @@ package struct StreamOpener: Sendable {
     /// The credentials in the URL.
     package var credentials: Credentials? { (try? url.get())?.credentials }
 
+    /// The servers that a server reference names; none if the URL is none.
+    package func endpoints(inReference reference: String) -> [Endpoint] {
+        (try? url.get())?.endpoints(inReference: reference) ?? []
+    }
+
     /// The host's name, for protocols that say it to the server; empty without one.
     package var host: String { (try? url.get())?.host ?? "" }
 
-    package func open() async throws(TransportError) -> OpenedStream {
-        if let override { return try await override() }
-        let url = try url.get()
+    /// - Parameter other: a server that is used instead of the one in the URL, with everything else as there.
+    package func open(redirectedTo other: Endpoint? = nil) async throws(TransportError) -> OpenedStream {
+        if let override, other == nil { return try await override() }
+        var url = try url.get()
+        if let other { url = url.redirected(to: other) }
         guard !url.scheme.isSecure, !url.scheme.isWebSocket else {
             throw TransportError(
                 .unsupported, "\(url.scheme.rawValue): is not supported yet; use a URL without TLS and WebSocket")

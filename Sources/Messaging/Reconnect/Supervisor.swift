@@ -14,10 +14,17 @@ package protocol SupervisedClient: AnyObject, Sendable {
     func stateChanged(to state: ConnectionState<Failure>)
     /// Whether trying again without a change by a person is pointless (refused credentials, another client took over).
     func isPermanent(_ failure: Failure) -> Bool
+    /// Whether the next attempt may follow without a wait, because the client has changed something about it (another
+    /// version, another server); called once for each failure, on the loop's thread, before anything else is asked.
+    func retriesAtOnce(after failure: Failure) -> Bool
     /// The failure of everything that waits when the client is told to stop.
     var stopped: Failure { get }
     /// The peer ended the connection without a reason.
     var endedByPeer: Failure { get }
+}
+
+extension SupervisedClient {
+    package func retriesAtOnce(after failure: Failure) -> Bool { false }
 }
 
 /// A stream and the layers between it and the engine.
@@ -38,7 +45,7 @@ package struct OpenedStream: Sendable {
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     // Sendable because all mutable fields are touched on the loop's thread only.
     private enum Phase {
-        case idle, opening, settling, connected, waiting, stopping
+        case idle, opening, settling, connected, waiting, stopping, suspended
     }
 
     private let loop: EventLoop
@@ -50,6 +57,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var generation = 0
     private var waits: [ConnectWait<Client.Failure>] = []
     private var stopWaiters: [UnsafeContinuation<Void, Never>] = []
+    /// Stopping ends in `suspended`.
+    private var suspends = false
     private lazy var alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
     private static var stopTimeout: Int64 { 3_000_000_000 }
 
@@ -91,14 +100,36 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Ends supervision; `goodbye` lets the protocol end a live connection in order. Returns when it is over.
     package func stop(goodbye: @escaping @Sendable () -> Void) async {
         await withUnsafeContinuation { continuation in
-            loop.execute { self.stopNow(continuation, goodbye: goodbye) }
+            loop.execute {
+                self.suspends = false
+                self.stopNow(continuation, goodbye: goodbye)
+            }
+        }
+    }
+
+    /// Ends the connection and opens none until `resume` or `start`; everything that waits goes on waiting.
+    package func suspend(goodbye: @escaping @Sendable () -> Void) async {
+        await withUnsafeContinuation { continuation in
+            loop.execute {
+                guard self.phase != .idle, self.phase != .suspended else { return continuation.resume() }
+                if self.phase != .stopping { self.suspends = true }
+                self.stopNow(continuation, goodbye: goodbye)
+            }
+        }
+    }
+
+    /// Connects again after `suspend`.
+    package func resume() {
+        loop.execute {
+            self.suspends = false
+            if self.phase == .suspended { self.open() }
         }
     }
 
     // MARK: On the loop's thread
 
     /// Whether a connection is there or on its way.
-    package var isActive: Bool { phase != .idle && phase != .stopping }
+    package var isActive: Bool { phase != .idle && (phase != .stopping || suspends) }
     package var isConnected: Bool { phase == .connected }
 
     /// The protocol's own handshake succeeded.
@@ -113,13 +144,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// The connection is gone, or the attempt failed.
     package func ended(_ failure: Client.Failure?, at now: Int64) {
         switch phase {
-        case .idle, .waiting: return
+        case .idle, .waiting, .suspended: return
         case .stopping: return finish(nil)
         case .opening, .settling, .connected: break
         }
         guard let client else { return finish(nil) }
         let reason = failure ?? client.endedByPeer
         generation += 1
+        if client.retriesAtOnce(after: reason) { return open() }
         if client.isPermanent(reason) { return finish(reason) }
         let attempt = schedule.attempt
         switch schedule.failed(at: now, random: Double.random(in: 0..<1)) {
@@ -161,6 +193,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .idle:
             waits.append(wait)
             schedule = ReconnectSchedule(policy: schedule.policy)
+            open()
+        case .suspended:
+            waits.append(wait)
             open()
         }
     }
@@ -213,6 +248,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func stopNow(_ continuation: UnsafeContinuation<Void, Never>, goodbye: () -> Void) {
         if phase == .idle { return continuation.resume() }
         stopWaiters.append(continuation)
+        if phase == .suspended { return finish(nil) }
         guard phase != .stopping else { return }
         let wasConnected = phase == .connected
         let wasSettling = phase == .settling
@@ -231,12 +267,23 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     private func finish(_ failure: Client.Failure?) {
-        phase = .idle
         alarm.set(.max)
+        if suspends, phase == .stopping { return finishSuspending() }
+        suspends = false
+        phase = .idle
         client?.stateChanged(to: .disconnected(failure))
         if let reason = failure ?? client?.stopped {
             resumeWaiters(.failure(reason))
         }
+        let stopped = stopWaiters
+        stopWaiters = []
+        for waiter in stopped { waiter.resume() }
+    }
+
+    private func finishSuspending() {
+        suspends = false
+        phase = .suspended
+        client?.stateChanged(to: .suspended)
         let stopped = stopWaiters
         stopWaiters = []
         for waiter in stopped { waiter.resume() }

@@ -1,7 +1,7 @@
 /// Callers that wait for an answer, by a token that goes through the engine and comes back with the answer.
 ///
 /// Kept under its link's lock. Tokens are a slot and its generation: looking one up costs an index, and a token of
-/// an earlier use of the slot is recognised.
+/// an earlier use of the slot is recognised. The three highest bits of a token are zero: they are the client's to use.
 package struct WaiterTable<Answer: Sendable>: Sendable {
     package typealias Waiter = UnsafeContinuation<Answer, Never>
 
@@ -44,7 +44,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
         let waiter = slots[index].waiter
         slots[index].waiter = nil
         slots[index].isTaken = false
-        slots[index].generation &+= 1
+        slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
         free.append(Int32(index))
         return waiter
     }
@@ -76,7 +76,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
             if let waiter = slots[index].waiter { waiters.append(waiter) }
             slots[index].waiter = nil
             slots[index].isTaken = false
-            slots[index].generation &+= 1
+            slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
             free.append(Int32(index))
         }
         return waiters
