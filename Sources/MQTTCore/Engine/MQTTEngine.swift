@@ -141,6 +141,8 @@ extension MQTTEngine {
     public var queuedCount: Int { session.window.queue.count }
     /// The bytes (topics and payloads) in the queue.
     public var queuedBytes: Int { session.window.queuedBytes }
+    /// Whether a message was refused for want of room, so that ``MQTTEffects/queueHasRoom`` will tell of room.
+    public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
     public var inFlightCount: Int { session.inFlightCount }
 
