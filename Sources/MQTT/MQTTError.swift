@@ -39,6 +39,8 @@ public struct MQTTError: Error, Sendable, CustomStringConvertible {
         public static let queueFull = Code("queueFull")
         /// The server forgot the session, and with it the fate of this message.
         public static let sessionLost = Code("sessionLost")
+        /// The session store cannot be read or written; `underlying` says why.
+        public static let storeFailed = Code("storeFailed")
         /// The message expired before it could be sent.
         public static let expired = Code("expired")
     }

@@ -1,5 +1,6 @@
 public import MQTTCore
 public import Messaging
+public import Transport
 
 /// Where a client's connection stands; see ``MQTTClient/states``.
 public typealias MQTTConnectionState = ConnectionState<MQTTError>
@@ -18,6 +19,17 @@ public enum MQTTEvent: Sendable {
     case subscriptionLost(filter: String, MQTTReasonCode)
     /// The server answered PINGREQ after this time.
     case pingAnswered(Duration)
+    /// The server ended an authentication that was renewed.
+    case reauthenticated
+    /// The server sent us to another one; a permanent change is kept for the life of the client.
+    case redirected(to: Endpoint, isPermanent: Bool)
+    /// The server refused a version of the protocol, and this one is tried next.
+    case versionChanged(MQTTVersion)
+    /// A message that was taken by ``MQTTClient/enqueue(_:to:qos:retain:properties:)``, in this process or an earlier
+    /// one, was given up: refused by the server, expired, not sendable, or dropped for want of room.
+    case undelivered(MQTTError)
+    /// The session store was damaged: what it held before the damage is there.
+    case storeDamaged(SessionStoreDamage)
     /// The server ended the connection and said why.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
 }

@@ -54,6 +54,23 @@ extension MQTTClient {
         }
     }
 
+    /// Hands a message over and returns when it is safe: stored, if there is a ``MQTTConfiguration/sessionStore``, and
+    /// otherwise in this client's queue. Works without a connection too, before the first ``connect()`` included.
+    ///
+    /// With a store nothing that was taken is lost, however the process ends; a server that kept its session gets a
+    /// QoS 2 message exactly once. One that forgot its session may get it twice, which
+    /// ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` tells. What is given up later (the server refuses it,
+    /// it expires) is told by ``MQTTEvent/undelivered(_:)``.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/queueFull`` as ``MQTTConfiguration/queueOverflow`` says.
+    public nonisolated(nonsending) func enqueue(
+        _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
+        properties: MQTTProperties = MQTTProperties()
+    ) async throws(MQTTError) {
+        let message = MQTTOutgoingMessage(
+            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+        try await core.enqueue(message)
+    }
+
     /// Publishes a QoS 0 message at once or not at all, without suspending.
     ///
     /// - Returns: false if the outbox is full.

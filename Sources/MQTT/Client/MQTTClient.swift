@@ -67,17 +67,27 @@ public actor MQTTClient {
     ///
     /// Returns when it is done, at the latest after three seconds. ``connect()`` may be called again.
     public func disconnect() async {
-        await core.supervisor.stop { [core] in
-            let now = MonotonicClock.now
-            core.link.perform { machine in
-                do throws(MQTTMisuse) {
-                    try machine.engine.disconnect(at: now)
-                } catch {
-                    // Not connected any more: there is nobody to say good-bye to.
-                }
-                machine.wantsClose = true
-            }
-        }
+        await core.supervisor.stop { [core] in core.sayGoodbye() }
+    }
+
+    /// Ends the connection in order and opens none until ``resume()``, as for an application that goes to the
+    /// background. Subscriptions stay, messages wait, the session is kept as far as the server was asked to.
+    public func suspend() async {
+        await core.supervisor.suspend { [core] in core.sayGoodbye() }
+    }
+
+    /// Connects again after ``suspend()``; returns at once. ``connect()`` does the same and waits.
+    public nonisolated func resume() {
+        core.supervisor.resume()
+    }
+
+    /// Disconnects and forgets the session at both ends: messages that wait, what is stored, subscriptions.
+    ///
+    /// The server is told if there is a connection; without one it keeps its side until it expires, or until a
+    /// connection with `cleanStart`. Messages that were not delivered are reported as ``MQTTEvent/undelivered(_:)``.
+    /// - Throws: ``MQTTError`` if the store cannot be emptied.
+    public func destroy() async throws(MQTTError) {
+        try await core.destroy()
     }
 
     /// Tells that the network came back or changed: a wait before the next attempt is cut short.

@@ -57,13 +57,29 @@ extension MQTTClientCore {
     nonisolated(nonsending) func publishAcknowledged(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> MQTTReasonCode {
+        if configuration.sessionStore != nil { try await prepareStore() }
+        while true {
+            do throws(MQTTError) {
+                return try await publishOnce(message)
+            } catch {
+                guard waitsForRoom(error) else { throw error }
+            }
+            try await waitForRoom()
+        }
+    }
+
+    private nonisolated(nonsending) func publishOnce(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> MQTTReasonCode {
         let callerID = callerIDs.add(1, ordering: .relaxed).newValue
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { (waiter: UnsafeContinuation<MQTTMachine.PublishAnswer, Never>) in
                 // Order and packet identifier are settled here, before the caller suspends.
-                let refusal = link.perform(urgent: true) { machine -> MQTTError? in
-                    machine.publish(message, waiter, callerID: callerID, at: MonotonicClock.now)
+                let (refusal, dropped) = link.perform(urgent: true) { machine in
+                    let refusal = machine.publish(message, waiter, callerID: callerID)
+                    return (refusal, machine.takeDropped())
                 }
+                if !dropped.isEmpty { dropped.resume(self) }
                 if let refusal { waiter.resume(returning: .failure(refusal)) }
             }
         } onCancel: {
@@ -76,6 +92,7 @@ extension MQTTClientCore {
 
     /// Publishes a run of QoS 1 and 2 messages with one wait.
     nonisolated(nonsending) func publishAcknowledged(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
+        if configuration.sessionStore != nil { try await prepareStore() }
         let id = link.perform { machine in
             defer { machine.nextBatchID += 1 }
             return machine.nextBatchID
@@ -88,6 +105,7 @@ extension MQTTClientCore {
                     if Task.isCancelled { batch.failure = .cancelledWait }
                     machine.publishedCount += messages.count
                     machine.feed(batch, at: MonotonicClock.now)
+                    machine.flushRecords()
                     if !batch.isDone { machine.batches[id] = batch }
                     return batch.isDone
                 }
@@ -108,20 +126,17 @@ extension MQTTClientCore {
 extension MQTTMachine {
     /// Hands one message to the engine and registers its waiter; returns why it cannot be sent.
     mutating func publish(
-        _ message: MQTTOutgoingMessage, _ waiter: UnsafeContinuation<PublishAnswer, Never>, callerID: UInt64,
-        at now: Int64
+        _ message: MQTTOutgoingMessage, _ waiter: UnsafeContinuation<PublishAnswer, Never>, callerID: UInt64
     ) -> MQTTError? {
         if publishes.wasCancelledEarly(callerID) { return .cancelledWait }
+        if let failure = journal?.failure { return failure }
         let token = publishes.add(waiter, callerID: callerID)
-        do throws(MQTTMisuse) {
-            _ = try engine.publish(
-                topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
-                properties: message.properties, token: token, at: now)
-            publishedCount += 1
-            return nil
-        } catch {
+        if let refusal = hand(message, token: token) {
             _ = publishes.take(token)
-            return MQTTError(error)
+            return refusal
         }
+        publishedCount += 1
+        flushRecords()
+        return nil
     }
 }

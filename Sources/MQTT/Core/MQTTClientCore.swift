@@ -26,12 +26,26 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
     /// Why the connection is about to close, found before it did.
     var closeReason: MQTTError?
     var pausedRoutes: [MQTTRoute] = []
+    /// Versions that are left to try.
+    var versionsLeft: ArraySlice<MQTTVersion>
+    /// Where the server sent us, and how often in a row.
+    let redirection = Mutex(MQTTRedirection())
+    /// Whether the connection under way was accepted.
+    var heldConnack = false
+    /// Counts the connections that were opened.
+    var connectionNumber = 0
+    /// Who waits for the end of a renewed authentication.
+    var reauthentications: [UnsafeContinuation<Result<Void, MQTTError>, Never>] = []
+    let persistence = Mutex(MQTTPersistence())
 
     init(opener: StreamOpener, configuration: MQTTConfiguration, loop: EventLoop) {
         self.opener = opener
         self.configuration = configuration
         self.loop = loop
-        let machine = MQTTMachine(engine: MQTTEngine(configuration: configuration.engineConfiguration))
+        versionsLeft = configuration.fallbackVersions[...]
+        let machine = MQTTMachine(
+            engine: MQTTEngine(configuration: configuration.engineConfiguration),
+            dropsOldest: configuration.queueOverflow == .dropOldest)
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
         let version = configuration.version
         inspector = FrameInspector { bytes, direction, showsSecrets in
@@ -55,31 +69,10 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
     var stopped: MQTTError { .disconnectedByUser }
     var endedByPeer: MQTTError { MQTTError(lost: nil) }
 
-    func isPermanent(_ failure: MQTTError) -> Bool {
-        switch failure.code {
-        case .badCredentials, .takenOver, .unsupportedVersion, .invalidRequest: true
-        case .refused: failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
-        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
-        default: false
-        }
-    }
-
-    func openStream(attempt: Int) async throws(MQTTError) -> OpenedStream {
-        do {
-            if let provider = configuration.credentialsProvider {
-                let credentials = try await provider(attempt)
-                link.perform { $0.engine.configuration.use(credentials) }
-            }
-            return try await opener.open()
-        } catch let error as TransportError {
-            throw MQTTError(connecting: error)
-        } catch {
-            throw MQTTError(.badCredentials, "no credentials could be had: \(error)", underlying: error)
-        }
-    }
-
     func attach(_ opened: OpenedStream) {
         closeReason = nil
+        heldConnack = false
+        connectionNumber += 1
         link.attach(opened.stream, layers: opened.layers)
     }
 
@@ -96,10 +89,15 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
     private func giveUp(_ failure: MQTTError) {
-        let (waiters, batches) = link.perform { machine in
-            defer { machine.batches = [:] }
-            return (machine.publishes.takeAll(), Array(machine.batches.values))
+        let (waiters, batches, rooms) = link.perform { machine in
+            defer {
+                machine.batches = [:]
+                machine.roomWaiters = [:]
+            }
+            return (machine.publishes.takeAll(), Array(machine.batches.values), machine.roomWaiters)
         }
+        // Those find out by themselves that there is no connection.
+        for waiter in rooms.values { waiter.resume() }
         for waiter in waiters { waiter.resume(returning: .failure(failure)) }
         for batch in batches {
             batch.failure = failure
@@ -112,6 +110,7 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
         }
         router.unmatched?.finish(.finished)
         failUnsubscribes(failure)
+        failReauthentications(failure)
     }
 
     func failUnsubscribes(_ failure: MQTTError) {
@@ -132,6 +131,7 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
         let reason = closeReason ?? MQTTError(lost: error)
         closeReason = nil
         failUnsubscribes(reason)
+        failReauthentications(reason)
         supervisor.ended(reason, at: MonotonicClock.now)
     }
 
@@ -139,14 +139,17 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
         switch event {
         case .connected(let info):
             counters.connected()
+            wasAccepted(info)
             supervisor.established(at: MonotonicClock.now)
             events.send(.connected(info))
             resubscribe(sessionPresent: info.sessionPresent)
         case .connectionRefused(let connack):
+            noteRedirection(connack.reasonCode, connack.properties)
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
         case .connectionFailed(let failure):
-            connectionFailed(MQTTError(failure))
+            connectionFailed(MQTTError(failure, isAnswerToConnect5: !heldConnack && !triesOlderVersion))
         case .disconnectReceived(let packet):
+            noteRedirection(packet.reasonCode, packet.properties)
             connectionFailed(MQTTError(disconnect: packet.reasonCode, properties: packet.properties))
             events.send(.disconnectedByServer(packet.reasonCode, packet.properties))
         case .subscribeCompleted(let token, let codes, _):
@@ -159,7 +162,9 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
             events.send(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
         case .pingAnswered(let nanoseconds):
             events.send(.pingAnswered(.nanoseconds(nanoseconds)))
-        case .authenticationReceived, .acknowledgementProperties:
+        case .authenticationReceived(let packet):
+            authenticationReceived(packet)
+        case .acknowledgementProperties:
             break
         case .connectReceived, .subscribeReceived, .unsubscribeReceived:
             // A client's engine does not report what only servers receive.
@@ -171,7 +176,10 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
 
     func acknowledge(_ delivery: UInt64) {
         let now = MonotonicClock.now
-        link.perform { $0.engine.acknowledge(delivery, at: now) }
+        link.perform { machine in
+            machine.engine.acknowledge(delivery, at: now)
+            machine.flushRecords()
+        }
     }
 
     func pauseReading(for route: MQTTRoute) {

@@ -12,7 +12,13 @@ extension MQTTConfiguration {
         engine.will = will
         engine.receiveMaximum = receiveMaximum
         engine.maximumPacketSize = UInt32(clamping: maximumPacketSize)
-        engine.maximumInFlight = maximumInFlight ?? (version == .v5_0 ? 1024 : 20)
+        engine.maximumInFlight = inFlightLimit(version)
+        engine.connectProperties = connectProperties
+        engine.authenticationMethod = authentication?.method
+        engine.republishesAfterSessionLoss = republishesAfterSessionLoss
+        engine.topicAliasMaximum = topicAliasMaximum
+        engine.outboundTopicAliasMaximum = outboundTopicAliasMaximum
+        engine.queuesQoS0WhileDisconnected = queuesQoS0WhileOffline
         engine.queueCountLimit = queueLimit
         engine.queueByteLimit = queueByteLimit
         engine.connectTimeout = requestTimeout.inNanoseconds
@@ -22,6 +28,10 @@ extension MQTTConfiguration {
         engine.acceptsUnknownSession = true
         engine.use(credentials)
         return engine
+    }
+
+    func inFlightLimit(_ version: MQTTVersion) -> UInt16 {
+        maximumInFlight ?? (version == .v5_0 ? 1024 : 20)
     }
 }
 

@@ -16,11 +16,16 @@ extension MQTTError {
     }
 
     /// The end of a connection that the engine or the stream found.
-    init(_ failure: MQTTConnectionFailure) {
+    ///
+    /// - Parameter isAnswerToConnect5: the connection was to speak 5.0 and was never accepted: older servers answer
+    ///   in their own format.
+    init(_ failure: MQTTConnectionFailure, isAnswerToConnect5: Bool = false) {
+        let hint =
+            isAnswerToConnect5 ? "; if it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions" : ""
         switch failure {
         case .violation(let violation):
             self.init(
-                .protocolViolation, "the server broke the MQTT protocol: \(violation.message)",
+                .protocolViolation, "the server broke the MQTT protocol: \(violation.message)\(hint)",
                 reasonCode: violation.reasonCode, underlying: violation)
         case .connectTimeout:
             self.init(

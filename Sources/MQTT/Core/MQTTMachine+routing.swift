@@ -60,5 +60,6 @@ extension MQTTMachine {
             engine.acknowledge(message.delivery, at: now)
             return true
         }
+        flushRecords()
     }
 }

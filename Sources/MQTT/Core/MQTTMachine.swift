@@ -21,11 +21,24 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     var wantsClose = false
     var wantsReadingPaused = false
 
+    /// Where records go, with a session store.
+    var journal: MQTTJournal?
+    /// In the order of their tickets.
+    var storeWaiters: [MQTTStoreWaiter] = []
+    /// Publishers that wait for room in the queue.
+    var roomWaiters: [UInt64: UnsafeContinuation<Void, Never>] = [:]
+    /// Messages that gave way to others, until somebody without the lock tells of them.
+    var dropped = MQTTDroppedMessages()
+    let dropsOldest: Bool
+
     /// Set in tokens that belong to a batch; single publishes use tokens below.
     static let batchBit: UInt64 = 1 << 63
+    /// Set in tokens of messages that nobody waits for: enqueued ones, and those of an earlier process.
+    static let looseBit: UInt64 = 1 << 62
 
-    init(engine: consuming MQTTEngine) {
+    init(engine: consuming MQTTEngine, dropsOldest: Bool) {
         self.engine = engine
+        self.dropsOldest = dropsOldest
     }
 
     var output: [UInt8] {
@@ -72,16 +85,23 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     }
 
     /// Takes the waiters of what is complete out of the tables, so that they are resumed after the lock.
-    private mutating func collect(into scratch: MQTTScratch, at now: Int64) {
+    mutating func collect(into scratch: MQTTScratch, at now: Int64) {
         if scratch.effects.shouldClose { wantsClose = true }
         for completion in scratch.effects.completions {
             if completion.token & Self.batchBit != 0 {
                 completeInBatch(completion, into: scratch, at: now)
+            } else if completion.token & Self.looseBit != 0 {
+                if case .failure(let error) = completion.answer { scratch.undelivered.append(error) }
             } else if let waiter = publishes.take(completion.token) {
                 scratch.resumptions.append((waiter, completion.answer))
             }
         }
-        if scratch.effects.queueHasRoom { pumpBatches(into: scratch, at: now) }
+        if scratch.effects.queueHasRoom {
+            pumpBatches(into: scratch, at: now)
+            scratch.roomWaiters += roomWaiters.sorted { $0.key < $1.key }.map(\.value)
+            roomWaiters = [:]
+        }
+        flushRecords()
     }
 }
 

@@ -13,6 +13,10 @@ final class MQTTScratch: LinkScratch {
     var touchedRoutes: [MQTTRoute] = []
     var resumptions: [(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTMachine.PublishAnswer)] = []
     var batchResumptions: [MQTTPublishBatch] = []
+    /// Publishers that find room in the queue again.
+    var roomWaiters: [UnsafeContinuation<Void, Never>] = []
+    /// Enqueued messages that were given up.
+    var undelivered: [MQTTError] = []
     /// The connection could not even begin.
     var openFailure: MQTTError?
     /// The connection is gone; the inner value says why, nil for an end in order.
@@ -28,10 +32,12 @@ final class MQTTScratch: LinkScratch {
     func perform(_ bytes: RawSpan) {
         for (waiter, answer) in resumptions { waiter.resume(returning: answer) }
         for batch in batchResumptions { batch.finish() }
+        for waiter in roomWaiters { waiter.resume() }
         if let core {
             for event in effects.events where event.isConnected { core.handle(event.kind) }
             if !effects.messages.isEmpty { deliver(bytes) }
             for event in effects.events where !event.isConnected { core.handle(event.kind) }
+            for error in undelivered { core.events.send(.undelivered(error)) }
             if let openFailure { core.connectionFailed(openFailure) }
             if let closed { core.connectionClosed(closed) }
         }
@@ -42,6 +48,8 @@ final class MQTTScratch: LinkScratch {
         effects.removeAll()
         resumptions.removeAll(keepingCapacity: true)
         batchResumptions.removeAll(keepingCapacity: true)
+        if !roomWaiters.isEmpty { roomWaiters.removeAll() }
+        if !undelivered.isEmpty { undelivered.removeAll() }
         touchedRoutes.removeAll(keepingCapacity: true)
         uniformRoute = nil
         core = nil

@@ -1,0 +1,25 @@
+import MQTTCore
+
+extension MQTTClient {
+    /// Renews the authentication of the open connection, with the method in ``MQTTConfiguration/authentication``; 5.0
+    /// only. Messages flow all the while.
+    ///
+    /// - Throws: ``MQTTError``: there is no connection or no method, ``MQTTAuthentication/begin`` failed, or the server
+    ///   ended the connection.
+    public nonisolated(nonsending) func reauthenticate() async throws(MQTTError) {
+        guard let authentication = core.configuration.authentication else {
+            throw MQTTError(
+                .invalidRequest, "there is nothing to authenticate with: set configuration.authentication")
+        }
+        let data: [UInt8]?
+        do {
+            data = try await authentication.begin()
+        } catch {
+            throw MQTTError(.badCredentials, "the authentication failed: \(error)", underlying: error)
+        }
+        let result = await withUnsafeContinuation { waiter in
+            core.loop.execute { [core] in core.beginReauthentication(data: data, waiter) }
+        }
+        try result.get()
+    }
+}

@@ -1,0 +1,185 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+
+/// Where a server sent its client.
+struct MQTTRedirection: Sendable {
+    /// For the next connection only (Use Another Server).
+    var next: Endpoint?
+    /// From now on (Server Moved).
+    var permanent: Endpoint?
+    /// The reference that has just come is not followed yet.
+    var isNew = false
+    /// Since a connection was last accepted: two servers may send us to each other for ever.
+    var count = 0
+
+    static let limit = 8
+}
+
+extension MQTTClientCore {
+    func openStream(attempt: Int) async throws(MQTTError) -> OpenedStream {
+        try await prepareStore()
+        do {
+            if let provider = configuration.credentialsProvider {
+                let credentials = try await provider(attempt)
+                link.perform { $0.engine.configuration.use(credentials) }
+            }
+            if let authentication = configuration.authentication {
+                let data = try await authentication.begin()
+                link.perform { machine in
+                    let isUsed = machine.engine.configuration.version.hasProperties
+                    machine.engine.configuration.authenticationData = isUsed ? data : nil
+                }
+            }
+        } catch {
+            throw MQTTError(.badCredentials, "no credentials could be had: \(error)", underlying: error)
+        }
+        let other = redirection.withLock { redirection in
+            defer { redirection.next = nil }
+            return redirection.next ?? redirection.permanent
+        }
+        do throws(TransportError) {
+            return try await opener.open(redirectedTo: other)
+        } catch {
+            throw MQTTError(connecting: error)
+        }
+    }
+
+    func isPermanent(_ failure: MQTTError) -> Bool {
+        switch failure.code {
+        case .badCredentials, .takenOver, .unsupportedVersion, .invalidRequest, .storeFailed: true
+        case .refused: failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
+        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
+        default: false
+        }
+    }
+
+    func retriesAtOnce(after failure: MQTTError) -> Bool {
+        if redirection.withLock({ redirection in
+            defer { redirection.isNew = false }
+            return redirection.isNew
+        }) {
+            return true
+        }
+        guard !heldConnack, meansOtherVersion(failure), let version = versionsLeft.popFirst() else { return false }
+        let limit = configuration.inFlightLimit(version)
+        link.perform { machine in
+            machine.engine.configuration.version = version
+            machine.engine.configuration.maximumInFlight = limit
+        }
+        events.send(.versionChanged(version))
+        return true
+    }
+
+    /// The connection under way does not ask for 5.0.
+    var triesOlderVersion: Bool { link.perform { $0.engine.configuration.version != .v5_0 } }
+
+    /// Old servers do not all say that it is the version which they refuse: some break what they cannot read off, some
+    /// answer with what 5.0 does not allow.
+    private func meansOtherVersion(_ failure: MQTTError) -> Bool {
+        switch failure.code {
+        case .unsupportedVersion, .protocolViolation: true
+        case .connectionLost: failure.reasonCode == nil
+        default: false
+        }
+    }
+
+    /// CONNACK came: what was tried to get here counts no more.
+    func wasAccepted(_ info: MQTTConnectionInfo) {
+        heldConnack = true
+        versionsLeft = []
+        redirection.withLock { $0.count = 0 }
+        // The session has begun: from now on this client goes on with it, if the server keeps it at all.
+        let goesOn = info.version.hasProperties && info.sessionExpiry > 0
+        let clientID = info.clientID
+        link.perform { machine in
+            if goesOn { machine.engine.configuration.cleanStart = false }
+        }
+        persistence.withLock { $0.journal }?.begin(clientID: clientID)
+    }
+
+    // MARK: Redirection
+
+    /// The server names another one with its refusal or its farewell [MQTT 5.0 4.11].
+    func noteRedirection(_ reason: MQTTReasonCode, _ properties: MQTTProperties) {
+        guard reason == .useAnotherServer || reason == .serverMoved, configuration.followsRedirects,
+            let reference = properties.serverReference,
+            let endpoint = opener.endpoints(inReference: reference).first
+        else { return }
+        let isPermanent = reason == .serverMoved
+        let isFollowed = redirection.withLock { redirection in
+            guard redirection.count < MQTTRedirection.limit else { return false }
+            redirection.count += 1
+            redirection.isNew = true
+            redirection.next = endpoint
+            if isPermanent { redirection.permanent = endpoint }
+            return true
+        }
+        if isFollowed { events.send(.redirected(to: endpoint, isPermanent: isPermanent)) }
+    }
+
+    // MARK: Authentication
+
+    func authenticationReceived(_ packet: MQTTPacket.Auth) {
+        guard let authentication = configuration.authentication else { return }
+        if packet.reasonCode == .success {
+            events.send(.reauthenticated)
+            let waiters = reauthentications
+            reauthentications = []
+            for waiter in waiters { waiter.resume(returning: .success(())) }
+            return
+        }
+        let connection = connectionNumber
+        Task { [weak self] in
+            let answer: Result<[UInt8]?, any Error>
+            do {
+                answer = .success(try await authentication.respond(packet.properties.authenticationData))
+            } catch {
+                answer = .failure(error)
+            }
+            guard let self else { return }
+            loop.execute { self.answerAuthentication(answer, connection: connection) }
+        }
+    }
+
+    private func answerAuthentication(_ answer: Result<[UInt8]?, any Error>, connection: Int) {
+        // An answer that took longer than its connection lived is nobody's.
+        guard connection == connectionNumber else { return }
+        switch answer {
+        case .success(let data):
+            let now = MonotonicClock.now
+            // A failure means that the connection is ending.
+            link.perform { try? $0.engine.authenticate(data: data, at: now) }
+        case .failure(let error):
+            connectionFailed(MQTTError(.badCredentials, "the authentication failed: \(error)", underlying: error))
+            link.dropConnection()
+        }
+    }
+
+    /// Begins a renewal on the loop's thread; the waiter hears of its end.
+    func beginReauthentication(
+        data: [UInt8]?, _ waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
+    ) {
+        let now = MonotonicClock.now
+        let refusal = link.perform { machine -> MQTTMisuse? in
+            do throws(MQTTMisuse) {
+                try machine.engine.authenticate(reason: .reauthenticate, data: data, at: now)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let refusal {
+            waiter.resume(returning: .failure(MQTTError(refusal)))
+        } else {
+            reauthentications.append(waiter)
+        }
+    }
+
+    func failReauthentications(_ failure: MQTTError) {
+        let waiters = reauthentications
+        reauthentications = []
+        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+    }
+}

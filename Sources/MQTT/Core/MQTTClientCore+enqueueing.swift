@@ -1,0 +1,146 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+
+extension MQTTClientCore {
+    /// Hands a message over and returns when it is stored, or at once if there is no store.
+    nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
+        guard message.qos != .atMostOnce else {
+            throw MQTTError(
+                .invalidRequest,
+                "a QoS 0 message has no delivery to wait for: publish it, or enqueue it with QoS 1 or 2")
+        }
+        try await prepareStore()
+        while true {
+            let callerID = callerIDs.add(1, ordering: .relaxed).newValue
+            let result = await enqueueOnce(message, callerID)
+            if case .failure(let error) = result, waitsForRoom(error) {
+                try await waitForRoom()
+            } else {
+                return try result.get()
+            }
+        }
+    }
+
+    private nonisolated(nonsending) func enqueueOnce(
+        _ message: MQTTOutgoingMessage, _ callerID: UInt64
+    ) async -> Result<Void, MQTTError> {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter in
+                let cancelled = Task.isCancelled
+                let (answer, dropped) = link.perform(urgent: true) { machine in
+                    let answer = cancelled ? .failure(.cancelledWait) : machine.enqueue(message, waiter, callerID)
+                    return (answer, machine.takeDropped())
+                }
+                dropped.resume(self)
+                if let answer { waiter.resume(returning: answer) }
+            }
+        } onCancel: {
+            let waiter = link.perform { machine -> UnsafeContinuation<Result<Void, MQTTError>, Never>? in
+                guard let index = machine.storeWaiters.firstIndex(where: { $0.callerID == callerID }) else {
+                    return nil
+                }
+                return machine.storeWaiters.remove(at: index).waiter
+            }
+            waiter?.resume(returning: .failure(.cancelledWait))
+        }
+    }
+
+    // MARK: Room
+
+    func waitsForRoom(_ error: MQTTError) -> Bool {
+        error.code == .queueFull && configuration.queueOverflow == .wait
+    }
+
+    /// Waits until the queue has room, or the client gives up.
+    nonisolated(nonsending) func waitForRoom() async throws(MQTTError) {
+        let callerID = callerIDs.add(1, ordering: .relaxed).newValue
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { (waiter: UnsafeContinuation<Void, Never>) in
+                let waits = link.perform { machine in
+                    // Room may have come between the refusal and now.
+                    guard !Task.isCancelled, machine.engine.owesRoomNotice else { return false }
+                    machine.roomWaiters[callerID] = waiter
+                    return true
+                }
+                if !waits { waiter.resume() }
+            }
+        } onCancel: {
+            link.perform { $0.roomWaiters.removeValue(forKey: callerID) }?.resume()
+        }
+        if Task.isCancelled { throw .cancelledWait }
+        if let failure = persistence.withLock({ $0.journal })?.failure { throw failure }
+    }
+}
+
+extension MQTTMachine {
+    /// Returns nil if the waiter is kept until the message is stored.
+    mutating func enqueue(
+        _ message: MQTTOutgoingMessage, _ waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>, _ callerID: UInt64
+    ) -> Result<Void, MQTTError>? {
+        if let failure = journal?.failure { return .failure(failure) }
+        if let refusal = hand(message, token: Self.looseBit) { return .failure(refusal) }
+        publishedCount += 1
+        guard journal != nil else { return .success(()) }
+        storeWaiters.append(MQTTStoreWaiter(ticket: engine.lastTicket, callerID: callerID, waiter: waiter))
+        flushRecords()
+        return nil
+    }
+
+    /// Gives a message to the engine; where the queue is full and the policy says so, the oldest give way.
+    mutating func hand(_ message: MQTTOutgoingMessage, token: UInt64) -> MQTTError? {
+        let now = MonotonicClock.now
+        while true {
+            do throws(MQTTMisuse) {
+                _ = try engine.publish(
+                    topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
+                    properties: message.properties, token: token, at: now)
+                return nil
+            } catch {
+                guard error.code == .queueFull, dropsOldest, let oldest = engine.dropOldestQueued() else {
+                    return MQTTError(error)
+                }
+                drop(oldest)
+            }
+        }
+    }
+
+    private mutating func drop(_ token: UInt64) {
+        let error = MQTTError(
+            .queueFull, "the message was dropped as the oldest of a full queue (queueOverflow is dropOldest)")
+        if token & Self.batchBit != 0 {
+            guard let batch = batches[token & ~Self.batchBit] else { return }
+            batch.completed += 1
+            batch.failure = batch.failure ?? error
+            guard batch.isDone else { return }
+            batches[batch.id] = nil
+            dropped.batches.append(batch)
+        } else if token & Self.looseBit != 0 {
+            dropped.enqueued.append(error)
+        } else if let waiter = publishes.take(token) {
+            dropped.publishes.append((waiter, error))
+        }
+    }
+
+    mutating func takeDropped() -> MQTTDroppedMessages {
+        guard !dropped.isEmpty else { return MQTTDroppedMessages() }
+        defer { dropped = MQTTDroppedMessages() }
+        return dropped
+    }
+}
+
+/// Whose messages gave way to newer ones, to be told after the lock is released.
+struct MQTTDroppedMessages: Sendable {
+    var publishes: [(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTError)] = []
+    var batches: [MQTTPublishBatch] = []
+    var enqueued: [MQTTError] = []
+
+    var isEmpty: Bool { publishes.isEmpty && batches.isEmpty && enqueued.isEmpty }
+
+    func resume(_ core: MQTTClientCore) {
+        for (waiter, error) in publishes { waiter.resume(returning: .failure(error)) }
+        for batch in batches { batch.finish() }
+        for error in enqueued { core.events.send(.undelivered(error)) }
+    }
+}

@@ -1,0 +1,169 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+
+/// Where a client stands with its session store.
+struct MQTTPersistence: Sendable {
+    typealias Waiter = UnsafeContinuation<Result<Void, MQTTError>, Never>
+
+    enum Phase: Sendable {
+        case unopened
+        case opening([Waiter])
+        case ready
+    }
+
+    var phase = Phase.unopened
+    var journal: MQTTJournal?
+}
+
+extension MQTTClientCore {
+    /// Opens the session store before anything depends on it; every caller waits for the one that opens it.
+    nonisolated(nonsending) func prepareStore() async throws(MQTTError) {
+        guard let store = configuration.sessionStore, !isStoreReady else { return }
+        let result = await withUnsafeContinuation { (waiter: MQTTPersistence.Waiter) in
+            let opens = persistence.withLock { persistence -> Bool? in
+                switch persistence.phase {
+                case .unopened:
+                    persistence.phase = .opening([waiter])
+                    return true
+                case .opening(let waiters):
+                    persistence.phase = .opening(waiters + [waiter])
+                    return false
+                case .ready:
+                    return nil
+                }
+            }
+            if opens == true { open(store) }
+            if opens == nil { waiter.resume(returning: .success(())) }
+        }
+        try result.get()
+    }
+
+    private var isStoreReady: Bool {
+        persistence.withLock { if case .ready = $0.phase { true } else { false } }
+    }
+
+    private func open(_ store: any SessionStore) {
+        let thread = SerialThread(named: "mqtt-store")
+        thread.run { [self] in
+            do {
+                let stored = try store.open()
+                let clientID = try identifier(stored)
+                let journal = MQTTJournal(store, thread: thread) { [weak self] ticket in
+                    self?.persisted(through: ticket)
+                } failed: { [weak self] error in
+                    self?.storeFailed(error)
+                }
+                restore(stored, clientID: clientID, limits: store.limits, journal: journal)
+                if let damage = stored.damage { events.send(.storeDamaged(damage)) }
+                storeIsOpen(.success(()), journal: journal)
+            } catch let error as MQTTError {
+                store.close()
+                storeIsOpen(.failure(error), journal: nil)
+            } catch {
+                storeIsOpen(.failure(MQTTError(store: error)), journal: nil)
+            }
+        }
+    }
+
+    private func storeIsOpen(_ result: Result<Void, MQTTError>, journal: MQTTJournal?) {
+        let waiters = persistence.withLock { persistence -> [MQTTPersistence.Waiter] in
+            guard case .opening(let waiters) = persistence.phase else { return [] }
+            persistence.phase = journal == nil ? .unopened : .ready
+            persistence.journal = journal
+            return waiters
+        }
+        for waiter in waiters { waiter.resume(returning: result) }
+    }
+
+    /// A session belongs to a client identifier: one that is made at random, or by the server, is the stored one again.
+    private func identifier(_ stored: StoredSession) throws(MQTTError) -> String? {
+        guard let known = stored.clientID else { return nil }
+        let wanted = configuration.clientID
+        if wanted.isEmpty || wanted.utf8.contains(UInt8(ascii: "%")) || wanted.utf8.elementsEqual(known.utf8) {
+            return known
+        }
+        throw MQTTError(
+            .storeFailed,
+            "the session store holds the session of client '\(known)', not of '\(wanted)': give each client a store of its own"
+        )
+    }
+
+    private func restore(
+        _ stored: StoredSession, clientID: String?, limits: SessionStoreLimits, journal: MQTTJournal
+    ) {
+        link.perform { machine in
+            var engine = machine.engine.configuration
+            engine.persists = true
+            engine.queueCountLimit = min(engine.queueCountLimit, limits.messages)
+            engine.queueByteLimit = min(engine.queueByteLimit, limits.bytes)
+            if let clientID { engine.clientID = clientID }
+            let session = MQTTSession(restoring: stored.records) { _ in MQTTMachine.looseBit }
+            machine.engine = MQTTEngine(configuration: engine, session: session)
+            machine.journal = journal
+        }
+    }
+
+    // MARK: On the journal's thread
+
+    private func persisted(through ticket: UInt64) {
+        loop.execute { [self] in
+            let scratch = MQTTScratch()
+            let now = MonotonicClock.now
+            let stored = link.perform(urgent: true) { machine in
+                machine.persisted(through: ticket, at: now, into: scratch)
+            }
+            for waiter in stored { waiter.resume(returning: .success(())) }
+            scratch.perform(RawSpan())
+        }
+    }
+
+    /// What was promised cannot be kept any more: nothing more is promised.
+    private func storeFailed(_ error: MQTTError) {
+        loop.execute { [self] in
+            let waiting = link.perform { $0.takeStoreWaiters() }
+            for waiter in waiting { waiter.resume(returning: .failure(error)) }
+            connectionFailed(error)
+            link.dropConnection()
+        }
+    }
+}
+
+extension MQTTMachine {
+    /// Hands the engine's records to the journal; after everything that may have made some.
+    @inline(__always)
+    mutating func flushRecords() {
+        if !engine.storeRecords.isEmpty { moveRecords() }
+    }
+
+    private mutating func moveRecords() {
+        guard let journal else { return engine.storeRecords.removeAll() }
+        let records = engine.storeRecords
+        engine.storeRecords = []
+        journal.append(records, through: engine.lastTicket)
+    }
+
+    mutating func persisted(
+        through ticket: UInt64, at now: Int64, into scratch: MQTTScratch
+    ) -> [UnsafeContinuation<Result<Void, MQTTError>, Never>] {
+        scratch.core = core
+        engine.persisted(through: ticket, at: now, into: &scratch.effects)
+        collect(into: scratch, at: now)
+        let count = storeWaiters.firstIndex { $0.ticket > ticket } ?? storeWaiters.count
+        defer { storeWaiters.removeFirst(count) }
+        return storeWaiters[..<count].map(\.waiter)
+    }
+
+    mutating func takeStoreWaiters() -> [UnsafeContinuation<Result<Void, MQTTError>, Never>] {
+        defer { storeWaiters = [] }
+        return storeWaiters.map(\.waiter)
+    }
+}
+
+/// Somebody who waits until a record is stored.
+struct MQTTStoreWaiter: Sendable {
+    let ticket: UInt64
+    let callerID: UInt64
+    let waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
+}

@@ -1,0 +1,52 @@
+public import MQTTCore
+import Synchronization
+
+/// A session store that lasts as long as this object: sessions go from one client to the next within a process.
+public final class MemorySessionStore: SessionStore {
+    private struct State {
+        var clientID: String?
+        var image = MQTTSessionImage()
+        var isOpen = false
+    }
+
+    public let limits: SessionStoreLimits
+    private let state = Mutex(State())
+
+    public init(limits: SessionStoreLimits = SessionStoreLimits()) {
+        self.limits = limits
+    }
+
+    /// The messages that are not done.
+    public var messageCount: Int { state.withLock { $0.image.messageCount } }
+
+    public func open() throws -> StoredSession {
+        try state.withLock { state in
+            guard !state.isOpen else {
+                throw SessionStoreError("another client uses this store: give each client its own")
+            }
+            state.isOpen = true
+            return StoredSession(clientID: state.clientID, records: state.image.records)
+        }
+    }
+
+    public func setClientID(_ clientID: String) throws {
+        state.withLock { $0.clientID = clientID }
+    }
+
+    public func append(_ records: [MQTTStoreRecord]) throws {
+        state.withLock { state in
+            for record in records { state.image.apply(record) }
+        }
+    }
+
+    public func removeAll() throws {
+        state.withLock { state in
+            state.image = MQTTSessionImage()
+            state.clientID = nil
+        }
+    }
+
+    public func close() {
+        state.withLock { $0.isOpen = false }
+    }
+}

@@ -1,0 +1,124 @@
+import MQTTCore
+
+/// The format of a session's log: a header, then frames.
+///
+/// A frame is a length, the CRC-32C of the length, the CRC-32C of the rest (four bytes each, big-endian), and so many
+/// bytes: a record, sealed if the store seals. The length has a checksum of its own, so that a length which is right
+/// but leads past the end tells of a write that was cut short, and a wrong one of damage.
+enum SessionLog {
+    /// "MQTTLOG" and the version of the format.
+    static let header = Array("MQTTLOG\u{1}".utf8)
+    /// The first byte of a record that names the client; records of the session have other ones.
+    private static let clientTag: UInt8 = 0x80
+
+    struct Contents {
+        var clientID: String?
+        var records: [MQTTStoreRecord] = []
+        /// The bytes that were read and made sense.
+        var validSize = 0
+        var damage: SessionStoreDamage?
+        /// The end was not written whole, as when a process is killed: nothing of it was promised.
+        var isTorn = false
+    }
+
+    static func append(
+        _ record: MQTTStoreRecord, to bytes: inout [UInt8], seal: (([UInt8]) throws -> [UInt8])?
+    ) throws {
+        var payload: [UInt8] = []
+        try record.encode(into: &payload)
+        append(frame: try seal?(payload) ?? payload, to: &bytes)
+    }
+
+    static func frame(clientID: String, seal: (([UInt8]) throws -> [UInt8])?) throws -> [UInt8] {
+        let payload = [clientTag] + Array(clientID.utf8)
+        var bytes: [UInt8] = []
+        append(frame: try seal?(payload) ?? payload, to: &bytes)
+        return bytes
+    }
+
+    private static func append(frame: [UInt8], to bytes: inout [UInt8]) {
+        let length = bigEndian(UInt32(frame.count))
+        bytes += length
+        bytes += bigEndian(CRC32C.checksum(length[...]))
+        bytes += bigEndian(CRC32C.checksum(frame[...]))
+        bytes += frame
+    }
+
+    /// Reads up to the first thing that makes no sense.
+    ///
+    /// - Throws: what `open` throws for a record that is whole: another key would be needed.
+    static func read(_ bytes: [UInt8], open: (([UInt8]) throws -> [UInt8])?) throws -> Contents {
+        var contents = Contents()
+        guard bytes.starts(with: header) else {
+            if !bytes.isEmpty {
+                contents.isTorn = header.starts(with: bytes)
+                contents.damage = SessionStoreDamage(
+                    offset: 0, bytesLost: bytes.count, reason: "the file does not begin as a session's log does")
+            }
+            return contents
+        }
+        var offset = header.count
+        contents.validSize = offset
+        while offset < bytes.count {
+            var reason: String?
+            let start = offset + headCount
+            var end = start
+            if start > bytes.count {
+                contents.isTorn = true
+            } else if CRC32C.checksum(bytes[offset..<(offset + 4)]) != integer(bytes, at: offset + 4) {
+                reason = "the checksum of the length is wrong"
+            } else {
+                end = start + Int(integer(bytes, at: offset))
+                if end > bytes.count {
+                    contents.isTorn = true
+                } else if CRC32C.checksum(bytes[start..<end]) != integer(bytes, at: offset + 8) {
+                    reason = "the checksum is wrong"
+                } else {
+                    reason = try take(Array(bytes[start..<end]), open, into: &contents)
+                }
+            }
+            if contents.isTorn { reason = "the last record is not whole" }
+            if let reason {
+                contents.damage = SessionStoreDamage(
+                    offset: offset, bytesLost: bytes.count - offset, reason: reason)
+                return contents
+            }
+            offset = end
+            contents.validSize = offset
+        }
+        return contents
+    }
+
+    private static let headCount = 12
+
+    /// Takes a frame in; returns what is wrong with it.
+    private static func take(
+        _ payload: [UInt8], _ open: (([UInt8]) throws -> [UInt8])?, into contents: inout Contents
+    ) throws -> String? {
+        let plain: [UInt8]
+        do {
+            plain = try open?(payload) ?? payload
+        } catch {
+            // The bytes are as they were written: it is not the disk's fault, and nothing may be given up for it.
+            throw SessionStoreError("the session store cannot be opened with this transform: \(error)")
+        }
+        if plain.first == clientTag {
+            guard let name = String(validating: plain.dropFirst(), as: UTF8.self) else {
+                return "the client identifier is not UTF-8"
+            }
+            contents.clientID = name
+            return nil
+        }
+        guard let record = MQTTStoreRecord(decoding: plain) else { return "the record makes no sense" }
+        contents.records.append(record)
+        return nil
+    }
+
+    private static func bigEndian(_ value: UInt32) -> [UInt8] {
+        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
+    }
+
+    private static func integer(_ bytes: [UInt8], at offset: Int) -> UInt32 {
+        bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
+    }
+}

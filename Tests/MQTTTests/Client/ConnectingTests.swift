@@ -1,0 +1,183 @@
+import LoopbackBroker
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Client: versions, other servers, authentication", .timeLimit(.minutes(1)))
+struct ConnectingTests {
+    @Test func `falls back to the versions that are allowed, and stays with what the server takes`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            if connect.version == .v5_0 { step.refuse(.unsupportedProtocolVersion) } else { step.accept() }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1, .v3_1]
+        }
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        var seen: [String] = []
+        while let event = await events.next() {
+            if case .versionChanged(let version) = event { seen.append("\(version)") }
+            if case .connected(let info) = event {
+                seen.append("\(info.version)")
+                break
+            }
+        }
+        #expect(seen == ["\(MQTTVersion.v3_1_1)", "\(MQTTVersion.v3_1_1)"])
+        #expect(server.connectionCount == 2)
+        server.link?.dropConnection()
+        #expect(await eventually { server.connectionCount == 3 && client.state.isConnected })
+        await client.disconnect()
+    }
+
+    @Test func `without a fallback a refused version is permanent`() async throws {
+        let server = ScriptedServer { step in
+            if case .connectReceived = step.event { step.refuse(.unsupportedProtocolVersion) }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.reconnect.firstConnectAttempts = nil
+        }
+        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .unsupportedVersion }
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `goes where the server sends it, if that is allowed`(allowed: Bool) async throws {
+        let bench = try await Bench { $0.mqttPort = .free }
+        let port = try #require(bench.broker.ports.mqtt)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            var properties = MQTTProperties()
+            properties.serverReference = "localhost:\(port) other.example"
+            step.refuse(.serverMoved, properties: properties)
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.followsRedirects = allowed
+        }
+        if allowed {
+            try await client.connect()
+            try await client.publish("x", to: "a", qos: .atLeastOnce)
+            #expect(bench.broker.statistics.messagesIn == 1)
+            // It moved for good: back to it, without asking at the old place.
+            await bench.cut()
+            #expect(await eventually { client.counters.connections == 2 })
+            #expect(server.connectionCount == 1)
+        } else {
+            await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.reasonCode == .serverMoved }
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a farewell that names another server is followed once`() async throws {
+        let bench = try await Bench { $0.mqttPort = .free }
+        let port = try #require(bench.broker.ports.mqtt)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.accept()
+            guard step.connection == 1 else { return }
+            var properties = MQTTProperties()
+            properties.serverReference = "127.0.0.1:\(port)"
+            step.disconnect(.useAnotherServer, properties: properties)
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.followsRedirects = true
+        }
+        try await client.connect()
+        #expect(await eventually { client.counters.connections == 2 && bench.broker.connectionCount == 1 })
+        await bench.cut()
+        #expect(await eventually { server.connectionCount == 2 && client.state.isConnected })
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `authenticates in steps, and renews it, also when the server asks`() async throws {
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived(let connect):
+                #expect(connect.properties.authenticationData == [1])
+                step.authenticate(.continueAuthentication, [2])
+            case .authenticationReceived(let packet):
+                switch packet.properties.authenticationData {
+                case [102]: step.accept()
+                case [1]: step.authenticate(.continueAuthentication, [3])
+                case [103]: step.authenticate(.success, [])
+                default: Issue.record("\(packet)")
+                }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.authentication = MQTTAuthentication(method: "PLUS-100") {
+                [1]
+            } respond: { challenge in
+                (challenge ?? []).map { $0 + 100 }
+            }
+        }
+        try await client.connect()
+        #expect(client.state.isConnected)
+        try await client.reauthenticate()
+        try await client.publish("x", to: "a", qos: .exactlyOnce)
+        await client.disconnect()
+    }
+
+    @Test func `an authentication that fails on this side ends the attempt for good`() async throws {
+        struct NoKey: Error {}
+        let server = ScriptedServer { step in
+            if case .connectReceived = step.event { step.authenticate(.continueAuthentication, [2]) }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.reconnect.firstConnectAttempts = nil
+            $0.authentication = MQTTAuthentication(method: "X") {
+                nil
+            } respond: { _ in
+                throw NoKey()
+            }
+        }
+        await #expect { try await client.connect() } throws: {
+            ($0 as? MQTTError)?.code == .badCredentials && ($0 as? MQTTError)?.underlying is NoKey
+        }
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test func `the server's farewell is told with its reason`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.accept()
+            guard step.connection == 1 else { return }
+            var properties = MQTTProperties()
+            properties.reasonString = "maintenance"
+            step.disconnect(.serverShuttingDown, properties: properties)
+        }
+        let client = server.client { $0.version = .v5_0 }
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        while let event = await events.next() {
+            if case .disconnectedByServer(let reason, let properties) = event {
+                #expect(reason == .serverShuttingDown && properties.reasonString == "maintenance")
+                break
+            }
+        }
+        #expect(await eventually { server.connectionCount == 2 && client.state.isConnected })
+        await client.disconnect()
+    }
+
+    @Test func `the identifier that the server assigned is kept for the next connection`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected("") { $0.version = .v5_0 }
+        let assigned = client.clientID
+        #expect(!assigned.isEmpty)
+        await bench.cut()
+        #expect(await eventually { client.counters.connections == 2 })
+        #expect(client.clientID == assigned)
+        await client.disconnect()
+        await bench.stop()
+    }
+}

@@ -1,0 +1,156 @@
+import LoopbackBroker
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Client: enqueueing", .timeLimit(.minutes(1)))
+struct EnqueueTests {
+    private func receiver(_ bench: Bench) async throws -> (MQTTClient, MQTTSubscription) {
+        let client = try await bench.connected()
+        return (client, try await client.subscribe(to: "#", qos: .exactlyOnce))
+    }
+
+    @Test(arguments: [false, true])
+    func `takes messages before the first connection, and sends them in order`(stored: Bool) async throws {
+        let bench = try await Bench()
+        let (other, messages) = try await receiver(bench)
+        let client = bench.client("q") { if stored { $0.sessionStore = MemorySessionStore() } }
+        for number in 0..<100 { try await client.enqueue(Array("\(number)".utf8), to: "a", qos: .exactlyOnce) }
+        try await client.connect()
+        #expect(try await messages.first(100).map(\.text) == (0..<100).map { "\($0)" })
+        await client.disconnect()
+        await other.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a full queue refuses, or lets the oldest go and says so`() async throws {
+        let bench = try await Bench()
+        let (other, messages) = try await receiver(bench)
+        let strict = bench.client { $0.queueLimit = 3 }
+        for number in 0..<3 { try await strict.enqueue([UInt8(number)], to: "s") }
+        await #expect { try await strict.enqueue([3], to: "s") } throws: { ($0 as? MQTTError)?.code == .queueFull }
+        let lossy = bench.client {
+            $0.queueLimit = 3
+            $0.queueOverflow = .dropOldest
+        }
+        var events = lossy.events.makeAsyncIterator()
+        for number in 0..<5 { try await lossy.enqueue(Array("\(number)".utf8), to: "l") }
+        for _ in 0..<2 {
+            guard case .undelivered(let error)? = await events.next() else {
+                Issue.record("another event")
+                return
+            }
+            #expect(error.code == .queueFull)
+        }
+        try await lossy.connect()
+        #expect(try await messages.first(3).map(\.text) == ["2", "3", "4"])
+        await lossy.disconnect()
+        await other.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a publisher that gives way to newer messages hears of it`() async throws {
+        let bench = try await Bench()
+        let client = bench.client {
+            $0.queueLimit = 1
+            $0.queueOverflow = .dropOldest
+        }
+        let waiting = Task { () -> MQTTError.Code? in
+            do throws(MQTTError) {
+                try await client.publish("old", to: "a", qos: .atLeastOnce)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(await eventually { client.counters.messagesSent == 1 })
+        try await client.enqueue([1], to: "a")
+        #expect(await waiting.value == .queueFull)
+        await bench.stop()
+    }
+
+    @Test(arguments: [false, true])
+    func `waiting for room lasts until there is some`(stored: Bool) async throws {
+        let bench = try await Bench()
+        let (other, messages) = try await receiver(bench)
+        let client = bench.client("w") {
+            $0.queueLimit = 10
+            $0.queueOverflow = .wait
+            if stored { $0.sessionStore = MemorySessionStore() }
+        }
+        let done = Atomic(0)
+        let producing = Task {
+            for number in 0..<200 {
+                if number % 2 == 0 {
+                    try await client.enqueue(Array("\(number)".utf8), to: "a", qos: .exactlyOnce)
+                } else {
+                    let payload = Array("\(number)".utf8)
+                    try await client.publish(
+                        [MQTTOutgoingMessage(topic: "a", payload: payload, qos: .exactlyOnce)])
+                }
+                done.add(1, ordering: .relaxed)
+            }
+        }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(done.load(ordering: .relaxed) < 20)
+        try await client.connect()
+        #expect(try await messages.first(200).map(\.text) == (0..<200).map { "\($0)" })
+        try await producing.value
+        await client.disconnect()
+        await other.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `waiting for room ends with the task`() async throws {
+        let bench = try await Bench()
+        let client = bench.client {
+            $0.queueLimit = 1
+            $0.queueOverflow = .wait
+        }
+        try await client.enqueue([1], to: "a")
+        let waiting = Task { () -> MQTTError.Code? in
+            do throws(MQTTError) {
+                try await client.enqueue([2], to: "a")
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        try await Task.sleep(for: .milliseconds(20))
+        waiting.cancel()
+        #expect(await waiting.value == .cancelled)
+        await bench.stop()
+    }
+
+    @Test func `QoS 0 is refused, or waits for a connection where that is on`() async throws {
+        let bench = try await Bench()
+        let (other, messages) = try await receiver(bench)
+        let client = bench.client { $0.queuesQoS0WhileOffline = true }
+        await #expect { try await client.enqueue([1], to: "a", qos: .atMostOnce) } throws: {
+            ($0 as? MQTTError)?.code == .invalidRequest
+        }
+        try await client.publish("early", to: "a")
+        try await client.connect()
+        #expect(try await messages.first(1).first?.text == "early")
+        await client.disconnect()
+        await other.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `what the server refuses later is told`() async throws {
+        let bench = try await Bench { $0.limits.packetSize = 1000 }
+        let client = bench.client { $0.version = .v5_0 }
+        var events = client.events.makeAsyncIterator()
+        try await client.enqueue([UInt8](repeating: 0, count: 2000), to: "a")
+        try await client.connect()
+        while let event = await events.next() {
+            if case .undelivered(let error) = event {
+                #expect(error.code == .notAllowed && error.reasonCode == .packetTooLarge)
+                break
+            }
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+}
