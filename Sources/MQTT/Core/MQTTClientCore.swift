@@ -47,9 +47,10 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
             engine: MQTTEngine(configuration: configuration.engineConfiguration),
             dropsOldest: configuration.queueOverflow == .dropOldest)
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
-        let version = configuration.version
-        inspector = FrameInspector { bytes, direction, showsSecrets in
-            MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
+        inspector = FrameInspector { [weak link] bytes, direction, showsSecrets in
+            // Asked anew each time: it may have fallen back. CONNECT says its own.
+            let version = link?.perform { $0.engine.version } ?? .v5_0
+            return MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
         }
         supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
         supervisor.supervise(self)

@@ -14,6 +14,9 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let buffer: UpdateBuffer<Element>
 
+        /// How many values this iterator has missed so far because it was slow.
+        public var missedCount: Int { buffer.missedCount }
+
         public mutating func next() async -> Element? {
             await buffer.next()
         }
@@ -99,6 +102,7 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
     private struct State {
         var elements: [Element] = []
         var isFinished = false
+        var missedCount = 0
         var receiver: Receiver?
     }
 
@@ -109,6 +113,8 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
         self.capacity = capacity
     }
 
+    var missedCount: Int { state.withLock { $0.missedCount } }
+
     /// Keeps the element for later, or returns who is to be resumed with it.
     func store(_ element: Element) -> Receiver? {
         state.withLock { state in
@@ -116,7 +122,10 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
                 state.receiver = nil
                 return waiting
             }
-            if state.elements.count >= capacity { state.elements.removeFirst() }
+            if state.elements.count >= capacity {
+                state.elements.removeFirst()
+                state.missedCount += 1
+            }
             state.elements.append(element)
             return nil
         }

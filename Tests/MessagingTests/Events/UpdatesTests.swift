@@ -23,6 +23,7 @@ import Testing
         var seen: [Int] = []
         while let number = await iterator.next() { seen.append(number) }
         #expect(seen == [7, 8, 9])
+        #expect(iterator.missedCount == 7)
     }
 
     @Test func `no capacity is too small`() async {
