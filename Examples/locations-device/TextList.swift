@@ -30,7 +30,8 @@ final class TextList: Sendable {
         while let oldest = takeOldest() {
             let words = Self.words(of: oldest)
             do throws(STOMPError) {
-                if accepting { try oldest.acknowledge() } else { try oldest.reject() }
+                // What somebody has rejected is not to come again, which RabbitMQ would see to.
+                if accepting { try oldest.acknowledge() } else { try oldest.reject(requeue: false) }
                 return post.say("\(accepting ? "accepted" : "rejected"): \(words)")
             } catch {
                 // From before a reconnect: the broker has handed it out again, and it waits further back.

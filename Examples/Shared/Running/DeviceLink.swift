@@ -69,7 +69,11 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     private func showFrames() async -> Onlooker? {
         guard post.fleet.options.showsFrames else { return nil }
         let printer = FramePrinter(console: post.console, prefix: post.prefix)
-        return await Onlooker.start(client.inspect(showingSecrets: false)) { printer.show($0.direction, "\($0)") }
+        return await Onlooker.start(client.inspect(showingSecrets: false)) { count in
+            post.say("… \(count) frames came too fast to be shown")
+        } show: { frame in
+            printer.show(frame.direction, "\(frame)")
+        }
     }
 
     private func connects() async -> Bool {
@@ -134,6 +138,8 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
 
     private func describe(_ failure: Client.Failure, wasConnected: Bool, connections: Int) -> DeviceFailure {
         var words = Client.final(failure)
+        // Goes on as one sentence.
+        if words.message.hasSuffix(".") { words.message.removeLast() }
         if wasConnected {
             words.message = "connection lost: \(words.message)"
         } else {

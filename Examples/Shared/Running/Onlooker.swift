@@ -4,15 +4,22 @@ import Messaging
 struct Onlooker: Sendable {
     private let task: Task<Void, Never>
 
-    /// Returns once nothing will be missed any more.
+    /// Returns once nothing that comes will be missed, but for what comes too fast: `missed` is told how much that was.
     static func start<Element: Sendable>(
-        _ updates: Updates<Element>, _ show: @escaping @Sendable (Element) -> Void
+        _ updates: Updates<Element>, missed: @escaping @Sendable (Int) -> Void,
+        show: @escaping @Sendable (Element) -> Void
     ) async -> Onlooker {
         let (starting, hasStarted) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
             var iterator = updates.makeAsyncIterator()
             hasStarted.finish()
-            while let element = await iterator.next() { show(element) }
+            var missedCount = 0
+            while let element = await iterator.next() {
+                let count = iterator.missedCount
+                if count > missedCount { missed(count - missedCount) }
+                missedCount = count
+                show(element)
+            }
         }
         for await _ in starting {}
         return Onlooker(task: task)

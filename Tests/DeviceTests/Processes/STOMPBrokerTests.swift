@@ -131,6 +131,19 @@ struct STOMPBrokerTests {
         try await sender.close()
     }
 
+    @Test func `a client identifier that is still in use is waited for`() async throws {
+        let broker = try await ActiveMQ.start()
+        let arguments = ["--broker", "stomp://127.0.0.1:\(broker.stompPort)", "--device-id", "I", "--loop"]
+        let first = try await DeviceProgram.locations.start(arguments)
+        try await first.waitForLine(containing: "φ:")
+        let second = try await DeviceProgram.locations.start(arguments)
+        try await second.waitForLine(containing: "trying again in")
+        await first.kill()
+        try await second.waitForLine(containing: "φ:", timeout: .seconds(20))
+        #expect(try await second.end() == .exited(0))
+        await broker.stop()
+    }
+
     @Test func `refused credentials end at once`() async throws {
         let broker = try await ActiveMQ.start { $0.users = [BrokerUser("ann", password: "right")] }
         let result = try await DeviceProgram.locations.run(
