@@ -88,9 +88,15 @@ struct MotionsDevice: Sendable {
     // MARK: Motions
 
     private func publish(_ attitude: Attitude, due: Int64?, shown text: String) async throws {
+        let qos = QoS(rawValue: UInt8(options.qos)) ?? .atMostOnce
         try await link.send { () throws(MQTTError) in
-            try await link.client.publish(
-                attitude.bytes, to: motionTopic, qos: QoS(rawValue: UInt8(options.qos)) ?? .atMostOnce, retain: true)
+            do throws(MQTTError) {
+                try await link.client.publish(attitude.bytes, to: motionTopic, qos: qos, retain: true)
+            } catch {
+                // The next one comes in a moment: no reason to end.
+                guard error.code == .sessionLost else { throw error }
+                post.say("a motion may be lost: \(error.message)")
+            }
         }
         post.say(text)
         link.tally.add { $0.sent += 1 }

@@ -184,7 +184,8 @@ struct ReplayTests {
         var rows = milliseconds.enumerated().map { LiveSource<Int>.Row(value: $0, offset: $1 * 1_000_000) }[...]
         let replay = Replay(clock: clock)
         var sent: [String] = []
-        _ = try await replay.play(live: { rows.popFirst() }, speed: speed, interval: interval) { value in
+        let next: () -> LiveSource<Int>.Row? = { rows.popFirst() }
+        _ = try await replay.play(live: next, speed: speed, interval: interval) { value in
             sent.append("\(value)@\(replay.elapsed / 1_000_000)")
         }
         return sent
@@ -204,20 +205,35 @@ struct ReplayTests {
         #expect(try await live([5], interval: .seconds(1)) == ["0@0"])
     }
 
+    @Test func aLiveRowGoesOutBeforeTheNextOneComes() async throws {
+        let replay = Replay(clock: VirtualClock())
+        var sent = 0
+        var asked = 0
+        let rows: () -> LiveSource<Int>.Row? = {
+            // Each row is asked for only once the one before it is out.
+            #expect(sent == asked)
+            asked += 1
+            return asked <= 3 ? .init(value: asked, offset: 0) : nil
+        }
+        _ = try await replay.play(live: rows, speed: 1, interval: .zero) { _ in sent += 1 }
+        #expect(sent == 3)
+    }
+
     @Test func silenceOfALiveSourceIsNotMadeUpForInABurst() async throws {
         let clock = VirtualClock()
         let replay = Replay(clock: clock)
         var next: Int64 = 0
         var sent: [Int64] = []
-        _ = try await replay.play(
-            live: { () -> LiveSource<Int>.Row? in
-                guard next < 5 else { return nil }
-                // Between the second and the third row, ten seconds of nothing.
-                if next == 2 { clock.advance(by: .seconds(10)) }
-                defer { next += 1 }
-                return .init(value: Int(next), offset: (next < 2 ? next : next + 10) * Self.second)
-            }, speed: 1, interval: .seconds(1)
-        ) { _ in sent.append(replay.elapsed / Self.second) }
+        let rows: () -> LiveSource<Int>.Row? = {
+            guard next < 5 else { return nil }
+            // Between the second and the third row, ten seconds of nothing.
+            if next == 2 { clock.advance(by: .seconds(10)) }
+            defer { next += 1 }
+            return .init(value: Int(next), offset: (next < 2 ? next : next + 10) * Self.second)
+        }
+        _ = try await replay.play(live: rows, speed: 1, interval: .seconds(1)) { _ in
+            sent.append(replay.elapsed / Self.second)
+        }
         #expect(sent.count <= 6)
         #expect(sent.last.map { $0 >= 14 } == true)
     }
