@@ -1,6 +1,6 @@
 import Transport
 
-/// A layer for tests: both sides say hello, then frames of a type, a length and inverted bytes.
+/// A layer for tests: both sides say hello, then frames of a type, a length and bytes, the first of them inverted.
 final class PlainLayer: ByteLayer {
     private var pending: [UInt8] = []
     private(set) var isOpen = false
@@ -37,7 +37,8 @@ final class PlainLayer: ByteLayer {
                 guard pending.count >= 3 else { return }
                 let count = Int(pending[1]) << 8 | Int(pending[2])
                 guard pending.count >= 3 + count else { return }
-                plain += pending[3..<(3 + count)].map { ~$0 }
+                plain.append(~pending[3])
+                plain += pending[4..<(3 + count)]
                 pending.removeFirst(3 + count)
             case Self.goodBye:
                 isFinished = true
@@ -56,12 +57,10 @@ final class PlainLayer: ByteLayer {
             throw TransportError(.unsupported, "this layer cannot send")
         }
         plain.withUnsafeBytes { raw in
-            var rest = raw[...]
-            while !rest.isEmpty {
-                let chunk = rest.prefix(0xFFFF)
-                wire += [Self.data, UInt8(chunk.count >> 8), UInt8(chunk.count & 0xFF)]
-                wire += chunk.map { ~$0 }
-                rest = rest.dropFirst(chunk.count)
+            for start in stride(from: 0, to: raw.count, by: 0xFFFF) {
+                let end = min(start + 0xFFFF, raw.count)
+                wire += [Self.data, UInt8((end - start) >> 8), UInt8((end - start) & 0xFF), ~raw[start]]
+                wire += raw[(start + 1)..<end]
             }
         }
     }
