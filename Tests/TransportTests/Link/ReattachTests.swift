@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 import Transport
@@ -74,6 +75,39 @@ import Transport
             }
         }
         #expect(seen.contains { $0 > 0 })
+    }
+
+    @Test(arguments: SelectorKind.allCases, [IOResult.wouldBlock, .failed(32), .bytes(1)])
+    func `what a caller was still writing when its connection was replaced goes nowhere`(
+        selector: SelectorKind, result: IOResult
+    ) async throws {
+        let setting = try Setting(selector, .memory)
+        let inside = Tally()
+        let released = DispatchSemaphore(value: 0)
+        let old = FaultyStream(MemoryPair.make().client) {
+            inside.add(1)
+            if inside.value == 1 { released.wait() }
+            return result
+        }
+        let client = setting.link(Probe())
+        client.attach(old)
+        #expect(await eventually { client.probe.openings == 1 })
+        // A thread of its own, since it is held up.
+        Thread.detachNewThread { client.append(Array("of the old connection\n".utf8), urgent: true) }
+        #expect(await eventually { inside.value == 1 })
+
+        let pair = MemoryPair.make()
+        let server = setting.link(Probe())
+        server.attach(pair.server)
+        client.attach(pair.client)
+        #expect(await eventually { client.probe.openings == 2 })
+        client.append(Array("of the new\n".utf8))
+        released.signal()
+        #expect(await eventually { server.probe.byteCount > 0 })
+        client.append(Array("end\n".utf8))
+        #expect(await eventually { server.probe.bytes.suffix(4).elementsEqual("end\n".utf8) })
+        #expect(server.probe.bytes == Array("of the new\nend\n".utf8))
+        client.dropConnection()
     }
 
     @Test(arguments: SelectorKind.allCases)

@@ -1,13 +1,17 @@
 import Synchronization
 import Transport
 
-/// Passes everything on to another stream, but fails a write when told to, as a system without memory does.
+/// Passes everything on to another stream, but fails a write when told to, as a system without memory does, or asks
+/// a test what to answer.
 final class FaultyStream: ByteStream {
     private let inner: MemoryStream
     private let fails = Atomic(false)
+    private let answer: (@Sendable () -> IOResult?)?
 
-    init(_ inner: MemoryStream) {
+    /// - Parameter answer: called for each write, on the thread that writes; nil lets it happen.
+    init(_ inner: MemoryStream, answer: (@Sendable () -> IOResult?)? = nil) {
         self.inner = inner
+        self.answer = answer
     }
 
     func failNextWrite() {
@@ -16,7 +20,7 @@ final class FaultyStream: ByteStream {
 
     func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
         if fails.exchange(false, ordering: .sequentiallyConsistent) { return .failed(105) }
-        return inner.write(from: buffer)
+        return answer?() ?? inner.write(from: buffer)
     }
 
     func attach(_ handler: LoopHandler, interest: Readiness) { inner.attach(handler, interest: interest) }
