@@ -51,8 +51,14 @@ let package = Package(
 
         // The two little programs.
         .target(
-            name: "DeviceSupport", dependencies: ["LoopbackBroker", "Messaging"], path: "Examples/Shared",
-            swiftSettings: common),
+            name: "WebPages", path: "Examples/Pages",
+            resources: [
+                "locations.html", "motions.html", "style.css", "stomp.js", "mqtt.js", "session.js", "frames.js",
+                "panel.js", "map.js", "sparkline.js", "locations.js", "motions.js",
+            ].map { .embedInCode($0) }, swiftSettings: common),
+        .target(
+            name: "DeviceSupport", dependencies: ["LoopbackBroker", "Messaging", "Transport", "WebPages"],
+            path: "Examples/Shared", swiftSettings: common),
         .executableTarget(
             name: "locations-device", dependencies: ["STOMP", "LoopbackBroker", "DeviceSupport"],
             path: "Examples/locations-device", swiftSettings: common),
@@ -76,6 +82,9 @@ let package = Package(
         .testTarget(
             name: "DeviceTests", dependencies: ["DeviceSupport", "locations-device", "motions-device", "TestSupport"],
             exclude: ["Recordings"], swiftSettings: common),
+        .testTarget(
+            name: "PageTests", dependencies: ["DeviceSupport", "MQTT", "STOMP", "TestSupport", "WebPages"],
+            swiftSettings: common),
         .testTarget(
             name: "BrokerTests",
             dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),
