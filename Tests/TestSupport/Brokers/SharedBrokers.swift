@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Brokers that all suites of a test process share, started when first asked for and ended when the process exits.
+/// Brokers, and a browser, that all suites of a test process share, started when first asked for and ended when the process exits.
 ///
 /// A test that stops, kills or freezes a broker starts its own. In a shared one, a test uses destinations and client
 /// identifiers of its own.
@@ -8,6 +8,7 @@ public enum SharedBrokers {
     private static let mosquittoSlot = Slot { try await Mosquitto.start { $0.webSocket = true } }
     private static let rabbitMQSlot = Slot { try await RabbitMQ.start() }
     private static let activeMQSlot = Slot { try await ActiveMQ.start() }
+    private static let browserSlot = Slot { try await Browser.start() }
 
     /// Anonymous clients, a WebSocket listener, no persistence.
     public static func mosquitto() async throws -> Mosquitto { try await mosquittoSlot.value() }
@@ -17,6 +18,9 @@ public enum SharedBrokers {
 
     /// Anonymous clients, no persistence.
     public static func activeMQ() async throws -> ActiveMQ { try await activeMQSlot.value() }
+
+    /// A Chromium, whose tabs share nothing with each other.
+    public static func browser() async throws -> Browser { try await browserSlot.value() }
 
     /// Starts once, however many ask at the same time; a failed start is reported to each of them and not tried again.
     private final class Slot<Value: Sendable>: Sendable {

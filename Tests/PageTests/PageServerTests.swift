@@ -1,0 +1,105 @@
+import DeviceSupport
+import Foundation
+import TestSupport
+import Testing
+import WebPages
+
+/// The server that a device brings along for the headquarters pages.
+struct PageServerTests {
+    private func answer(_ request: String, from server: PageServer) async throws -> String {
+        let connection = try await RawConnection.open(port: server.port)
+        try await connection.send(Array(request.utf8))
+        let bytes = try await connection.receive { _ in false }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private func withServer(
+        _ site: PageSite = PageSite(first: .locations, brokers: [.locations: "ws://127.0.0.1:61614/a?b=c&d"]),
+        _ body: (PageServer) async throws -> Void
+    ) async throws {
+        let server = try await PageServer.start(site)
+        try await body(server)
+        await server.stop()
+    }
+
+    @Test func `all files beside the source are built in, byte for byte`() throws {
+        let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages").standardized
+        let onDisk = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { !$0.hasSuffix(".swift") }
+        #expect(Set(WebPages.names) == Set(onDisk))
+        for name in onDisk {
+            let bytes = Array(try Data(contentsOf: folder.appending(path: name)))
+            #expect(WebPages.file(name)?.bytes == bytes, "\(name)")
+        }
+    }
+
+    @Test func `serves each file with its type, and ends the connection`() async throws {
+        try await withServer { server in
+            for (name, type) in [("style.css", "text/css"), ("stomp.js", "text/javascript")] {
+                let answer = try await answer("GET /\(name) HTTP/1.1\r\nHost: x\r\n\r\n", from: server)
+                #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+                #expect(answer.contains("Content-Type: \(type); charset=utf-8\r\n"))
+                #expect(answer.hasSuffix(String(decoding: WebPages.file(name)?.bytes ?? [], as: UTF8.self)))
+            }
+        }
+    }
+
+    @Test(arguments: ["/", "/locations.html"])
+    func `leads to the page with the broker that it is to open`(path: String) async throws {
+        try await withServer { server in
+            let answer = try await answer("GET \(path) HTTP/1.1\r\n\r\n", from: server)
+            #expect(answer.hasPrefix("HTTP/1.1 302 Found\r\n"))
+            #expect(answer.contains("Location: /locations.html?url=ws://127.0.0.1:61614/a%3Fb%3Dc%26d\r\n"))
+        }
+    }
+
+    @Test func `serves a page as it is when the query names a broker, or nobody knows one`() async throws {
+        try await withServer { server in
+            for path in ["/locations.html?url=ws://other", "/motions.html"] {
+                let answer = try await answer("GET \(path) HTTP/1.1\r\n\r\n", from: server)
+                #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "GET /../Package.swift", "GET /..%2f..%2fetc/passwd", "GET //etc/passwd", "GET /WebPages.swift",
+        "GET /style.css/",
+    ])
+    func `knows no other file`(line: String) async throws {
+        try await withServer { server in
+            let answer = try await answer("\(line) HTTP/1.1\r\n\r\n", from: server)
+            #expect(answer.hasPrefix("HTTP/1.1 404 Not Found\r\n"))
+        }
+    }
+
+    @Test(arguments: [
+        ("POST / HTTP/1.1\r\n\r\n", "405"), ("HEAD / HTTP/1.1\r\n\r\n", "405"), ("GET\r\n\r\n", "400"),
+        ("GET http://other/ HTTP/1.1\r\n\r\n", "400"), ("\u{16}\u{3}\u{1}\n\n", "400"), ("\n\n", "400"),
+        ("GET / HTTP/1.1\n\n", "302"), ("GET /\(String(repeating: "a", count: 9000))", "400"),
+    ])
+    func `answers other requests with what is wrong`(request: String, status: String) async throws {
+        try await withServer { server in
+            let answer = try await answer(request, from: server)
+            #expect(answer.hasPrefix("HTTP/1.1 \(status) "))
+        }
+    }
+
+    @Test func `puts a request together that comes byte by byte`() async throws {
+        try await withServer { server in
+            let connection = try await RawConnection.open(port: server.port)
+            for byte in "GET /frames.js HTTP/1.1\r\nHost: x\r\n\r\n".utf8 { try await connection.send([byte]) }
+            let bytes = try await connection.receive { _ in false }
+            #expect(bytes.starts(with: Array("HTTP/1.1 200 OK\r\n".utf8)))
+        }
+    }
+
+    @Test func `frees its port`() async throws {
+        let site = PageSite(first: .motions, brokers: [:])
+        let server = try await PageServer.start(site)
+        let port = server.port
+        await server.stop()
+        let second = try await PageServer.start(site, port: UInt16(port))
+        #expect(second.port == port)
+        await second.stop()
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+
+/// One page in a browser.
+public final class BrowserTab: Sendable {
+    private let browser: Browser
+    private let session: String
+
+    init(_ browser: Browser, session: String) {
+        self.browser = browser
+        self.session = session
+    }
+
+    func prepare(width: Int, height: Int) async throws {
+        try await call("Runtime.enable")
+        try await call("Log.enable")
+        try await resize(width: width, height: height)
+    }
+
+    /// Loads another page and waits until its scripts have run.
+    public func navigate(to url: String) async throws {
+        let result = try await call("Page.navigate", ["url": url])
+        if let problem = result["errorText"] as? String { throw BrowserError("\(url): \(problem)") }
+        try await wait(until: "location.href !== 'about:blank' && document.readyState === 'complete'")
+    }
+
+    /// The size of the window; a phone has two pixels for one.
+    public func resize(width: Int, height: Int, isPhone: Bool = false) async throws {
+        try await call(
+            "Emulation.setDeviceMetricsOverride",
+            ["width": width, "height": height, "deviceScaleFactor": isPhone ? 2 : 1, "mobile": isPhone])
+    }
+
+    /// What the page is told about the user's wish for dark colours.
+    public func setDark(_ isDark: Bool) async throws {
+        let feature = ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"]
+        try await call("Emulation.setEmulatedMedia", ["features": [feature]])
+    }
+
+    // MARK: JavaScript
+
+    /// The value of an expression, or of the promise that it is, as text.
+    @discardableResult
+    public func evaluate(_ expression: String, timeout: Duration = .seconds(30)) async throws -> String {
+        let answer = try await call(
+            "Runtime.evaluate",
+            ["expression": "(async () => String(await (\(expression))))()", "awaitPromise": true], timeout: timeout)
+        if let details = answer["exceptionDetails"] as? [String: Any] {
+            let exception = details["exception"] as? [String: Any]
+            throw BrowserError("\(expression): \(exception?["description"] ?? details["text"] ?? "")")
+        }
+        return (answer["result"] as? [String: Any])?["value"] as? String ?? ""
+    }
+
+    /// The value of an expression as a number; not-a-number when it is none.
+    public func number(_ expression: String) async throws -> Double {
+        Double(try await evaluate(expression)) ?? .nan
+    }
+
+    /// Waits until an expression is truthy.
+    ///
+    /// - Throws: `TimeoutError`, with what the page shows then.
+    public func wait(until expression: String, timeout: Duration = .seconds(20)) async throws {
+        let holds = try await eventually(timeout: timeout, every: .milliseconds(30)) {
+            try Task.checkCancellation()
+            return try await evaluate("Boolean(\(expression))") == "true"
+        }
+        if holds { return }
+        let text = try await evaluate("document.body.innerText.slice(0, 2000)")
+        throw TimeoutError("\(expression) did not hold within \(timeout); the page shows:\n\(text)\n\(problems)")
+    }
+
+    // MARK: What a user does and sees
+
+    /// The text of the first element that a selector finds.
+    public func text(of selector: String) async throws -> String {
+        try await evaluate("document.querySelector(\(Self.quoted(selector))).textContent")
+    }
+
+    /// Replaces the content of a field.
+    public func fill(_ selector: String, _ text: String) async throws {
+        try await evaluate(
+            """
+            ((field) => {
+                field.value = \(Self.quoted(text));
+                field.dispatchEvent(new Event('input', { bubbles: true }));
+                field.dispatchEvent(new Event('change', { bubbles: true }));
+            })(document.querySelector(\(Self.quoted(selector))))
+            """)
+    }
+
+    /// Clicks in the middle of the first element that a selector finds, as a mouse does: what lies above it gets the
+    /// click, and a disabled button does nothing.
+    public func click(_ selector: String) async throws {
+        let place = try await evaluate(
+            """
+            ((element) => {
+                element.scrollIntoView({ block: 'nearest' });
+                const box = element.getBoundingClientRect();
+                return `${box.x + box.width / 2} ${box.y + box.height / 2}`;
+            })(document.querySelector(\(Self.quoted(selector))))
+            """)
+        let numbers = place.split(separator: " ").compactMap { Double($0) }
+        for type in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            try await call(
+                "Input.dispatchMouseEvent",
+                ["type": type, "x": numbers[0], "y": numbers[1], "button": "left", "clickCount": 1])
+        }
+    }
+
+    /// Writes a picture of the page as PNG.
+    public func screenshot(to path: String) async throws {
+        let answer = try await call("Page.captureScreenshot", ["format": "png"])
+        guard let text = answer["data"] as? String, let data = Data(base64Encoded: text) else {
+            throw BrowserError("no picture")
+        }
+        try data.write(to: URL(fileURLWithPath: path))
+    }
+
+    /// Uncaught exceptions and what the browser complained about so far.
+    public var problems: [String] {
+        browser.events(["Runtime.exceptionThrown", "Log.entryAdded"], session: session)
+            // A broker that is away is what some tests are about.
+            .filter { !$0.contains("WebSocket connection to") }
+    }
+
+    /// Kills the process behind the page, as the system does with one that needs too much memory.
+    public func crash() async throws {
+        try await browser.send("Page.crash", [:], session: session)
+    }
+
+    @discardableResult
+    private func call(
+        _ method: String, _ parameters: [String: Any] = [:], timeout: Duration = .seconds(30)
+    ) async throws -> [String: Any] {
+        try await browser.call(method, parameters, session: session, timeout: timeout)
+    }
+
+    /// A text as a literal of JavaScript.
+    public static func quoted(_ text: String) -> String {
+        let data = try? JSONSerialization.data(withJSONObject: text, options: .fragmentsAllowed)
+        return String(decoding: data ?? Data("\"\"".utf8), as: UTF8.self)
+    }
+}
