@@ -1,8 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What the specification and real brokers ask of a client, each with the tests that show it.
-@Suite struct ObligationTests {
+@Suite(.heavy) struct ObligationTests {
     struct Obligation: Sendable {
         var number: Int
         var duty: String

@@ -1,4 +1,5 @@
 import MQTTCore
+import TestSupport
 import Testing
 
 /// A packet of ours that has to be refused, and why.
@@ -110,7 +111,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Suite("Packets of ours that break the rules")
+@Suite("Packets of ours that break the rules", .heavy)
 struct EncodingErrorTests {
     @Test("are refused before a byte is written", arguments: Mistake.all)
     func refused(mistake: Mistake) {

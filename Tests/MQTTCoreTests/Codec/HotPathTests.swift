@@ -2,7 +2,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Packets in place")
+@Suite("Packets in place", .heavy)
 struct HotPathTests {
     @Test(
         "appends acknowledgements in their shortest form",
@@ -82,7 +82,7 @@ struct HotPathTests {
     }
 }
 
-@Suite("Incremental decoder")
+@Suite("Incremental decoder", .heavy)
 struct DecoderTests {
     @Test("takes the version from the CONNECT that comes by")
     func version() throws {

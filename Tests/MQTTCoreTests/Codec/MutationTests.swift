@@ -2,7 +2,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Damaged packets")
+@Suite("Damaged packets", .heavy)
 struct MutationTests {
     /// Every damaged packet is either refused or read as something that encodes again; nothing traps, and what is
     /// kept is never larger than the packet.

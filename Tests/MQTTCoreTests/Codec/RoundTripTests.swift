@@ -2,7 +2,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Round trips")
+@Suite("Round trips", .heavy)
 struct RoundTripTests {
     @Test("decodes what it encoded, and encodes that to the same bytes", arguments: MQTTVersion.allCases)
     func roundTrips(version: MQTTVersion) throws {

@@ -2,7 +2,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Text on the wire")
+@Suite("Text on the wire", .heavy)
 struct TextTests {
     /// The standard library's judgement is the measure; U+0000 and wildcards are kept out.
     @Test("calls the same bytes well-formed as the standard library [MQTT-1.5.4-1]")

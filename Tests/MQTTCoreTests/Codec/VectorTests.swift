@@ -2,7 +2,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Vectors")
+@Suite("Vectors", .heavy)
 struct VectorTests {
     static let all =
         Vector.headers + Vector.connects + Vector.connacks + Vector.publishes + Vector.acknowledgements

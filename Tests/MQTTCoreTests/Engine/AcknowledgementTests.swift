@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: acknowledgements, flow control, order")
+@Suite("Engine: acknowledgements, flow control, order", .heavy)
 struct AcknowledgementTests {
     private func connectedReceiver(version: MQTTVersion = .v5_0, _ count: Int, qos: QoS) throws -> EnginePair {
         let pair = EnginePair(version: version)

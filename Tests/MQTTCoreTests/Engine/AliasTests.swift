@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: topic aliases")
+@Suite("Engine: topic aliases", .heavy)
 struct AliasTests {
     private func pair(ours: UInt16, theirs: UInt16) -> EnginePair {
         .persistent(

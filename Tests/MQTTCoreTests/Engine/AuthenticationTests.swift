@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: enhanced authentication")
+@Suite("Engine: enhanced authentication", .heavy)
 struct AuthenticationTests {
     private func pair() -> EnginePair {
         let pair = EnginePair(

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Random operations with loss of the connection at any byte, over pairs of engines; a failing round prints its seed.
-@Suite("Engine: random campaigns")
+@Suite("Engine: random campaigns", .heavy)
 struct CampaignTests {
     /// One round: what was published, and how the bytes went.
     private final class Round {

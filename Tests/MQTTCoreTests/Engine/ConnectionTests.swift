@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: connecting and closing")
+@Suite("Engine: connecting and closing", .heavy)
 struct ConnectionTests {
     @Test(arguments: MQTTVersion.allCases)
     func `a client connects to a server in each version`(version: MQTTVersion) throws {

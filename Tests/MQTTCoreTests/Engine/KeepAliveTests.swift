@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: keep alive")
+@Suite("Engine: keep alive", .heavy)
 struct KeepAliveTests {
     private func pings(_ pair: EnginePair) -> Int { pair.client.types.filter { $0 == .pingreq }.count }
 

@@ -1,4 +1,5 @@
 import MQTTCore
+import TestSupport
 import Testing
 
 /// Obligations of a client that are told by a single packet, and the table of where the others are shown.
@@ -17,7 +18,7 @@ import Testing
 /// | topic aliases both ways | `AliasTests` |
 /// | topics as bytes, malformed packets | `PublishTests`, `ConnectionTests`, the codec's tests |
 /// | what survives the process | `StoreTests` |
-@Suite("Engine: obligations")
+@Suite("Engine: obligations", .heavy)
 struct ObligationsTests {
     @Test func `fixed-header flags of requests and PUBREL are 0b0010 [MQTT-3.8.1-1, 3.10.1-1, 3.6.1-1]`() throws {
         let pair = EnginePair()

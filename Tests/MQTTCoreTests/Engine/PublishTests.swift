@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: publishing")
+@Suite("Engine: publishing", .heavy)
 struct PublishTests {
     @Test(arguments: MQTTVersion.allCases)
     func `messages of every QoS arrive in each version`(version: MQTTVersion) throws {

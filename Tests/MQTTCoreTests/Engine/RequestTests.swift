@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: subscribing")
+@Suite("Engine: subscribing", .heavy)
 struct RequestTests {
     @Test(arguments: MQTTVersion.allCases)
     func `subscriptions are answered code by code [MQTT-3.9.3-1]`(version: MQTTVersion) throws {

@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Engine: sessions over connections")
+@Suite("Engine: sessions over connections", .heavy)
 struct SessionTests {
     @Test(arguments: MQTTVersion.allCases)
     func `unacknowledged publishes are sent again in their original order with DUP set`(version: MQTTVersion) throws {

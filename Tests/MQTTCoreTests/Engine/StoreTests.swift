@@ -2,7 +2,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Engine: session store")
+@Suite("Engine: session store", .heavy)
 struct StoreTests {
     /// Takes the records out, as the caller's store does.
     private func drain(_ end: EnginePair.End, into log: inout [MQTTStoreRecord]) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MQTTCore
 
-@Suite("Engine: tables")
+@Suite("Engine: tables", .heavy)
 struct TablesTests {
     @Test func `packet identifiers are non-zero, unused, and used up only all together [MQTT-2.2.1-3]`() {
         var set = PacketIDSet()

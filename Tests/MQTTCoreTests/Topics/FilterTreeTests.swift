@@ -2,7 +2,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Filter tree")
+@Suite("Filter tree", .heavy)
 struct FilterTreeTests {
     @Test("finds the same filters as asking each of them, through inserts and removals")
     func agreesWithNaiveMatching() {

@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Topic names and filters")
+@Suite("Topic names and filters", .heavy)
 struct TopicTests {
     @Test(
         "takes a topic name for one [MQTT-4.7.3-1]",

@@ -1,7 +1,8 @@
 import MQTTCore
+import TestSupport
 import Testing
 
-@Suite("Vocabulary")
+@Suite("Vocabulary", .heavy)
 struct VocabularyTests {
     @Test("knows all 27 properties, each by one typed accessor that sets and removes it")
     func accessors() {

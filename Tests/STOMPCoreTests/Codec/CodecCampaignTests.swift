@@ -2,7 +2,7 @@ import STOMPCore
 import TestSupport
 import Testing
 
-@Suite struct CodecCampaignTests {
+@Suite(.heavy) struct CodecCampaignTests {
     private static let alphabet: [String] = [
         "a", "b", "x", ":", "\\", "\n", "\r", " ", "\t", "é", "\u{301}", "🏎", "n", "c", "r", "/", "\0",
         "content-length",

@@ -2,7 +2,7 @@ import STOMPCore
 import TestSupport
 import Testing
 
-@Suite struct DecoderTests {
+@Suite(.heavy) struct DecoderTests {
     @Test func countsLineEndsBetweenFrames() throws {
         var decoder = STOMPDecoder()
         decoder.push(Array("\n\r\n\nBEGIN\ntransaction:1\n\n\0\n".utf8))

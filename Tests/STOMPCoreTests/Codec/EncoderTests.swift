@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct EncoderTests {
+@Suite(.heavy) struct EncoderTests {
     private func encoded(_ frame: STOMPFrame, _ version: STOMPVersion = .v12) throws -> String {
         var octets: [UInt8] = []
         try STOMPEncoder(version: version).encode(frame, into: &octets)

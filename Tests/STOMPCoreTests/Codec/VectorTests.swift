@@ -2,7 +2,7 @@ import STOMPCore
 import TestSupport
 import Testing
 
-@Suite struct VectorTests {
+@Suite(.heavy) struct VectorTests {
     /// What a decoder made of some octets.
     struct Reading: Equatable {
         var frames: [STOMPFrame] = []

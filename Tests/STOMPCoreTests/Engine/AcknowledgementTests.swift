@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct AcknowledgementTests {
+@Suite(.heavy) struct AcknowledgementTests {
     private let headers = Array("subscription:s\\c1\nmessage-id:m\\c2\nack:a\\c3\ndestination:/q\n".utf8)
 
     private func client(_ version: STOMPVersion, _ mode: STOMPAckMode = .client) throws -> ScriptedEngine {

@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct ConnectTests {
+@Suite(.heavy) struct ConnectTests {
     @Test func connectNamesVersionsAndHostFirst() throws {
         let client = try ScriptedEngine()
         client.open()

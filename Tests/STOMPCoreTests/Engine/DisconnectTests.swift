@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct DisconnectTests {
+@Suite(.heavy) struct DisconnectTests {
     @Test func receiptOfDisconnectIsTheEnd() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)

@@ -2,7 +2,7 @@ import STOMPCore
 import TestSupport
 import Testing
 
-@Suite struct EngineCampaignTests {
+@Suite(.heavy) struct EngineCampaignTests {
     /// Two engines over a link that splits at random and breaks at random octets. Whatever happens, each wait for a
     /// receipt ends once, a receipt means processed, messages keep their order, and each connection ends once.
     @Test func lossAndRestartNeverLoseOrInventAReceipt() throws {

@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct ErrorTests {
+@Suite(.heavy) struct ErrorTests {
     private func client(waits: Int) throws -> ScriptedEngine {
         let client = try ScriptedEngine.connected()
         for token in 0..<waits {

@@ -2,7 +2,7 @@ import STOMPCore
 import TestSupport
 import Testing
 
-@Suite struct HeartBeatTests {
+@Suite(.heavy) struct HeartBeatTests {
     private func client(_ mine: STOMPHeartBeat, _ theirs: String?) throws -> ScriptedEngine {
         try ScriptedEngine.connected(heartBeat: theirs) { $0.heartBeat = mine }
     }

@@ -2,7 +2,7 @@ import STOMPCore
 import TestSupport
 import Testing
 
-@Suite struct ReceiptTests {
+@Suite(.heavy) struct ReceiptTests {
     private func receipt(_ id: some CustomStringConvertible) -> String { "RECEIPT\nreceipt-id:\(id)\n\n\0\n" }
 
     @Test func receiptsAreMatchedByIdNotByOrder() throws {

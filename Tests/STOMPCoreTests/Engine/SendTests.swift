@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct SendTests {
+@Suite(.heavy) struct SendTests {
     private func misuse(_ client: ScriptedEngine, _ headers: STOMPHeaders) -> STOMPMisuse.Code? {
         client.misuse { e throws(STOMPMisuse) in
             try e.engine.send(destination: "/q", headers: headers, body: [1], at: 0)

@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct ServerTests {
+@Suite(.heavy) struct ServerTests {
     private func opened() -> ScriptedEngine {
         let server = ScriptedEngine(server: STOMPEngineConfiguration())
         server.open()

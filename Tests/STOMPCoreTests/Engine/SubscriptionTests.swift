@@ -2,7 +2,7 @@ import STOMPCore
 import TestSupport
 import Testing
 
-@Suite struct SubscriptionTests {
+@Suite(.heavy) struct SubscriptionTests {
     private func message(_ subscription: String?, _ destination: String = "/q", _ body: String = "hi") -> String {
         "MESSAGE\n" + (subscription.map { "subscription:\($0)\n" } ?? "")
             + "message-id:1\ndestination:\(destination)\n\n\(body)\0\n"

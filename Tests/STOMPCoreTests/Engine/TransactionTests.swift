@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct TransactionTests {
+@Suite(.heavy) struct TransactionTests {
     @Test func framesOfATransactionCarryItsName() throws {
         let client = try ScriptedEngine.connected()
         let first = try client.engine.begin(receiptToken: 1, at: 0)

@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct ContentTypeTests {
+@Suite(.heavy) struct ContentTypeTests {
     @Test(arguments: [
         "text/plain", "Text/HTML; charset=UTF-8", "application/json;charset=utf-8",
         "text/plain; a=b ; charset=\"utf-8\"",

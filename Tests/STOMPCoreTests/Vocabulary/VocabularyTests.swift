@@ -1,7 +1,8 @@
 import STOMPCore
+import TestSupport
 import Testing
 
-@Suite struct VocabularyTests {
+@Suite(.heavy) struct VocabularyTests {
     @Test func headersKeepOrderAndTheFirstOfRepeatedOnesWins() {
         var headers: STOMPHeaders = ["a": "1", "b": "2", "a": "3"]
         #expect(headers["a"] == "1")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebSocketCore
 
-@Suite struct ConnectionCampaignTests {
+@Suite(.heavy) struct ConnectionCampaignTests {
     /// Frames of `sender` that mostly make sense.
     private func someFrames(from sender: WebSocketRole, using generator: inout SeededGenerator) -> [UInt8] {
         var bytes: [UInt8] = []

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebSocketCore
 
-@Suite struct ConnectionTests {
+@Suite(.heavy) struct ConnectionTests {
     private func code(_ body: () throws -> Void) -> WebSocketError.Code? {
         do {
             try body()

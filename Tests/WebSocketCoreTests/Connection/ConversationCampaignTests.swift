@@ -30,7 +30,7 @@ private struct Conversation: ~Copyable {
     }
 }
 
-@Suite struct ConversationCampaignTests {
+@Suite(.heavy) struct ConversationCampaignTests {
     @Test func `client and server exchange streams, pings and a closing handshake over pipes that cut anywhere`() throws
     {
         for round in 0..<Campaign.rounds(5_000) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebSocketCore
 
-@Suite struct FrameVectorTests {
+@Suite(.heavy) struct FrameVectorTests {
     @Test(arguments: FrameVectors.all)
     func `is read the same however it arrives`(vector: FrameVector) throws {
         let results = Split.allCases.map {

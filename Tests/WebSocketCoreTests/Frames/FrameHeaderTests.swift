@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebSocketCore
 
-@Suite struct FrameHeaderTests {
+@Suite(.heavy) struct FrameHeaderTests {
     @Test(arguments: [0, 1, 125, 126, 127, 65535, 65536, 70000], [WebSocketRole.client, .server])
     func `writes each length in its shortest form`(count: Int, sender: WebSocketRole) throws {
         let payload = [UInt8](repeating: 0x5A, count: count)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebSocketCore
 
-@Suite struct MaskTests {
+@Suite(.heavy) struct MaskTests {
     @Test func `masks like the definition, at every length and every cut`() {
         var generator = SeededGenerator(seed: Campaign.seed)
         for count in 0..<70 {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebSocketCore
 
-@Suite struct UTF8ValidatorTests {
+@Suite(.heavy) struct UTF8ValidatorTests {
     private func verdict(_ bytes: [UInt8]) -> (bad: Int?, isWhole: Bool) {
         var validator = UTF8Validator()
         let bad = validator.check(bytes.span.bytes)

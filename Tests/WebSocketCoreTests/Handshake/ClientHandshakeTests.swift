@@ -145,7 +145,7 @@ struct ResponseVector: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Suite struct ClientHandshakeTests {
+@Suite(.heavy) struct ClientHandshakeTests {
     private static let key = text("the sample nonce")
 
     private func result(of vector: ResponseVector, _ split: Split) throws -> (ResponseVector.Expected, consumed: Int) {

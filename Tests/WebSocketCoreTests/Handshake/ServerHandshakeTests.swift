@@ -88,7 +88,7 @@ struct RequestVector: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Suite struct ServerHandshakeTests {
+@Suite(.heavy) struct ServerHandshakeTests {
     private var policy: WebSocketServerPolicy {
         var policy = WebSocketServerPolicy()
         policy.paths = ["/mqtt"]
@@ -210,7 +210,7 @@ struct RequestVector: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite struct HandshakeCampaignTests {
+@Suite(.heavy) struct HandshakeCampaignTests {
     @Test func `damaged heads are read the same for every split, and never trap`() throws {
         var generator = SeededGenerator(seed: Campaign.seed &+ 3)
         for _ in 0..<Campaign.rounds(200_000) {
