@@ -9,6 +9,8 @@
 const WorldMap = (() => {
   const TILE = 256;
   const TILES = 'https://tile.openstreetmap.org';
+  const CREDIT =
+    '© <a href="https://www.openstreetmap.org/copyright" rel="noreferrer">OpenStreetMap</a> contributors';
   const NEAREST = 18;
   const FARTHEST = 0;
   const FIT_LIMIT = 16;
@@ -101,8 +103,6 @@ const WorldMap = (() => {
       this.#bubble.hidden = true;
       this.#overlay.append(this.#bubble);
       this.#credit.hidden = true;
-      this.#credit.innerHTML =
-        '© <a href="https://www.openstreetmap.org/copyright" rel="noreferrer">OpenStreetMap</a> contributors';
       new ResizeObserver(() => this.#resize()).observe(box);
       matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#restyle());
       this.#listen();
@@ -197,6 +197,7 @@ const WorldMap = (() => {
     set streetTiles(on) {
       this.#tilesOn = on;
       this.#credit.hidden = !on;
+      this.#credit.innerHTML = CREDIT;
       this.#tiles.clear();
       this.#viewChanged = true;
       Frames.draw(this.#task);
@@ -505,6 +506,7 @@ const WorldMap = (() => {
           this.#viewChanged = true;
           Frames.draw(this.#task);
         };
+        tile.onerror = () => { this.#credit.textContent = 'Street tiles are out of reach; the map goes on without.'; };
         tile.src = `${TILES}/${key}.png`;
       }
       this.#tiles.set(key, tile);

@@ -71,7 +71,7 @@ const Panel = (() => {
       document.documentElement.dataset.state = state;
       $('connect').disabled = state !== 'off';
       $('disconnect').disabled = state === 'off';
-      for (const field of ['url', 'user', 'password']) $(field).readOnly = state !== 'off';
+      for (const field of this.form.querySelectorAll('.login input')) field.readOnly = state !== 'off';
       $('now').hidden = state !== 'waiting';
       $('countdown').textContent = '';
       switch (state) {
@@ -83,7 +83,7 @@ const Panel = (() => {
           this.#say(`Connected · ${[details.version, details.server?.split(' ')[0]].filter(Boolean).join(' · ')}`);
           break;
         case 'waiting':
-          this.#say(`Connection lost: ${details.reason}`);
+          this.#say(`${details.wasOn ? 'Connection lost' : 'No connection'}: ${details.reason}`);
           this.#count(details.until);
           break;
         default:

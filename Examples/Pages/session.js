@@ -24,7 +24,7 @@ const Session = (() => {
     #timer = 0;
 
     // - dial({ every, onConnected, onClosed }): makes a Stomp.Client or Mqtt.Client, or throws when the URL is none
-    // - onChange(state, details): 'connecting', {}; 'on', { version, server, client }; 'waiting', { reason, until };
+    // - onChange(state, details): 'connecting', {}; 'on', { version, server, client }; 'waiting', { reason, until, wasOn };
     //   'off', { reason, refused }
     constructor(dial, onChange) {
       this.#dial = dial;
@@ -87,7 +87,7 @@ const Session = (() => {
       const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#pauses) * (0.5 + Math.random() / 2);
       this.#pauses += 1;
       this.#timer = setTimeout(() => this.#connect(), pause);
-      return this.#change('waiting', { reason, until: performance.now() + pause });
+      return this.#change('waiting', { reason, until: performance.now() + pause, wasOn: this.#accepted });
     }
 
     #change(state, details) {

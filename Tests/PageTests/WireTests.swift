@@ -1,0 +1,87 @@
+import DeviceSupport
+import TestSupport
+import Testing
+
+extension BrowserTests {
+    /// The two wire clients of the pages, without a broker.
+    struct WireTests {
+        /// Feeds the bytes that `source` gives whole, byte by byte and in two halves; the three results in JSON.
+        private func readings(_ reader: String, _ method: String, of source: String, in tab: BrowserTab) async throws
+            -> String
+        {
+            try await tab.evaluate(
+                """
+                (() => {
+                    const bytes = \(source);
+                    const read = (...chunks) => {
+                        const reader = new \(reader)();
+                        return JSON.stringify(chunks.flatMap((chunk) => [...reader.\(method)(chunk)].map((item) =>
+                            item.rest ? { ...item, rest: [...item.rest] } : item)));
+                    };
+                    const half = bytes.length >> 1;
+                    const results = new Set([read(bytes), read(...[...bytes].map((byte) => Uint8Array.of(byte))),
+                        read(bytes.slice(0, half), bytes.slice(half))]);
+                    return [...results].join(' / ');
+                })()
+                """)
+        }
+
+        @Test func `STOMP frames are read alike whole, in halves and byte by byte`() async throws {
+            let page = try await Headquarters.open(.locations, "")
+            let source = #"""
+                new TextEncoder().encode('\n\r\nMESSAGE\r\nx:a\\c\\n\\\\b\r\nx:second\r\n\r\né\0\n' +
+                    'RECEIPT\nreceipt-id:1\ncontent-length:3\n\na\0b\0\n\nERROR\n\n\0')
+                """#
+            #expect(
+                try await readings("Stomp.Reader", "frames", of: source, in: page.tab)
+                    == #"[{"command":"MESSAGE","headers":{"x":"a:\n\\b"},"body":"é"},"#
+                    + #"{"command":"RECEIPT","headers":{"receipt-id":"1","content-length":"3"},"body":"a\u0000b"},"#
+                    + #"{"command":"ERROR","headers":{},"body":""}]"#)
+            try await page.close()
+        }
+
+        @Test(arguments: [
+            #"'MESSAGE\nx:\\t\n\n\0'"#, #"'MESSAGE\nx\n\n\0'"#, #"'MESSAGE\ncontent-length:-1\n\n\0'"#,
+            #"'MESSAGE\ncontent-length:1\n\nab\0'"#, #"'x'.repeat(2 << 20)"#,
+        ])
+        func `what is no STOMP is refused`(text: String) async throws {
+            let page = try await Headquarters.open(.locations, "")
+            let outcome = try await page.tab.evaluate(
+                """
+                (() => { try { [...new Stomp.Reader().frames(new TextEncoder().encode(\(text)))]; return 'taken'; }
+                catch (error) { return 'refused'; } })()
+                """)
+            #expect(outcome == "refused")
+            try await page.close()
+        }
+
+        @Test func `STOMP headers are escaped in the manner of their version`() async throws {
+            let page = try await Headquarters.open(.locations, "")
+            let tab = page.tab
+            let frame = #"Stomp.encode('SEND', { 'a:b': 'c\\d\r\ne' }, 'x', VERSION).replaceAll('\0', '^@')"#
+            for (version, expected) in [
+                ("1.2", #"a\cb:c\\d\r\ne"#), ("1.1", "a\\cb:c\\\\d\r\\ne"), ("1.0", #"a:b:c\d  e"#),
+            ] {
+                let text = try await tab.evaluate(frame.replacing("VERSION", with: "'\(version)'"))
+                #expect(text == "SEND\n\(expected)\n\nx^@")
+            }
+            #expect(
+                try await tab.evaluate(#"JSON.stringify(Stomp.encode('SEND', {}, 'é\0'))"#).contains("content-length:3")
+            )
+            try await page.close()
+        }
+
+        @Test func `MQTT packets are read alike whole, in halves and byte by byte`() async throws {
+            let page = try await Headquarters.open(.motions, "")
+            let source = "Uint8Array.of(0x20, 2, 0, 0, 0xd0, 0, 0x32, 0x83, 0x00, 1, 2, 3)"
+            #expect(
+                try await readings("Mqtt.Reader", "packets", of: source, in: page.tab)
+                    == #"[{"type":2,"flags":0,"rest":[0,0]},{"type":13,"flags":0,"rest":[]},"#
+                    + #"{"type":3,"flags":2,"rest":[1,2,3]}]"#)
+            let long =
+                "((packet) => [packet.length, ...packet.slice(0, 5)])(Mqtt.encode(3, 0, new Array(200000).fill(7)))"
+            #expect(try await page.tab.evaluate(long) == "200004,48,192,154,12,7")
+            try await page.close()
+        }
+    }
+}
