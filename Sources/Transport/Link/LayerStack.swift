@@ -6,6 +6,8 @@ package final class LayerStack: @unchecked Sendable {
     private var opened = 0
     private var isClosing = false
     private var output: [UInt8] = []
+    /// What came for the engine while the layers were opened ahead of it.
+    var early: [UInt8] = []
     /// When the handshakes of all layers must be done.
     let deadline: Int64
     /// What to report when they are not.
@@ -22,7 +24,7 @@ package final class LayerStack: @unchecked Sendable {
     var isFinished: Bool { layers.contains { $0.isFinished } }
     var hasOutput: Bool { !output.isEmpty }
 
-    /// The stream is there: the lowest layer starts its handshake.
+    /// The stream is there: the lowest layer starts its handshake, unless that was done ahead.
     func begin(at now: Int64) throws(TransportError) {
         try openNext(at: now)
     }
@@ -56,7 +58,15 @@ package final class LayerStack: @unchecked Sendable {
         var above: [UInt8] = []
         var answer: [UInt8] = []
         defer { if !answer.isEmpty { flushAnswer(answer, below: index) } }
-        try layers[index].receive(bytes, at: now, plain: &above, wire: &answer)
+        do throws(TransportError) {
+            try layers[index].receive(bytes, at: now, plain: &above, wire: &answer)
+        } catch {
+            // What was good before the failure still counts: the peer may have told there why it leaves.
+            if index < opened && !above.isEmpty {
+                try receive(above.span.bytes, from: index + 1, at: now, into: &plain)
+            }
+            throw error
+        }
         if !answer.isEmpty {
             try descend(answer, below: index)
             answer = []
@@ -79,8 +89,14 @@ package final class LayerStack: @unchecked Sendable {
         }
     }
 
+    /// The highest layer that has begun knows best what the end of the stream means.
     func endReceived() throws(TransportError) {
-        for layer in layers { try layer.endReceived() }
+        for layer in layers[..<started].reversed() { try layer.endReceived() }
+    }
+
+    /// Takes back what could not be written yet; it goes out first.
+    func giveBack(_ rest: ArraySlice<UInt8>) {
+        output.insert(contentsOf: rest, at: 0)
     }
 
     /// What a failing layer wrote all the same, an alert perhaps, goes on its way down before the failure is thrown.

@@ -20,7 +20,9 @@ extension Link where Machine: ~Copyable {
         } catch {
             return connectionEnded(error, at: now)
         }
-        if layers.isOpen { open(at: now) } else { settle(at: now) }
+        guard layers.isOpen else { return settle(at: now) }
+        open(at: now)
+        if self.layers === layers { receiveEarly(from: layers, at: now) }
     }
 
     func open(at now: Int64) {

@@ -99,6 +99,14 @@ extension Link where Machine: ~Copyable {
         }
     }
 
+    /// Layers that were opened ahead of the link may have found bytes for the machine behind their handshakes.
+    func receiveEarly(from layers: LayerStack, at now: Int64) {
+        tail = layers.early
+        layers.early = []
+        if !tail.isEmpty { feedTail(at: now) }
+        settle(at: now)
+    }
+
     private func ended(_ result: IOResult, _ stream: any ByteStream, at now: Int64) {
         switch result {
         case .bytes, .wouldBlock:

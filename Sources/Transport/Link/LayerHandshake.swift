@@ -1,0 +1,143 @@
+/// Runs the handshakes of a layer stack over a stream before a link gets both, so that whoever opens connections knows
+/// which server works.
+package final class LayerHandshake: LoopHandler, @unchecked Sendable {
+    // Sendable because all fields are touched on the loop's thread only.
+    private let stream: any ByteStream
+    private let layers: LayerStack
+    private var continuation: UnsafeContinuation<Result<Void, TransportError>, Never>?
+    private var isCancelled = false
+    private var wire: [UInt8] = []
+    private var wireOffset = 0
+
+    private init(_ layers: LayerStack, _ stream: any ByteStream, loop: EventLoop) {
+        self.layers = layers
+        self.stream = stream
+        super.init(loop: loop)
+    }
+
+    /// Returns when all layers are open; the stream is then free to be attached to a link.
+    ///
+    /// When it throws, the stream is closed: `layers.timeout` at their deadline, `cancelled` with the caller's task.
+    package static func run(
+        _ layers: LayerStack, over stream: any ByteStream, loop: EventLoop
+    ) async throws(TransportError) {
+        let handshake = LayerHandshake(layers, stream, loop: loop)
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                loop.execute { handshake.start(continuation) }
+            }
+        } onCancel: {
+            loop.execute { handshake.cancel() }
+        }
+        try result.get()
+    }
+
+    private func start(_ continuation: UnsafeContinuation<Result<Void, TransportError>, Never>) {
+        self.continuation = continuation
+        if isCancelled { return cancel() }
+        stream.attach(self, interest: .read)
+        loop.setDeadline(self, to: layers.deadline)
+        let now = MonotonicClock.now
+        advance { () throws(TransportError) in try layers.begin(at: now) }
+    }
+
+    private func cancel() {
+        isCancelled = true
+        finish(TransportError(.cancelled, "connecting to \(stream.peerName) was cancelled"))
+    }
+
+    override package func ready(_ readiness: Readiness, at now: Int64) {
+        guard continuation != nil else { return }
+        if readiness.contains(.write), !write() { return }
+        guard readiness.contains(.read) || readiness.contains(.hangUp) else { return }
+        let buffer = loop.readBuffer
+        switch stream.read(into: buffer) {
+        case .bytes(let count):
+            advance { () throws(TransportError) in
+                let bytes = RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                try layers.receive(bytes, at: now, into: &layers.early)
+            }
+        case .wouldBlock:
+            break
+        case .endOfStream:
+            advance { () throws(TransportError) in
+                try layers.endReceived()
+                throw TransportError(
+                    .closedByPeer, "\(stream.peerName) ended the connection before its handshakes were done")
+            }
+        case .failed(let code):
+            // A peer that speaks something else often closes with our bytes unread, which resets the connection.
+            advance { () throws(TransportError) in
+                try layers.endReceived()
+                throw TransportError.lost(stream.peerName, code)
+            }
+        }
+    }
+
+    override package func deadlineReached(at now: Int64) {
+        finish(layers.timeout)
+    }
+
+    private func advance(_ step: () throws(TransportError) -> Void) {
+        var failure: TransportError?
+        do throws(TransportError) {
+            try step()
+        } catch {
+            failure = error
+        }
+        // An alert is worth an attempt to send it.
+        let isWritten = write()
+        if let failure { return finish(failure) }
+        guard isWritten, layers.isOpen else { return }
+        if layers.isFinished {
+            return finish(TransportError(.closedByPeer, "\(stream.peerName) ended the connection at once"))
+        }
+        finish(nil)
+    }
+
+    /// Writes what the layers have to say; returns false when it has to wait for room in the stream or has failed.
+    private func write() -> Bool {
+        while true {
+            if wireOffset == wire.count {
+                wire.removeAll(keepingCapacity: true)
+                wireOffset = 0
+                guard layers.hasOutput, (try? layers.take([], into: &wire)) != nil else {
+                    stream.setInterest(.read)
+                    return true
+                }
+            }
+            let result = wire.withUnsafeBytes {
+                stream.write(from: UnsafeRawBufferPointer(rebasing: $0[wireOffset...]))
+            }
+            switch result {
+            case .bytes(let count):
+                wireOffset += count
+            case .wouldBlock where layers.isOpen:
+                // The link goes on with it.
+                layers.giveBack(wire[wireOffset...])
+                wire = []
+                wireOffset = 0
+                return true
+            case .wouldBlock:
+                stream.setInterest([.read, .write])
+                return false
+            case .endOfStream, .failed:
+                // The peer may have said why before it left: reading finds that, or the end.
+                wireOffset = wire.count
+            }
+        }
+    }
+
+    private func finish(_ failure: TransportError?) {
+        guard let continuation else { return }
+        self.continuation = nil
+        loop.setDeadline(self, to: .max)
+        if let failure {
+            stream.close()
+            continuation.resume(returning: .failure(failure))
+        } else {
+            stream.detach()
+            continuation.resume(returning: .success(()))
+        }
+    }
+}
