@@ -1,0 +1,94 @@
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A libssl that `dlopen` has loaded; it stays for as long as the process lives.
+struct OpenSSLLibrary {
+    private let handle: UnsafeMutableRawPointer
+    private let name: String
+
+    /// A function by its name in C; libcrypto's are found through libssl, which depends on it.
+    func function<Function>(_ symbol: String) throws(TransportError) -> Function {
+        guard let address = dlsym(handle, symbol) else {
+            throw OpenSSL.unavailable("\(name) has no \(symbol): it is not OpenSSL 3")
+        }
+        // The symbol has the C type that its caller names.
+        return unsafeBitCast(address, to: Function.self)
+    }
+
+    /// Loads the first of `names` that can be loaded.
+    static func open(_ names: [String]) throws(TransportError) -> OpenSSLLibrary {
+        var reason = "this system has no place where it would be"
+        for name in names {
+            if let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) { return OpenSSLLibrary(handle: handle, name: name) }
+            reason = dlerror().map { String(cString: $0) } ?? "\(name) cannot be loaded"
+        }
+        throw OpenSSL.unavailable(reason)
+    }
+
+    /// Where the system keeps it.
+    static var usualNames: [String] {
+        #if os(macOS)
+            // Absolute and versioned: the system's own unversioned stub ends the process that opens it.
+            return [
+                "/opt/homebrew/opt/openssl@3/lib/libssl.3.dylib", "/usr/local/opt/openssl@3/lib/libssl.3.dylib",
+                "/opt/local/libexec/openssl3/lib/libssl.3.dylib",
+            ]
+        #elseif canImport(Darwin)
+            return []
+        #else
+            let folders = ["/usr/lib64", "/usr/lib", "/lib", "/usr/local/lib64", "/usr/local/lib"]
+            return ["libssl.so.3"] + folders.map { $0 + "/libssl.so.3" }
+        #endif
+    }
+}
+
+extension OpenSSL {
+    private static let loaded = Mutex<[String: Result<OpenSSL, TransportError>]>([:])
+
+    /// The library, loaded with the first call; a failure is remembered too.
+    ///
+    /// - Parameter path: wins over `MESSAGING_LIBSSL`, which wins over the system's places.
+    /// - Throws: `tlsUnavailable`.
+    static func load(path: String?) throws(TransportError) -> OpenSSL {
+        let wanted = path ?? getenv("MESSAGING_LIBSSL").map { String(cString: $0) } ?? ""
+        let result = loaded.withLock { loaded in
+            if let known = loaded[wanted] { return known }
+            let result = Result { () throws(TransportError) in
+                try open(wanted.isEmpty ? OpenSSLLibrary.usualNames : [wanted])
+            }
+            loaded[wanted] = result
+            return result
+        }
+        return try result.get()
+    }
+
+    private static func open(_ names: [String]) throws(TransportError) -> OpenSSL {
+        let openSSL = try OpenSSL(OpenSSLLibrary.open(names))
+        guard openSSL.versionNumber() >> 28 >= 3 else { throw unavailable("the library found is older than OpenSSL 3") }
+        // Without its exit handler: the loop's thread may be using it while the process ends.
+        let withoutExitHandler: UInt64 = 0x0008_0000
+        guard openSSL.initialize(withoutExitHandler, nil) == 1 else {
+            throw unavailable("the library cannot be initialized; check its configuration file")
+        }
+        return openSSL
+    }
+
+    static func unavailable(_ reason: String) -> TransportError {
+        #if os(macOS)
+            let advice = "install it with 'brew install openssl@3'"
+        #elseif canImport(Darwin)
+            let advice = "it cannot be had on this system"
+        #else
+            let advice = "install the package libssl3 (Debian, Ubuntu), openssl-libs (Fedora) or libssl3 (Alpine)"
+        #endif
+        return TransportError(
+            .tlsUnavailable, "TLS needs OpenSSL 3 (libssl), which is not usable: \(advice) (\(reason))")
+    }
+}

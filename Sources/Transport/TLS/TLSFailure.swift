@@ -1,0 +1,82 @@
+/// What OpenSSL's numbers mean, in words that say what to do.
+enum TLSFailure {
+    static func clientCertificateMissing(_ peer: String) -> TransportError {
+        TransportError(
+            .clientCertificateRefused,
+            "\(peer) wants a client certificate, and there is none; set the identity of the TLS options")
+    }
+
+    /// Our verification said no.
+    static func rejected(
+        _ rejection: CertificateRejection, by peer: String, _ context: TLSContext
+    ) -> TransportError {
+        let whose =
+            rejection.depth == 0 ? "the certificate of \(peer)" : "the authority \(rejection.subject) behind \(peer)"
+        switch rejection.code {
+        case 10:
+            return TransportError(
+                .certificateExpired,
+                "\(whose) expired on \(rejection.notAfter); the server needs a new one (or this clock is wrong)")
+        case 9:
+            return TransportError(
+                .certificateNotYetValid,
+                "\(whose) is not valid before \(rejection.notBefore); is this machine's clock right?")
+        case 18:
+            return TransportError(
+                .certificateSelfSigned,
+                "\(whose) is signed by itself; if you know it, name it as a trusted authority in the TLS options")
+        case 2, 19, 20, 21, 27:
+            let trusted = context.options?.trust == .system ? "this system" : "the TLS options"
+            return TransportError(
+                .certificateUntrusted,
+                "\(whose) is signed by '\(rejection.issuer)', which \(trusted) does not trust; name the authority in "
+                    + "the TLS options, or have the server send its intermediate certificates")
+        case 62, 64:
+            let names =
+                rejection.names.isEmpty
+                ? "it names none (only subjectAltName counts, not the common name)"
+                : "it is for " + rejection.names.joined(separator: ", ")
+            return TransportError(
+                .certificateNameMismatch,
+                "\(whose) is not for this name: \(names); connect to one of its names, or set serverName")
+        default:
+            return TransportError(
+                .certificateInvalid, "\(whose) (\(rejection.subject)) cannot be accepted: \(rejection.reason)")
+        }
+    }
+
+    /// OpenSSL's own reasons, and alerts of the peer, which are 1000 plus the alert's number.
+    static func failed(
+        _ code: UInt, _ text: String, peer: String, asked: Bool, hasIdentity: Bool
+    ) -> TransportError {
+        let isOfSSL = (code >> 23) & 0xFF == 20
+        switch isOfSSL ? Int(code & 0x7F_FFFF) : 0 {
+        case 267, 156, 155, 443, 198:
+            return TransportError(
+                .notTLS,
+                "\(peer) does not answer in TLS (\(text)); use the port that it speaks TLS at, or a URL without TLS")
+        case 258, 396, 1070, 1086:
+            return TransportError(
+                .tlsVersion,
+                "\(peer) and this client have no version of TLS in common (\(text)): TLS 1.2 or 1.3 is needed")
+        case 199, 1116:
+            return asked && hasIdentity
+                ? certificateRefused(peer, text) : clientCertificateMissing(peer)
+        case 1040, 1042, 1043, 1044, 1045, 1046, 1048, 1049:
+            guard asked else { break }
+            return hasIdentity ? certificateRefused(peer, text) : clientCertificateMissing(peer)
+        case 1112:
+            return TransportError(
+                .certificateNameMismatch, "\(peer) does not know the name that it was asked for (\(text))")
+        default:
+            break
+        }
+        return TransportError(.tlsFailed, "TLS with \(peer) failed: \(text)")
+    }
+
+    private static func certificateRefused(_ peer: String, _ text: String) -> TransportError {
+        TransportError(
+            .clientCertificateRefused,
+            "\(peer) refused the client certificate (\(text)); check its dates and who signed it")
+    }
+}

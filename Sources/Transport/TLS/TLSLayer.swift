@@ -1,0 +1,167 @@
+import Synchronization
+
+/// TLS between a stream and what lies above it.
+///
+/// The layer is open when the handshake is done and the peer verified, so that nothing from above leaves before.
+package final class TLSLayer: ByteLayer {
+    private enum Phase { case handshaking, open, closed, failed }
+
+    private let session: TLSSession
+    private let peerName: String
+    /// The key of its session in the cache; nil when sessions are not resumed.
+    private let cacheKey: String?
+    private var offeredSession = false
+    private var phase = Phase.handshaking
+    private var hasReceived = false
+    private var storedSession = false
+
+    /// The client's side of a connection.
+    ///
+    /// - Parameters:
+    ///   - host: what the URL names; the options may name another to verify.
+    ///   - protocols: offered by ALPN unless the options say otherwise.
+    /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
+    package convenience init(
+        client contexts: TLSContexts, host: String, port: UInt16, protocols: [String] = []
+    ) throws(TransportError) {
+        let context = try contexts.context()
+        let options = context.options ?? TLSOptions()
+        let name = try ServerName(options.serverName ?? host)
+        // Servers that want certificates and do not name their sessions end the connection when one is resumed.
+        let resumes = options.resumesSessions && options.identity == nil
+        try self.init(
+            context, peerName: "\(Endpoint.host(host, port: port))",
+            cacheKey: resumes ? "\(name.text) \(host) \(port)" : nil)
+        try session.setServer(name)
+        try session.offer(options.applicationProtocols ?? protocols)
+        if let cacheKey, let earlier = context.sessions.withLock({ $0.take(cacheKey) }) {
+            session.resume(earlier)
+            offeredSession = true
+        }
+    }
+
+    /// The server's side of a connection.
+    ///
+    /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
+    package convenience init(server contexts: TLSContexts) throws(TransportError) {
+        try self.init(try contexts.context(), peerName: "a client", cacheKey: nil)
+    }
+
+    private init(_ context: TLSContext, peerName: String, cacheKey: String?) throws(TransportError) {
+        session = try TLSSession(context)
+        self.peerName = peerName
+        self.cacheKey = cacheKey
+    }
+
+    package var isOpen: Bool { phase == .open }
+    package var isFinished: Bool { phase == .closed }
+    /// Such as `TLSv1.3`; after the handshake.
+    package var version: String { session.version }
+    package var wasResumed: Bool { session.wasResumed }
+    /// What the server chose among the protocols that were offered.
+    package var applicationProtocol: String? { session.applicationProtocol }
+
+    package func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError) {
+        defer { session.drain(into: &wire) }
+        try continueHandshake()
+    }
+
+    package func receive(
+        _ bytes: RawSpan, at now: Int64, plain: inout [UInt8], wire: inout [UInt8]
+    ) throws(TransportError) {
+        guard phase == .handshaking || phase == .open else { return }
+        defer { session.drain(into: &wire) }
+        hasReceived = true
+        session.feed(bytes)
+        if phase == .handshaking { try continueHandshake() }
+        guard phase == .open else { return }
+        switch session.read(into: &plain) {
+        case .needsInput, .established:
+            break
+        case .closed:
+            phase = .closed
+            session.close()
+        case .failed(let code, let text):
+            phase = .failed
+            throw failure(code, text)
+        }
+        storeSession()
+    }
+
+    package func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
+        guard phase == .open else { return }
+        if case .failed(let code, let text) = session.write(plain, into: &wire) {
+            phase = .failed
+            throw failure(code, text)
+        }
+    }
+
+    package func close(wire: inout [UInt8]) {
+        guard phase == .open else { return }
+        session.close()
+        session.drain(into: &wire)
+    }
+
+    package func endReceived() throws(TransportError) {
+        switch phase {
+        case .closed, .failed: return
+        case .open:
+            throw TransportError(
+                .tlsTruncated,
+                "\(peerName) ended the stream without TLS's good-bye: it broke down, or somebody cut the connection")
+        case .handshaking:
+            if offeredSession { refuseResumption() }
+            throw endedInHandshake
+        }
+    }
+
+    private func continueHandshake() throws(TransportError) {
+        switch session.handshake() {
+        case .needsInput:
+            break
+        case .established:
+            // The handshake has failed already if it is not; whoever changes the callbacks finds out here.
+            guard session.isVerified || !session.context.verifiesName else {
+                phase = .failed
+                throw TransportError(.certificateInvalid, "the certificate of \(peerName) was not verified")
+            }
+            phase = .open
+        case .closed:
+            phase = .failed
+            throw endedInHandshake
+        case .failed(let code, let text):
+            phase = .failed
+            if offeredSession { refuseResumption() }
+            throw failure(code, text)
+        }
+    }
+
+    private func storeSession() {
+        guard let cacheKey, !storedSession, phase == .open, let entry = session.resumableSession() else { return }
+        storedSession = true
+        session.context.sessions.withLock { $0.store(entry, for: cacheKey) }
+    }
+
+    private func refuseResumption() {
+        guard let cacheKey else { return }
+        session.context.sessions.withLock { $0.refuse(cacheKey) }
+    }
+
+    private var endedInHandshake: TransportError {
+        if session.certificateWasRequested && !session.context.hasIdentity {
+            return TLSFailure.clientCertificateMissing(peerName)
+        }
+        return TransportError(
+            hasReceived ? .tlsFailed : .notTLS,
+            hasReceived
+                ? "\(peerName) ended the connection in the middle of the TLS handshake"
+                : "\(peerName) ended the connection instead of beginning TLS; does it speak TLS at this port?")
+    }
+
+    private func failure(_ code: UInt, _ text: String) -> TransportError {
+        if let rejection = session.rejection { return TLSFailure.rejected(rejection, by: peerName, session.context) }
+        return TLSFailure.failed(
+            code, text, peer: peerName, asked: session.certificateWasRequested, hasIdentity: session.context.hasIdentity
+        )
+    }
+}
