@@ -1,0 +1,151 @@
+import WebSocketCore
+
+/// The client's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.
+package final class WebSocketLayer: ByteLayer {
+    private var handshake: WebSocketClientHandshake
+    private var connection: WebSocketConnection
+    private var events = WebSocketEvents()
+    private var random = SystemRandomNumberGenerator()
+    private let sendsText: Bool
+    private let peerName: String
+    package private(set) var isOpen = false
+    /// What the server chose among those offered.
+    package private(set) var subprotocol: String?
+
+    /// - Parameters:
+    ///   - target: path and query.
+    ///   - subprotocols: offered unless the options name others.
+    ///   - acceptsText: whether messages may be text; MQTT's may not.
+    /// - Throws: `badURL` for what cannot be asked for.
+    package init(
+        host: String, port: UInt16, isSecure: Bool, target: String, subprotocols: [String],
+        options: WebSocketOptions, acceptsText: Bool
+    ) throws(TransportError) {
+        var request = WebSocketClientRequest(
+            host: host, port: port, isSecure: isSecure, target: target, subprotocols: subprotocols)
+        for (name, value) in options.headers { request.fields.append(name, value) }
+        if let subprotocols = options.subprotocols { request.subprotocols = subprotocols }
+        var configuration = WebSocketConfiguration.byteStream(acceptsText: acceptsText)
+        // The engine judges its own text; RabbitMQ puts bodies of any kind into text messages.
+        configuration.validatesText = false
+        configuration.outgoingFrameSize = max(1, options.maximumFrameSize)
+        connection = WebSocketConnection(role: .client, configuration: configuration)
+        sendsText = options.sendsText && acceptsText
+        peerName = "\(Endpoint.host(host, port: port))"
+        var generator = SystemRandomNumberGenerator()
+        let key = (0..<WebSocketKey.size).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        do throws(WebSocketError) {
+            handshake = try WebSocketClientHandshake(request, keyBytes: key)
+        } catch {
+            throw TransportError(.badURL, error.message)
+        }
+    }
+
+    package var isFinished: Bool { connection.phase == .closed }
+
+    package func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError) {
+        do throws(WebSocketError) {
+            try handshake.writeRequest(into: &wire)
+        } catch {
+            throw TransportError(.badURL, "the WebSocket cannot be asked for: \(error.message)")
+        }
+    }
+
+    package func receive(
+        _ bytes: RawSpan, at now: Int64, plain: inout [UInt8], wire: inout [UInt8]
+    ) throws(TransportError) {
+        var rest = bytes
+        if !isOpen {
+            let count: Int
+            do throws(WebSocketHandshakeError) {
+                count = try handshake.receive(bytes)
+            } catch {
+                throw TransportError(
+                    .webSocketFailed, "the WebSocket handshake with \(peerName) failed: \(error.message)")
+            }
+            try judge()
+            rest = bytes.extracting(droppingFirst: count)
+        }
+        guard isOpen, rest.byteCount > 0 else { return }
+        events.removeAll()
+        do throws(WebSocketViolation) {
+            try connection.receive(rest, into: &plain, events: &events, output: &wire, using: &random)
+        } catch {
+            throw TransportError(.webSocketFailed, "\(peerName) broke the WebSocket protocol: \(error)")
+        }
+        if let closure = connection.closure, closure.code != .normal, closure.initiator == .peer {
+            let words = closure.reason.isEmpty ? "\(closure.code)" : "\(closure.code): \(closure.reason)"
+            throw TransportError(.webSocketClosed, "\(peerName) closed the WebSocket: \(words)")
+        }
+    }
+
+    private func judge() throws(TransportError) {
+        switch handshake.outcome {
+        case nil:
+            break
+        case .accepted(let subprotocol, _):
+            self.subprotocol = subprotocol
+            isOpen = true
+        case .refused(let response):
+            throw Self.refusal(response, peerName)
+        }
+    }
+
+    package func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
+        // After our good-bye nothing more is said.
+        guard connection.phase == .open else { return }
+        do throws(WebSocketError) {
+            guard sendsText else {
+                return try connection.send(plain, as: .binary, into: &wire, using: &random)
+            }
+            do throws(WebSocketError) {
+                try connection.send(plain, as: .text, into: &wire, using: &random)
+            } catch {
+                guard error.code == .textIsNotUTF8 else { throw error }
+                try connection.send(plain, as: .binary, into: &wire, using: &random)
+            }
+        } catch {
+            throw TransportError(.webSocketFailed, error.message)
+        }
+    }
+
+    package func close(wire: inout [UInt8]) {
+        // Refused only for codes that may not be sent.
+        try? connection.close(.normal, into: &wire, using: &random)
+    }
+
+    package func endReceived() throws(TransportError) {
+        guard !isOpen else { return connection.streamEnded() }
+        do throws(WebSocketHandshakeError) {
+            try handshake.streamEnded()
+        } catch {
+            throw TransportError(.webSocketFailed, "\(peerName): \(error.message)")
+        }
+        try judge()
+    }
+
+    private static func refusal(_ response: WebSocketRefusedResponse, _ peer: String) -> TransportError {
+        let status = response.reason.isEmpty ? "\(response.status)" : "\(response.status) \(response.reason)"
+        let words: String
+        switch response.status {
+        case 300..<400:
+            words = "redirects to \(response.location ?? "nowhere"); use that address"
+        case 401:
+            words =
+                "wants credentials (\(response.authenticationChallenges.joined(separator: ", "))); "
+                + "set the header Authorization in the WebSocket options"
+        case 404:
+            words = "knows no WebSocket at this path; check the path of the URL"
+        default:
+            words = "said: " + excerpt(response.body)
+        }
+        return TransportError(.webSocketRefused, "\(peer) refused the WebSocket with status \(status); it \(words)")
+    }
+
+    /// The beginning of an error page, on one line.
+    private static func excerpt(_ body: [UInt8]) -> String {
+        let text = String(decoding: body.prefix(200), as: UTF8.self)
+        let scalars = text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) }
+        return scalars.isEmpty ? "nothing" : "'\(String(scalars))'"
+    }
+}

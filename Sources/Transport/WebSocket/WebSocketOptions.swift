@@ -1,0 +1,22 @@
+/// How a WebSocket is asked for, beyond what its URL says.
+public struct WebSocketOptions: Sendable {
+    /// More header fields for the request, such as `Authorization`, `Cookie` or `Origin`, in their order.
+    public var headers: [(name: String, value: String)] = []
+    /// Sub-protocols to offer, in the order of preference; nil offers those of the protocol's versions.
+    public var subprotocols: [String]?
+    /// Whether STOMP goes out in text messages as long as it is UTF-8. MQTT is always binary [MQTT-6.0.0-1].
+    public var sendsText = false
+    /// Longer messages are sent in fragments of this many bytes, for servers with a limit on frames.
+    public var maximumFrameSize = Int.max
+
+    public init() {}
+}
+
+extension TransportError.Code {
+    /// The server answered the WebSocket handshake with another status than 101; the message holds it.
+    public static let webSocketRefused = Self(name: "webSocketRefused")
+    /// The peer broke the WebSocket protocol, or does not speak it.
+    public static let webSocketFailed = Self(name: "webSocketFailed")
+    /// The server closed the WebSocket with a code and, perhaps, a reason.
+    public static let webSocketClosed = Self(name: "webSocketClosed")
+}
