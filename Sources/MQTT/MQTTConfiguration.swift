@@ -1,5 +1,6 @@
 public import MQTTCore
 public import Messaging
+public import Transport
 
 /// How a client connects and what it keeps.
 public struct MQTTConfiguration: Sendable {
@@ -38,6 +39,10 @@ public struct MQTTConfiguration: Sendable {
     /// Whether the client goes where the server sends it (Use Another Server, Server Moved), with the same credentials:
     /// allow it only to servers that you trust with them. 5.0 only. ``MQTTEvent/redirected(to:isPermanent:)`` tells of it.
     public var followsRedirects = false
+    /// For `mqtts:` and `wss:`; the defaults verify the server with the system's authorities.
+    public var tls = TLSOptions()
+    /// For `ws:` and `wss:`.
+    public var webSocket = WebSocketOptions()
     /// How lost connections are opened again.
     public var reconnect = ReconnectPolicy.automatic
     /// For the look-up of the name, the connection and its handshakes below MQTT.
@@ -80,6 +85,15 @@ public struct MQTTConfiguration: Sendable {
 }
 
 extension MQTTConfiguration {
+    var streamOptions: StreamOptions {
+        var options = StreamOptions()
+        options.tls = tls
+        options.webSocket = webSocket
+        options.subprotocols = [version == .v3_1 ? "mqttv3.1" : "mqtt"]
+        options.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
+        return options
+    }
+
     /// The client identifier with each `%` replaced by two random hexadecimal digits.
     static func expand(_ template: String) -> String {
         var result = ""

@@ -1,5 +1,6 @@
 public import Messaging
 public import STOMPCore
+public import Transport
 
 /// How a client connects and what it keeps.
 public struct STOMPConfiguration: Sendable {
@@ -23,6 +24,10 @@ public struct STOMPConfiguration: Sendable {
     public var connectEscaping = STOMPConnectOptions.Escaping.never
     /// Overrules what the broker's `server` header says about its kind.
     public var profile: STOMPBrokerProfile?
+    /// For `stomps:` and `wss:`; the defaults verify the server with the system's authorities.
+    public var tls = TLSOptions()
+    /// For `ws:` and `wss:`.
+    public var webSocket = WebSocketOptions()
     /// How lost connections are opened again.
     public var reconnect = ReconnectPolicy.automatic
     /// For the look-up of the name, the connection and its handshakes below STOMP.
@@ -37,4 +42,17 @@ public struct STOMPConfiguration: Sendable {
     public var outboxLimit = 1 << 20
 
     public init() {}
+}
+
+extension STOMPConfiguration {
+    var streamOptions: StreamOptions {
+        var options = StreamOptions()
+        options.tls = tls
+        options.webSocket = webSocket
+        options.subprotocols = [(STOMPVersion.v12, "v12.stomp"), (.v11, "v11.stomp"), (.v10, "v10.stomp")]
+            .filter { versions.contains($0.0) }.map(\.1)
+        options.acceptsText = true
+        options.schemes = [.stomp, .stomps, .ws, .wss, .unix]
+        return options
+    }
 }

@@ -18,7 +18,8 @@ public actor MQTTClient {
     /// Makes a client; nothing is opened before ``connect()``.
     ///
     /// - Parameters:
-    ///   - url: `mqtt://[user:password@]host[:port]` or `unix:/path`. A mistake in it is reported by ``connect()``.
+    ///   - url: `mqtt://[user:password@]host[:port]`, `mqtts:` for TLS, `ws://host/path` and `wss:` for WebSocket, or
+    ///     `unix:/path`. A mistake in it is reported by ``connect()``.
     ///   - clientID: see ``MQTTConfiguration/clientID``.
     public init(_ url: String, clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
         var configuration = configuration
@@ -31,7 +32,7 @@ public actor MQTTClient {
         _ url: String, configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            url: url, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
+            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
         var configuration = configuration
         configuration.credentials = configuration.credentials ?? opener.credentials
         core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)

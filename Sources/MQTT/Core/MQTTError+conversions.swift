@@ -47,7 +47,9 @@ extension MQTTError {
 
     init(lost error: TransportError?) {
         if let error {
-            self.init(.connectionLost, error.message, underlying: error)
+            // TLS 1.3 tells it only after its handshake.
+            let isRefusal = error.code == .clientCertificateRefused
+            self.init(isRefusal ? .connectFailed : .connectionLost, error.message, underlying: error)
         } else {
             self.init(.connectionLost, "the server ended the connection")
         }

@@ -107,6 +107,15 @@ public struct BrokerURL: Sendable, Hashable {
         }
     }
 
+    /// Refuses the schemes of other protocols.
+    package func limited(to schemes: [Scheme]) throws(TransportError) -> BrokerURL {
+        guard schemes.isEmpty || schemes.contains(scheme) else {
+            let names = schemes.map(\.rawValue).joined(separator: ", ")
+            throw Self.bad(description, "the scheme '\(scheme.rawValue)' is not one of \(names)")
+        }
+        return self
+    }
+
     private static func hostAndPort(
         _ authority: ArraySlice<UInt8>, _ text: String
     ) throws(TransportError) -> (String, UInt16?) {

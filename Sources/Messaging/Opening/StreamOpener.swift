@@ -1,6 +1,8 @@
 package import Transport
 
 /// Opens the streams that a client's URL asks for: the one place where both protocols get their transport.
+///
+/// A stream comes with its layers open: TLS verified, the WebSocket accepted.
 package struct StreamOpener: Sendable {
     /// What tests open instead of the network.
     package typealias Override = @Sendable () async throws(TransportError) -> OpenedStream
@@ -8,15 +10,19 @@ package struct StreamOpener: Sendable {
     private let url: Result<BrokerURL, TransportError>
     private let timeout: Int64
     private let loop: EventLoop
+    private let options: StreamOptions
+    private let tls: TLSContexts
     private let override: Override?
 
     /// - Parameters:
     ///   - url: kept unread until the first attempt, so that a mistake in it is reported where people await.
     ///   - timeout: nanoseconds for the look-up of the name, the connection and all handshakes below the protocol.
-    package init(url: String, timeout: Int64, loop: EventLoop, override: Override?) {
-        self.url = Result { () throws(TransportError) in try BrokerURL(url) }
+    package init(url: String, options: StreamOptions, timeout: Int64, loop: EventLoop, override: Override?) {
+        self.url = Result { () throws(TransportError) in try BrokerURL(url).limited(to: options.schemes) }
         self.timeout = timeout
         self.loop = loop
+        self.options = options
+        tls = TLSContexts(client: options.tls)
         self.override = override
     }
 
@@ -36,16 +42,54 @@ package struct StreamOpener: Sendable {
         if let override, other == nil { return try await override() }
         var url = try url.get()
         if let other { url = url.redirected(to: other) }
-        guard !url.scheme.isSecure, !url.scheme.isWebSocket else {
-            throw TransportError(
-                .unsupported, "\(url.scheme.rawValue): is not supported yet; use a URL without TLS and WebSocket")
+        do throws(TransportError) {
+            return try await open(url)
+        } catch {
+            // Certificates may have been replaced since they were read.
+            if url.scheme.isSecure { tls.reload() }
+            throw error
         }
+    }
+
+    private func open(_ url: BrokerURL) async throws(TransportError) -> OpenedStream {
+        let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
+        // Before the connection: what cannot work needs no server.
+        let layers = try layers(for: url)
         let stream = try await Connector.connect(to: url.endpoint, timeout: timeout, loop: loop)
-        return OpenedStream(stream: stream)
+        guard !layers.isEmpty else { return OpenedStream(stream: stream) }
+        let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url))
+        try await LayerHandshake.run(stack, over: stream, loop: loop)
+        return OpenedStream(stream: stream, layers: stack)
+    }
+
+    /// The lowest first.
+    private func layers(for url: BrokerURL) throws(TransportError) -> [any ByteLayer] {
+        guard case .host(let host, let port) = url.endpoint else { return [] }
+        var layers: [any ByteLayer] = []
+        if url.scheme.isSecure {
+            // A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.
+            let protocols = url.scheme.isWebSocket ? ["http/1.1"] : []
+            layers.append(try TLSLayer(client: tls, host: host, port: port, protocols: protocols))
+        }
+        if url.scheme.isWebSocket {
+            layers.append(
+                try WebSocketLayer(
+                    host: host, port: port, isSecure: url.scheme.isSecure, target: url.resource,
+                    subprotocols: options.subprotocols, options: options.webSocket, acceptsText: options.acceptsText))
+        }
+        return layers
+    }
+
+    private func handshakeTimeout(_ url: BrokerURL) -> TransportError {
+        let handshakes = url.scheme == .ws ? "WebSocket" : url.scheme == .wss ? "TLS and WebSocket" : "TLS"
+        return TransportError(
+            .timedOut,
+            "\(url.endpoint) accepted the connection, but did not finish the \(handshakes) handshake in time; does it "
+                + "speak that at this port?")
     }
 }
 
 extension TransportError {
     /// Whether another attempt to connect is pointless until somebody changes the URL or installs something.
-    package var isPermanent: Bool { code == .badURL || code == .unsupported }
+    package var isPermanent: Bool { code == .unsupported || code.isConfigurationMistake }
 }

@@ -20,8 +20,8 @@ public actor STOMPClient {
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///
-    /// - Parameter url: `stomp://[login:passcode@]host[:port]` or `unix:/path`. A mistake in it is reported by
-    ///   ``connect()``.
+    /// - Parameter url: `stomp://[login:passcode@]host[:port]`, `stomps:` for TLS, `ws://host/path` and `wss:` for
+    ///   WebSocket, or `unix:/path`. A mistake in it is reported by ``connect()``.
     public init(_ url: String, configuration: STOMPConfiguration = STOMPConfiguration()) {
         self.init(url, configuration: configuration, loop: .shared, override: nil)
     }
@@ -31,7 +31,7 @@ public actor STOMPClient {
         _ url: String, configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            url: url, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
+            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
         var configuration = configuration
         configuration.credentials = configuration.credentials ?? opener.credentials
         core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)

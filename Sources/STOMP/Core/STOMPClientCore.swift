@@ -146,7 +146,9 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
 
     func connectionClosed(_ error: TransportError?) {
         pausedRoutes = []
-        let reason = closeReason ?? STOMPError(lost: error)
+        // The engine only saw that it ended; the stream may know why.
+        let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
+        let reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
         closeReason = nil
         refusedCredentials = reason.code == .badCredentials ? refusedCredentials + 1 : 0
         failUnsubscribes(reason)

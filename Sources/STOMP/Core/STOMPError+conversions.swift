@@ -29,13 +29,21 @@ extension STOMPError {
         self.init(code, failure.message, serverError: failure.error, underlying: failure)
     }
 
+    /// Whether all that the engine saw is that the connection was gone.
+    var endedWithoutReason: Bool {
+        let reason = (underlying as? STOMPConnectionFailure)?.reason
+        return reason == .closedBeforeConnected || reason == .closed
+    }
+
     init(connecting error: TransportError) {
         self.init(.connectFailed, error.message, underlying: error)
     }
 
     init(lost error: TransportError?) {
         if let error {
-            self.init(.connectionLost, error.message, underlying: error)
+            // TLS 1.3 tells it only after its handshake.
+            let isRefusal = error.code == .clientCertificateRefused
+            self.init(isRefusal ? .connectFailed : .connectionLost, error.message, underlying: error)
         } else {
             self.init(.connectionLost, "the server ended the connection")
         }
