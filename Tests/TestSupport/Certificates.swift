@@ -8,6 +8,11 @@ public final class Certificates: Sendable {
     public struct Pair: Sendable {
         public let certificate: String
         public let key: String
+
+        public init(certificate: String, key: String) {
+            self.certificate = certificate
+            self.key = key
+        }
     }
 
     /// The authority that the tests trust.

@@ -1,0 +1,47 @@
+import TestSupport
+import Transport
+
+/// An `openssl s_server` that sends each line back reversed.
+struct TLSTestServer {
+    let port: UInt16
+    let process: ChildProcess
+
+    static func start(_ pair: Certificates.Pair, _ arguments: [String] = []) async throws -> TLSTestServer {
+        let port = FreePort.next()
+        let process = try await ChildProcess.start(
+            Command(
+                "openssl",
+                ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", pair.certificate, "-key", pair.key, "-rev"]
+                    + arguments))
+        try await process.waitForLine(containing: "ACCEPT")
+        return TLSTestServer(port: UInt16(port), process: process)
+    }
+}
+
+/// Certificates made once for all tests of the process.
+enum TestCertificates {
+    private static let task = Task.detached { try await Certificates.make() }
+    static func shared() async throws -> Certificates { try await task.value }
+}
+
+extension TLSOptions {
+    /// Trusts the tests' authority and nobody else.
+    static func trusting(_ certificates: Certificates) -> TLSOptions {
+        var options = TLSOptions()
+        options.trust = .authorities([.file(certificates.authority.certificate)])
+        return options
+    }
+}
+
+/// Connects to a loopback port and does the TLS handshake.
+func connectTLS(
+    port: UInt16, host: String = "localhost", contexts: TLSContexts, timeout: Int64 = 10_000_000_000
+) async throws(TransportError) -> (stream: SocketStream, layers: LayerStack, layer: TLSLayer) {
+    let layer = try TLSLayer(client: contexts, host: host, port: port)
+    let layers = LayerStack(
+        [layer], deadline: MonotonicClock.now + timeout, timeout: TransportError(.timedOut, "too slow"))
+    let stream = try await Connector.connect(
+        to: .host("127.0.0.1", port: port), timeout: timeout, loop: EventLoop.shared)
+    try await LayerHandshake.run(layers, over: stream, loop: EventLoop.shared)
+    return (stream, layers, layer)
+}
