@@ -1,0 +1,74 @@
+import MQTT
+import STOMP
+import TestSupport
+import Testing
+
+/// All the ways to RabbitMQ and ActiveMQ.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct STOMPTransportTests {
+    private func client(_ url: String, _ change: (inout STOMPConfiguration) -> Void = { _ in }) -> STOMPClient {
+        var configuration = STOMPConfiguration()
+        change(&configuration)
+        return STOMPClient(url, configuration: configuration)
+    }
+
+    @Test(.requires(.rabbitMQ)) func `RabbitMQ over TLS and WebSocket, in both protocols`() async throws {
+        let certificates = try await BrokerCertificates.shared()
+        let broker = try await RabbitMQ.start { $0.tls = certificates.brokerTLS() }
+        let login = "guest:guest@"
+        let secure = client("stomps://\(login)localhost:\(try #require(broker.stompTLSPort))") {
+            $0.tls = .trusting(certificates)
+        }
+        for number in 0..<2 { try await roundTrip(secure, queue: "/queue/tls-\(number)") }
+
+        let webURL = "ws://\(login)127.0.0.1:\(broker.webStompPort)/ws"
+        try await roundTrip(client(webURL), queue: "/queue/web-binary")
+        let text = client(webURL) { $0.webSocket.sendsText = true }
+        try await roundTrip(text, queue: "/queue/web-text", large: largeBody.map { $0 & 0x3F | 0x20 })
+        let page = client("http://\(login)127.0.0.1:\(broker.webStompPort)/nothing-here")
+        do throws(STOMPError) {
+            try await page.connect()
+            Issue.record("there is a WebSocket at /nothing-here")
+        } catch {
+            #expect((error.underlying as? TransportError)?.code == .webSocketRefused)
+            #expect(error.message.contains("404"))
+        }
+
+        var configuration = MQTTConfiguration(clientID: "test-%%%%")
+        configuration.tls = .trusting(certificates)
+        let webMQTT = MQTTClient(
+            "ws://\(login)127.0.0.1:\(try #require(broker.webMQTTPort))/ws", configuration: configuration)
+        try await roundTrip(webMQTT, topic: "web-mqtt")
+        let secureMQTT = MQTTClient(
+            "mqtts://\(login)localhost:\(try #require(broker.mqttTLSPort))", configuration: configuration)
+        try await roundTrip(secureMQTT, topic: "secure-mqtt")
+        await broker.stop()
+    }
+
+    @Test(.requires(.activeMQ), arguments: [false, true])
+    func `ActiveMQ over TLS`(requiresClientCertificate: Bool) async throws {
+        let certificates = try await BrokerCertificates.shared()
+        let broker = try await ActiveMQ.start {
+            $0.tls = certificates.brokerTLS(requiresClientCertificate: requiresClientCertificate)
+        }
+        let url = "stomps://localhost:\(try #require(broker.stompTLSPort))"
+        let named = client(url) {
+            $0.tls = .trusting(certificates)
+            $0.tls.identity = TLSIdentity(
+                certificates: .file(certificates.client.certificate), key: .file(certificates.client.key))
+        }
+        for number in 0..<2 { try await roundTrip(named, queue: "/queue/tls-\(number)") }
+        let anonymous = client(url) { $0.tls = .trusting(certificates) }
+        if requiresClientCertificate {
+            do throws(STOMPError) {
+                try await anonymous.connect()
+                Issue.record("no certificate was needed")
+            } catch {
+                #expect((error.underlying as? TransportError)?.code == .clientCertificateRefused, "\(error)")
+            }
+        } else {
+            for number in 0..<2 { try await roundTrip(anonymous, queue: "/queue/tls-\(number)") }
+        }
+        await broker.stop()
+    }
+}
