@@ -119,7 +119,14 @@ extension Link where Machine: ~Copyable {
                 connectionEnded(error, at: now)
             }
         case .failed(let code):
-            connectionEnded(.lost(stream.peerName, code), at: now)
+            var failure = TransportError.lost(stream.peerName, code)
+            do throws(TransportError) {
+                try layers?.endReceived()
+            } catch {
+                // Layers that see no more than a missing good-bye know less than the system.
+                if error.code != .tlsTruncated { failure = error }
+            }
+            connectionEnded(failure, at: now)
         }
     }
 }

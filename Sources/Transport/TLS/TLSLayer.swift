@@ -13,6 +13,8 @@ package final class TLSLayer: ByteLayer {
     private var offeredSession = false
     private var phase = Phase.handshaking
     private var hasReceived = false
+    /// Whether the peer has said anything to the layers above.
+    private var hasDelivered = false
     private var storedSession = false
 
     /// The client's side of a connection.
@@ -75,6 +77,8 @@ package final class TLSLayer: ByteLayer {
         session.feed(bytes)
         if phase == .handshaking { try continueHandshake() }
         guard phase == .open else { return }
+        let count = plain.count
+        defer { if plain.count > count { hasDelivered = true } }
         switch session.read(into: &plain) {
         case .needsInput, .established:
             break
@@ -106,6 +110,8 @@ package final class TLSLayer: ByteLayer {
         switch phase {
         case .closed, .failed: return
         case .open:
+            // In TLS 1.3 the refusal comes after our handshake, and what we sent meanwhile may have destroyed it.
+            if !hasDelivered && session.lacksCertificate { throw TLSFailure.clientCertificateMissing(peerName) }
             throw TransportError(
                 .tlsTruncated,
                 "\(peerName) ended the stream without TLS's good-bye: it broke down, or somebody cut the connection")
@@ -148,7 +154,7 @@ package final class TLSLayer: ByteLayer {
     }
 
     private var endedInHandshake: TransportError {
-        if session.certificateWasRequested && !session.context.hasIdentity {
+        if session.lacksCertificate {
             return TLSFailure.clientCertificateMissing(peerName)
         }
         return TransportError(

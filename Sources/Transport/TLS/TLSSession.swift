@@ -21,6 +21,8 @@ final class TLSSession {
     var rejection: CertificateRejection?
     /// Set when the server asks for a certificate.
     var certificateWasRequested = false
+    /// Whether it asked in vain.
+    var lacksCertificate: Bool { certificateWasRequested && !context.hasIdentity }
 
     private var openSSL: OpenSSL { context.openSSL }
 
