@@ -61,7 +61,7 @@ extension Link where Machine: ~Copyable {
         for _ in 0..<32 {
             guard receive(at: now, evenIfPaused: true) else { break }
         }
-        connectionEnded(error, at: now)
+        connectionEnded(explained(error), at: now)
     }
 
     /// The machine hears that the stream, which reports nothing any more, is gone.

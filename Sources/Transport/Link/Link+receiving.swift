@@ -119,14 +119,18 @@ extension Link where Machine: ~Copyable {
                 connectionEnded(error, at: now)
             }
         case .failed(let code):
-            var failure = TransportError.lost(stream.peerName, code)
-            do throws(TransportError) {
-                try layers?.endReceived()
-            } catch {
-                // Layers that see no more than a missing good-bye know less than the system.
-                if error.code != .tlsTruncated { failure = error }
-            }
-            connectionEnded(failure, at: now)
+            connectionEnded(explained(.lost(stream.peerName, code)), at: now)
+        }
+    }
+
+    /// A layer may know why the peer broke the connection, where the system only knows that it did.
+    func explained(_ failure: TransportError) -> TransportError {
+        do throws(TransportError) {
+            try layers?.endReceived()
+            return failure
+        } catch {
+            // A missing good-bye says less than the system's own word.
+            return error.code == .tlsTruncated ? failure : error
         }
     }
 }
