@@ -68,8 +68,9 @@ extension Link where Machine: ~Copyable {
     private func detachStream(_ error: TransportError?, at now: Int64) {
         let scratch = self.scratch
         let waiters = state.withLock { state in
-            // What broke it comes before what followed from that.
-            let error = state.broken ?? error
+            // What broke it comes before what followed from that, but for the words of a layer that knows why.
+            let isExplained = error != nil && error?.code != .connectionLost
+            let error = isExplained ? error : state.broken ?? error
             state.stream = nil
             state.broken = nil
             state.readingIsPaused = false
