@@ -1,7 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct BrokerAddressTests {
     @Test(arguments: [
         ("stomp://localhost", "stomp://localhost"), ("STOMPS://h:61614", "stomps://h:61614"),

@@ -1,8 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct LiveTests {
     /// A pipe and the file at its reading end.
     private func pipe() throws -> (write: FileHandle, read: InputFile, keep: Pipe) {

@@ -1,7 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct OptionTests {
     private func locations(_ arguments: String..., environment: [String: String] = [:]) throws -> LocationsOptions {
         try locations(arguments, environment: environment)

@@ -4,6 +4,7 @@ import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct PayloadTests {
     @Test func aFixIsShownWithFourDecimals() {
         #expect("\(Fix(latitude: 37.33521504, longitude: -122.03254905))" == "φ:37.3352, λ:-122.0325")

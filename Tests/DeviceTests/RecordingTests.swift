@@ -1,8 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct RecordingTests {
     private func locations(_ text: String) throws -> Recording<Fix> {
         try withFile(text) { try RecordingLoader.locations(path: $0) }

@@ -4,6 +4,7 @@ import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct ReplayTests {
     private static let second: Int64 = 1_000_000_000
 

@@ -1,8 +1,10 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct RunningTests {
     @Test func stoppingCancelsWhatRunsUntilThen() async throws {
         let stop = StopSwitch()

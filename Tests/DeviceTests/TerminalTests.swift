@@ -1,10 +1,12 @@
 import Foundation
 import Messaging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DeviceSupport
 
+@Suite(.turns)
 struct TerminalTests {
     // MARK: Progress
 

@@ -5,7 +5,7 @@ import Transport
 @testable import LoopbackBroker
 
 /// Streams that come from no port.
-@Suite struct AttachTests {
+@Suite(.turns) struct AttachTests {
     @Test func servesAPairInMemoryOneByteAtATime() async throws {
         try await withBroker { broker in
             let (client, server) = MemoryPair.make()

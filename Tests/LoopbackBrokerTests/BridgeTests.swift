@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// One topic, two protocols.
-@Suite struct BridgeTests {
+@Suite(.turns) struct BridgeTests {
     @Test func carriesMessagesBothWaysUnderBothNames() async throws {
         try await withBroker { broker in
             let mqtt = try await RawClient.mqtt(broker, MQTTBytes.connect("m"))

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Starting, stopping, freezing.
-@Suite struct LifeTests {
+@Suite(.turns) struct LifeTests {
     @Test func freesItsPortsAndEndsItsConnectionsWhenItStops() async throws {
         var options = LoopbackBrokerOptions()
         options.stompPort = .none

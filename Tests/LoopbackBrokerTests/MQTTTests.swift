@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The MQTT side, spoken to in hand-written bytes.
-@Suite struct MQTTTests {
+@Suite(.turns) struct MQTTTests {
     @Test(arguments: [3, 4] as [UInt8]) func acceptsBothOldVersions(level: UInt8) async throws {
         try await withBroker { broker in
             let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a", level: level))

@@ -2,9 +2,11 @@ import Foundation
 import LoopbackBroker
 import MQTT
 import STOMP
+import TestSupport
 import Testing
 
 /// The README's code is compiled here, letter by letter, and a part of it runs.
+@Suite(.turns)
 struct ReadmeTests {
     @Test func `its snippets are those of this file`() throws {
         let here = URL(fileURLWithPath: #filePath)

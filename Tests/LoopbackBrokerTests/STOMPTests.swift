@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The STOMP side, spoken to in hand-written frames.
-@Suite struct STOMPTests {
+@Suite(.turns) struct STOMPTests {
     @Test func servesSomebodyWithTelnet() async throws {
         try await withBroker { broker in
             let client = try await RawClient.open(broker.ports.stomp)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Clients that do not read what they asked for.
-@Suite struct SlowConsumerTests {
+@Suite(.turns) struct SlowConsumerTests {
     @Test func keepsTheLatestUnreliableMessagesAndCountsWhatItDrops() async throws {
         var options = LoopbackBrokerOptions()
         options.limits.outboxBytes = 64 * 1024

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Mosquitto's command-line clients against the broker, as anybody can try them.
-@Suite(.requires(program: "mosquitto_sub", "mosquitto_pub"))
+@Suite(.requires(program: "mosquitto_sub", "mosquitto_pub"), .turns)
 struct ToolTests {
     @Test(arguments: ["mqttv31", "mqttv311", "mqttv5"], ["0", "1", "2"])
     func carriesMessagesOfEveryVersionAndQoS(version: String, qos: String) async throws {

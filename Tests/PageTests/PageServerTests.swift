@@ -5,6 +5,7 @@ import Testing
 import WebPages
 
 /// The server that a device brings along for the headquarters pages.
+@Suite(.turns)
 struct PageServerTests {
     private func answer(_ request: String, from server: PageServer) async throws -> String {
         let connection = try await RawConnection.open(port: server.port)

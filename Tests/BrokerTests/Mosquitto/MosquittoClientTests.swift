@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The MQTT client against a real Mosquitto.
-@Suite(.serialized, .requires(.mosquitto))
+@Suite(.serialized, .requires(.mosquitto), .turns)
 struct MosquittoClientTests {
     private func client(_ broker: Mosquitto, _ change: (inout MQTTConfiguration) -> Void = { _ in }) -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "test-%%%%")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The STOMP client against real brokers.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ))
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
 struct STOMPClientTests {
     @Test(arguments: STOMPBroker.allCases, [STOMPVersion.v10, .v11, .v12])
     func `delivers what it sends, in order`(broker: STOMPBroker, version: STOMPVersion) async throws {

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Proof that the test support's ActiveMQ does what the tests built on it assume.
-@Suite(.requires(.activeMQ), .serialized)
+@Suite(.requires(.activeMQ), .serialized, .turns)
 struct ActiveMQSmokeTests {
     @Test func answersBothProtocolsAndSurvivesAKillAndAFreeze() async throws {
         let broker = try await ActiveMQ.start {

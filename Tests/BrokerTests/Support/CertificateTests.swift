@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Proof that the certificates are good and bad in the way that their names say, by OpenSSL's own judgement.
-@Suite(.requires(program: "openssl"))
+@Suite(.requires(program: "openssl"), .turns)
 struct CertificateTests {
     private func verify(
         _ certificate: String, for host: String = "localhost", _ made: Certificates

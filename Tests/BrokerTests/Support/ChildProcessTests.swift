@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 /// What every test that starts a program relies on.
+@Suite(.turns)
 struct ChildProcessTests {
     @Test func capturesBothStreamsAndTheExitStatus() async throws {
         let child = try await ChildProcess.start(Command("sh", ["-c", "echo one; echo two >&2; printf three; exit 7"]))

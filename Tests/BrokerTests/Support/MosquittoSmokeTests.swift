@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Proof that the test support's Mosquitto does what the tests built on it assume.
-@Suite(.requires(.mosquitto))
+@Suite(.requires(.mosquitto), .turns)
 struct MosquittoSmokeTests {
     /// CONNECT for protocol level 4 with client identifier "s" and a persistent session.
     static let persistentConnect: [UInt8] = [0x10, 13, 0, 4, 77, 81, 84, 84, 4, 0x00, 0, 30, 0, 1, 115]

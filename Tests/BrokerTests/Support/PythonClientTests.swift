@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Proof that the Python clients carry bytes unchanged, by letting them talk to each other.
-@Suite(.requiresPythonClients)
+@Suite(.requiresPythonClients, .turns)
 struct PythonClientTests {
     private static let body: [UInt8] = [0, 10, 13, 58, 92, 0xFF, 0xC3]
 

@@ -3,7 +3,7 @@ import Testing
 
 /// Proof that the test support's RabbitMQ does what the tests built on it assume. One after the other: it takes its
 /// time to start.
-@Suite(.requires(.rabbitMQ), .serialized)
+@Suite(.requires(.rabbitMQ), .serialized, .turns)
 struct RabbitMQSmokeTests {
     @Test func answersBothProtocolsAndSurvivesAKillAndAFreeze() async throws {
         let made = try await Certificates.make()

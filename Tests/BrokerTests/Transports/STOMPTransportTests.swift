@@ -5,6 +5,7 @@ import Testing
 
 /// All the ways to RabbitMQ and ActiveMQ.
 @Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.turns)
 struct STOMPTransportTests {
     private func client(_ url: String, _ change: (inout STOMPConfiguration) -> Void = { _ in }) -> STOMPClient {
         var configuration = STOMPConfiguration()

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 /// Mistakes and refusals: one line on standard error and a status of its own each.
+@Suite(.turns)
 struct BadInputTests {
     private func expect(
         _ program: DeviceProgram, _ arguments: [String], user: BrokerUser? = nil, _ status: Int32, _ words: String,

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 /// Both programs without a broker of anybody's: as people try them first.
+@Suite(.turns)
 struct EmbeddedBrokerTests {
     @Test func `motions-device prints its ports, its motions and a summary`() async throws {
         let (status, output, errors) = try await DeviceProgram.motions.run(["--speed", "60", "--interval", "0.2"])

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 /// How the programs stop, and what people do at their keyboards.
+@Suite(.turns)
 struct EndingTests {
     @Test(arguments: DeviceProgram.allCases, [SIGINT, SIGTERM, SIGHUP])
     func `a signal makes a device leave its broker properly`(program: DeviceProgram, signal: Int32) async throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// motions-device and Mosquitto's own clients.
-@Suite(.requires(.mosquitto), .requires(program: "mosquitto_sub", "mosquitto_pub"))
+@Suite(.requires(.mosquitto), .requires(program: "mosquitto_sub", "mosquitto_pub"), .turns)
 struct MosquittoTests {
     private func url(_ broker: Mosquitto) -> String { "mqtt://127.0.0.1:\(broker.port)" }
 

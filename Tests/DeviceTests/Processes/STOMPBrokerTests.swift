@@ -29,7 +29,7 @@ enum STOMPBroker: String, Sendable, CaseIterable {
 }
 
 /// locations-device, real brokers, and stomp.py at headquarters.
-@Suite(.requires(.activeMQ, .rabbitMQ), .requiresPythonClients)
+@Suite(.requires(.activeMQ, .rabbitMQ), .requiresPythonClients, .turns)
 struct STOMPBrokerTests {
     private struct Location: Decodable, Equatable {
         let deviceID: String

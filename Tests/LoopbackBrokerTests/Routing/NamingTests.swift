@@ -1,9 +1,10 @@
 import STOMPCore
+import TestSupport
 import Testing
 
 @testable import LoopbackBroker
 
-@Suite struct NamingTests {
+@Suite(.turns) struct NamingTests {
     /// As observed with ActiveMQ 5.17.
     @Test(arguments: [
         ("z.>", "z", true), ("z.>", "z.a", true), ("z.>", "z.a.b", true), ("z.>", "y.a", false),

@@ -1,11 +1,12 @@
 import MQTTCore
+import TestSupport
 import Testing
 
 @testable import LoopbackBroker
 @testable import STOMPCore
 
 /// The router by itself: no sockets, no clocks.
-@Suite struct RouterTests {
+@Suite(.turns) struct RouterTests {
     /// A router with its effects, and sessions by name.
     struct Bench {
         var router: Router

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Client: enqueueing", .timeLimit(.minutes(1)))
+@Suite(.turns)
 struct EnqueueTests {
     private func receiver(_ bench: Bench) async throws -> (MQTTClient, MQTTSubscription) {
         let client = try await bench.connected()

@@ -5,6 +5,7 @@ import Testing
 
 /// Every mistake of a user is thrown before a byte of it leaves.
 @Suite("Client: mistakes", .timeLimit(.minutes(1)))
+@Suite(.turns)
 struct MisuseTests {
     private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
         do throws(MQTTError) {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("Client: sessions", .timeLimit(.minutes(1)))
+@Suite(.turns)
 struct SessionTests {
     private func infos(_ events: Updates<MQTTEvent>, _ count: Int) -> Task<[MQTTConnectionInfo], Never> {
         var iterator = events.makeAsyncIterator()

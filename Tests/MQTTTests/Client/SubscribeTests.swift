@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("Client: subscribing", .timeLimit(.minutes(1)))
+@Suite(.turns)
 struct SubscribeTests {
     @Test func `a loop may be left and entered again without losing a message`() async throws {
         let bench = try await Bench()

@@ -1,8 +1,10 @@
 import LoopbackBroker
+import TestSupport
 import Testing
 
 @testable import MQTT
 
+@Suite(.turns)
 struct InspectionTests {
     private func packets(
         _ client: MQTTClient, showingSecrets: Bool = false, until last: String,

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct DeliveryQueueTests {
+@Suite(.turns) struct DeliveryQueueTests {
     private struct Failure: Error, Equatable { let name: String }
     private typealias Queue = DeliveryQueue<NumberBatch, Failure>
 

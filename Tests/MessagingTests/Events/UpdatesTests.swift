@@ -2,7 +2,7 @@ import Messaging
 import TestSupport
 import Testing
 
-@Suite struct UpdatesTests {
+@Suite(.turns) struct UpdatesTests {
     @Test func `each iterator gets all values in their order`() async {
         let broadcaster = Broadcaster<Int>(capacity: 1000)
         var iterators = (0..<3).map { _ in broadcaster.updates.makeAsyncIterator() }

@@ -1,6 +1,8 @@
 import Messaging
+import TestSupport
 import Testing
 
+@Suite(.turns)
 struct FrameTextTests {
     @Test(arguments: [
         (Array("on".utf8), 2, "\"on\""),

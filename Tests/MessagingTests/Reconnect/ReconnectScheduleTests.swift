@@ -2,7 +2,7 @@ import Messaging
 import TestSupport
 import Testing
 
-@Suite struct ReconnectScheduleTests {
+@Suite(.turns) struct ReconnectScheduleTests {
     private let second: Int64 = 1_000_000_000
 
     private func delay(_ decision: ReconnectSchedule.Decision) -> Int64? {

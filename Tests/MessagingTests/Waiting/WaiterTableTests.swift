@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct WaiterTableTests {
+@Suite(.turns) struct WaiterTableTests {
     /// A table behind a lock, as in a link, with callers that wait in it.
     private final class Desk: Sendable {
         let table = Mutex(WaiterTable<Int>())

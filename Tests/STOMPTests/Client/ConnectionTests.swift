@@ -7,7 +7,7 @@ import Transport
 
 @testable import STOMP
 
-@Suite(.timeLimit(.minutes(1))) struct ConnectionTests {
+@Suite(.timeLimit(.minutes(5)), .turns) struct ConnectionTests {
     @Test func subscribesAgainAfterALoss() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
@@ -311,7 +311,7 @@ import Transport
 }
 
 /// Defects that users of other clients report, each shown to be absent.
-@Suite(.timeLimit(.minutes(1))) struct ReportedDefectTests {
+@Suite(.timeLimit(.minutes(5)), .turns) struct ReportedDefectTests {
     @Test func closeThatNeverEndsDoesNotBlockReconnecting() async throws {
         let server = FakeServer()
         let client = server.client()

@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SendTests {
+@Suite(.timeLimit(.minutes(5)), .turns) struct SendTests {
     @Test func eachTaskKeepsItsOrder() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
@@ -159,7 +159,7 @@ import Testing
 }
 
 /// Mistakes that are told before anything is sent.
-@Suite(.timeLimit(.minutes(1))) struct MistakeTests {
+@Suite(.timeLimit(.minutes(5)), .turns) struct MistakeTests {
     @Test func nothingIsSentOfWhatCannotBe() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()

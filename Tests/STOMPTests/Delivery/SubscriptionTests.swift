@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SubscriptionTests {
+@Suite(.timeLimit(.minutes(5)), .turns) struct SubscriptionTests {
     @Test func slowReceiverLosesTheOldestAndIsTold() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()

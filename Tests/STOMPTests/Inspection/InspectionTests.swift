@@ -1,8 +1,10 @@
 import LoopbackBroker
+import TestSupport
 import Testing
 
 @testable import STOMP
 
+@Suite(.turns)
 struct InspectionTests {
     @Test(arguments: [false, true])
     func `shows every frame of both directions, with the passcode masked unless asked for`(

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct ResolverTests {
+@Suite(.turns) struct ResolverTests {
     @Test func `finds names and literal addresses`() async throws {
         #expect(try await !Resolver.resolve(.host("localhost", port: 1)).isEmpty)
         #expect(try await Resolver.resolve(.host("127.0.0.1", port: 1)).map(\.isIPv6) == [false])

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct BackPressureTests {
+@Suite(.turns) struct BackPressureTests {
     @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
     func `a frozen reader suspends callers within the bound until it thaws`(
         selector: SelectorKind, kind: StreamKind

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct ClosingTests {
+@Suite(.turns) struct ClosingTests {
     @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
     func `the last bytes arrive although the peer goes on sending`(
         selector: SelectorKind, kind: StreamKind

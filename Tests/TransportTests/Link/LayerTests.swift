@@ -2,10 +2,10 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct LayerTests {
+@Suite(.turns) struct LayerTests {
     /// A stack of test layers, with seconds until its handshake must be done.
     private func layers(
-        _ count: Int = 1, isMute: Bool = false, failsToSend: Bool = false, timeout: Int64 = 5_000_000_000
+        _ count: Int = 1, isMute: Bool = false, failsToSend: Bool = false, timeout: Int64 = 20_000_000_000
     ) -> LayerStack {
         LayerStack(
             (0..<count).map { _ in PlainLayer(isMute: isMute, failsToSend: failsToSend) },

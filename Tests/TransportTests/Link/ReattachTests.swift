@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct ReattachTests {
+@Suite(.turns) struct ReattachTests {
     @Test(.serialized, arguments: SelectorKind.allCases, StreamKind.allCases)
     func `nothing of a lost connection leaks into the next while many threads send`(
         selector: SelectorKind, kind: StreamKind

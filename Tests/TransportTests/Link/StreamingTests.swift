@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct StreamingTests {
+@Suite(.turns) struct StreamingTests {
     @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
     func `echoes every byte in order, however large the lines`(selector: SelectorKind, kind: StreamKind) async throws {
         var random = SeededGenerator(seed: Campaign.seed)

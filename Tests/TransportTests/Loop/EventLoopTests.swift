@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct EventLoopTests {
+@Suite(.turns) struct EventLoopTests {
     @Test(arguments: SelectorKind.allCases)
     func `runs what each thread hands in, in its order`(selector: SelectorKind) async throws {
         let loop = EventLoop.start(selector: selector)

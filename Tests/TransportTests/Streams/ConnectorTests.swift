@@ -2,9 +2,9 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct ConnectorTests {
+@Suite(.turns) struct ConnectorTests {
     private func failure(
-        of endpoint: Endpoint, _ loop: EventLoop, timeout: Int64 = 5_000_000_000
+        of endpoint: Endpoint, _ loop: EventLoop, timeout: Int64 = 20_000_000_000
     ) async -> TransportError? {
         do throws(TransportError) {
             _ = try await Connector.connect(to: endpoint, timeout: timeout, loop: loop)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct ListenerTests {
+@Suite(.turns) struct ListenerTests {
     @Test(arguments: SelectorKind.allCases, [StreamKind.tcp, .unix])
     func `is there again on the same place at once, although old connections linger`(
         selector: SelectorKind, kind: StreamKind

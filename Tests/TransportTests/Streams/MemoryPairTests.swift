@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite struct MemoryPairTests {
+@Suite(.turns) struct MemoryPairTests {
     private func write(_ bytes: [UInt8], to stream: MemoryStream) -> IOResult {
         bytes.withUnsafeBytes { stream.write(from: $0) }
     }

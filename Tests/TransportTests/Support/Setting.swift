@@ -46,7 +46,7 @@ final class Setting: Sendable {
             accepted.withLock { $0 = stream }
         }
         let client = try await Connector.connect(
-            to: self.endpoint(of: listener, on: endpoint), timeout: 5_000_000_000, loop: loop)
+            to: self.endpoint(of: listener, on: endpoint), timeout: 20_000_000_000, loop: loop)
         guard await eventually({ accepted.withLock { $0 != nil } }), let server = accepted.withLock({ $0 }) else {
             throw TimeoutError("nothing was accepted")
         }

@@ -4,7 +4,7 @@ import Testing
 import Transport
 
 /// Client and server side of the TLS layer back to back, without sockets.
-@Suite(.requires(program: "openssl"))
+@Suite(.requires(program: "openssl"), .turns)
 struct TLSLayerTests {
     private func serverContexts(
         _ certificates: Certificates, _ change: (inout TLSServerOptions) -> Void = { _ in }

@@ -3,7 +3,7 @@ import Testing
 import Transport
 
 /// What the client refuses, and how it says so; against `openssl s_server`.
-@Suite(.requires(program: "openssl"))
+@Suite(.requires(program: "openssl"), .turns)
 struct TLSRefusalTests {
     /// Connects and returns the error that has to come.
     private func refusal(
