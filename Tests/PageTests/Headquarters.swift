@@ -1,6 +1,7 @@
 import DeviceSupport
 import Foundation
 import TestSupport
+import Testing
 
 /// A headquarters page in a real browser, as a device serves it.
 struct Headquarters {
@@ -28,6 +29,30 @@ struct Headquarters {
         try await tab.fill("#user", user)
         try await tab.fill("#password", password)
         try await tab.click("#connect")
+    }
+
+    /// How long fleets are watched: `PAGE_FLEET_SECONDS`, 600 for the long run.
+    static var fleetSeconds: Int { Campaign.environment("PAGE_FLEET_SECONDS").flatMap { Int($0) } ?? 4 }
+
+    /// Watches the frames that the page draws and the memory that it takes.
+    ///
+    /// The bounds are for a machine whose two cores also run the broker, the devices and other tests; there a page that
+    /// falls behind misses them by far.
+    func expectUsable(forSeconds seconds: Int) async throws {
+        let heap = try await tab.number("performance.memory.usedJSHeapSize")
+        let worst = try await tab.evaluate(
+            """
+            new Promise((done) => {
+                const start = performance.now(); let last = start, worst = 0;
+                (function frame(now) {
+                    worst = Math.max(worst, now - last); last = now;
+                    if (now - start < \(seconds * 1000)) requestAnimationFrame(frame); else done(worst);
+                })(start);
+            })
+            """, timeout: .seconds(seconds + 30))
+        #expect((Double(worst) ?? .infinity) < 2000, "the longest gap between two frames, in milliseconds")
+        let growth = try await tab.number("performance.memory.usedJSHeapSize") - heap
+        #expect(growth < 20_000_000, "bytes of JavaScript's memory")
     }
 
     /// Takes a picture into the folder that the environment names as `SCREENSHOTS`.

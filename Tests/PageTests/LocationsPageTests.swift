@@ -83,6 +83,12 @@ extension BrowserTests {
             try await page.picture("locations-light")
             try await tab.setDark(true)
             try await page.picture("locations-dark")
+            try await tab.setDark(false)
+            try await tab.resize(width: 390, height: 844, isPhone: true)
+            try await Task.sleep(for: .milliseconds(700))
+            #expect(try await tab.evaluate("document.documentElement.scrollWidth <= innerWidth") == "true")
+            try await page.picture("locations-phone")
+            try await tab.resize(width: 1280, height: 800)
 
             try await tab.click("#disconnect")
             try await tab.wait(until: "document.querySelectorAll('.marker, #devices li').length === 0")
@@ -132,6 +138,36 @@ extension BrowserTests {
             await second.disconnect()
             try await page.close()
             await broker.stop()
+        }
+
+        @Test func `two hundred devices at ten messages a second leave the page usable`() async throws {
+            let seconds = Headquarters.fleetSeconds
+            let broker = try await SharedBrokers.rabbitMQ()
+            let client = try await client(broker)
+            let page = try await Headquarters.open(.locations, url(broker))
+            try await page.tab.wait(until: "document.getElementById('notices').textContent !== ''")
+            let publishing = Task {
+                let clock = ContinuousClock()
+                let start = clock.now
+                for round in 0..<(10 * seconds + 20) {
+                    let messages = (0..<200).map { device in
+                        let (angle, id) = (Double(round) / 40 + Double(device), "car-\(device)")
+                        let latitude = 37.5 + Double(device % 14) / 40 + 0.05 * sin(angle)
+                        let longitude = -122.3 + Double(device / 14) / 30 + 0.06 * cos(angle * 0.7)
+                        let body = #"{"deviceID":"\#(id)","lat":\#(latitude),"lng":\#(longitude)}"#
+                        return STOMPOutgoingMessage(body, to: "/topic/device.\(id).location")
+                    }
+                    try await client.send(messages)
+                    try await clock.sleep(until: start + .milliseconds(100) * (round + 1))
+                }
+            }
+            try await page.tab.wait(until: "document.getElementById('count').textContent === '200'")
+            try await page.expectUsable(forSeconds: seconds)
+            try await page.picture("locations-fleet")
+            try await publishing.value
+            #expect(page.tab.problems == [])
+            try await page.close()
+            await client.disconnect()
         }
 
         @Test func `works from a file, without any server`() async throws {
