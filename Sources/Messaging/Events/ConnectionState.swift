@@ -7,7 +7,7 @@ public enum ConnectionState<Failure: Error & Sendable>: Sendable {
     case connected
     /// Waiting before the next attempt.
     case waiting(Duration, attempt: Int, after: Failure)
-    /// Saying good-bye.
+    /// Saying good-bye, or ending a connection that is of no use any more.
     case disconnecting
     /// Without a connection by the user's wish, until resumed; what waits goes on waiting.
     case suspended

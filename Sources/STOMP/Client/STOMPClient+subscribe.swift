@@ -27,6 +27,6 @@ extension STOMPClient {
         let queue = core.makeQueue(buffer)
         route.add(queue)
         try await core.subscribe(route)
-        return STOMPSubscription(handle: STOMPSubscription.Handle(core: core, route: route, first: queue))
+        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: queue))
     }
 }

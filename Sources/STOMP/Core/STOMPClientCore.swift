@@ -116,9 +116,10 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
     }
 
     func stateChanged(to state: STOMPConnectionState) {
-        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
+        // First, so that whoever hears of the end finds the state that goes with it.
         states.send(state)
         events.send(.stateChanged(state))
+        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
     }
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
@@ -156,6 +157,13 @@ final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
         supervisor.ended(reason, at: MonotonicClock.now)
         // By now `state` tells of it.
         if reason.code != .disconnected { events.send(.connectionLost(reason)) }
+    }
+
+    /// The session is over; its stream is still to be closed. Nothing can be sent any more, and the state says so.
+    func connectionIsEnding() {
+        guard supervisor.isConnected else { return }
+        states.send(.disconnecting)
+        events.send(.stateChanged(.disconnecting))
     }
 
     func handle(_ event: STOMPEvent) {

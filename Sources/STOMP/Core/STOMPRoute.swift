@@ -26,6 +26,7 @@ final class STOMPRoute: @unchecked Sendable {
     /// Its messages answer requests; nobody iterates them.
     let isForReplies: Bool
     private let ended = Atomic(false)
+    private var end: Queue.Next?
 
     init(
         id: String, token: UInt64, destination: String, ack: STOMPAckMode, options: STOMPSubscribeOptions,
@@ -42,10 +43,10 @@ final class STOMPRoute: @unchecked Sendable {
 
     /// A queue that comes after the end has nothing to wait for.
     func add(_ queue: Queue) {
-        if isEnded { queue.finish() } else { queues.append(queue) }
+        if let end { queue.finish(end) } else { queues.append(queue) }
     }
 
-    /// The receiver of a queue is gone.
+    /// The receiver of a queue is gone, and nobody takes its place.
     func drop(_ queue: Queue) { queues.removeAll { $0 === queue } }
 
     /// Whether the subscription is over; from any thread.
@@ -55,6 +56,7 @@ final class STOMPRoute: @unchecked Sendable {
 
     func finish(_ end: Queue.Next) {
         ended.store(true, ordering: .releasing)
+        if self.end == nil { self.end = end }
         for queue in queues { queue.finish(end) }
         queues = []
     }

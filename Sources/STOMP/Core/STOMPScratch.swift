@@ -17,14 +17,16 @@ final class STOMPScratch: LinkScratch {
     init() {}
 
     func perform(_ bytes: RawSpan) {
-        for (waiter, answer) in resumptions { waiter.resume(returning: answer) }
         if let core {
             for record in effects.events where record.event.isConnected { core.handle(record.event) }
             if !effects.messages.isEmpty { deliver(bytes, core) }
-            for (token, answer) in requestAnswers { core.requestAnswered(token, answer) }
             for record in effects.events where !record.event.isConnected { core.handle(record.event) }
+            if effects.shouldClose && closed == nil { core.connectionIsEnding() }
+            for (token, answer) in requestAnswers { core.requestAnswered(token, answer) }
             if let closed { core.connectionClosed(closed) }
         }
+        // Last, so that whoever hears of an end finds the state that goes with it.
+        for (waiter, answer) in resumptions { waiter.resume(returning: answer) }
         effects.removeAll()
         resumptions.removeAll(keepingCapacity: true)
         requestAnswers.removeAll(keepingCapacity: true)

@@ -104,6 +104,7 @@ import Transport
         // As RabbitMQ does: no receipt-id, and a RECEIPT for what failed.
         first.send("ERROR\nmessage:not found\nversion:1.2\n\nno such thing\0RECEIPT\nreceipt-id:\(receipt)\n\n\0")
         await expectError(.refused) { try await sending.value }
+        #expect(!client.state.isConnected, "whoever hears of the error finds the state that goes with it")
         #expect(await eventually { first.isEnded() })
         try await server.accept(1)
         #expect(await eventually { client.state.isConnected })

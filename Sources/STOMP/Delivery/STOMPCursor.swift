@@ -1,0 +1,56 @@
+import Messaging
+import STOMPCore
+
+/// Where one receiver of a subscription stands: in a batch, in a queue.
+///
+/// A class, so that the place is known when its iterator is released: the next iterator goes on there.
+@usableFromInline
+final class STOMPCursor {
+    // Exclusive access needs no check: a cursor belongs to one iterator, which is not Sendable.
+    @exclusivity(unchecked) @usableFromInline var batch: STOMPBatch?
+    @exclusivity(unchecked) @usableFromInline var index = 0
+    @exclusivity(unchecked) @usableFromInline var count = 0
+    let queue: STOMPRoute.Queue
+    private let handle: STOMPSubscriptionHandle
+
+    init(_ parked: STOMPSubscriptionHandle.Parked, handle: STOMPSubscriptionHandle) {
+        queue = parked.queue
+        batch = parked.batch
+        index = parked.index
+        count = parked.batch?.count ?? 0
+        self.handle = handle
+    }
+
+    deinit {
+        handle.park(.init(queue: queue, batch: index < count ? batch : nil, index: index))
+    }
+
+    @inlinable
+    func next() -> STOMPMessage? {
+        guard index < count, let batch else { return nil }
+        defer { index += 1 }
+        return STOMPMessage(batch: batch, index: index)
+    }
+
+    @usableFromInline
+    nonisolated(nonsending) func nextBatch() async throws(STOMPError) -> STOMPMessage? {
+        batch = nil
+        count = 0
+        while true {
+            switch await queue.next() {
+            case .batch(let next):
+                guard next.count > 0 else { continue }
+                batch = next
+                count = next.count
+                index = 1
+                return STOMPMessage(batch: next, index: 0)
+            case .finished:
+                return nil
+            case .failed(let error):
+                throw error
+            case nil:
+                throw .cancelledWait
+            }
+        }
+    }
+}
