@@ -9,7 +9,7 @@ import Testing
         var duty: String
         /// Tests in this target.
         var tests: [String]
-        /// Tests of the client or against real brokers, where the core alone cannot show it.
+        /// Tests of the client or against real brokers, each behind the folder that it is in.
         var elsewhere: [String] = []
 
         init(_ number: Int, _ duty: String, _ tests: String..., elsewhere: String...) {
@@ -52,7 +52,9 @@ import Testing
         Obligation(
             21, "early beats, patient watch", "beatsAreSentEarlyAndOnlyWhenNothingElseWas",
             "noIntervalWithoutAWriteIsAsLongAsAgreed", "anyOctetIsLifeEvenHalfAFrame",
-            "silenceIsBornForTwiceTheIntervalAndThriceAtTheStart", "aFrameRightAfterConnectedDoesNotShortenTheStart"),
+            "silenceIsBornForTwiceTheIntervalAndThriceAtTheStart", "aFrameRightAfterConnectedDoesNotShortenTheStart",
+            elsewhere: "STOMPTests: silenceIsNoticed", "BrokerTests: quietConnectionIsKeptByItsHeartBeats",
+            "BrokerTests: frozenBrokerIsNoticedAndComeBackTo"),
         Obligation(22, "beats only inside the session", "noBeatsBeforeConnectedAndNoneAfterDisconnect"),
         Obligation(
             23, "subscription ids", "idsAreUniqueOnAConnectionAndFreeOnTheNext",
@@ -63,13 +65,16 @@ import Testing
         Obligation(25, "ACK by version", "ackNamesTheMessageByVersionOctetByOctet"),
         Obligation(
             26, "cumulative acks, never in auto mode", "neverAcknowledgesInAutoMode",
-            elsewhere: "STOMPTests: clientAcksCoverAllMessagesOfTheirSubscriptionUpToThem"),
+            elsewhere: "STOMPTests: clientAcksCoverAllMessagesOfTheirSubscriptionUpToThem",
+            "STOMPTests: automaticMessagesAreNotAcknowledged", "BrokerTests: clientAcksAreCumulative"),
         Obligation(
             27, "messages before the receipt and after UNSUBSCRIBE", "messageMayComeBeforeTheReceiptOfSubscribe",
-            "messagesAfterUnsubscribeAreUnmatched"),
+            "messagesAfterUnsubscribeAreUnmatched",
+            elsewhere: "STOMPTests: subscriptionNotYetAnsweredIsAskedForAgain"),
         Obligation(
             28, "transactions die with their connection", "transactionDiesWithItsConnection",
-            "framesOfATransactionCarryItsName", "transactionEndsOnce"),
+            "framesOfATransactionCarryItsName", "transactionEndsOnce",
+            elsewhere: "STOMPTests: messagesAndTransactionsOfAnEarlierConnectionAreRefused"),
         Obligation(
             29, "receipts by id", "receiptsAreMatchedByIdNotByOrder", "thousandsAreInFlightAndEachEndsOnce",
             "lossAndRestartNeverLoseOrInventAReceipt"),
@@ -77,23 +82,33 @@ import Testing
             30, "ERROR is read and ends the session", "errorShowsMessageBodyAndHeaders",
             "errorWithReceiptIDFailsThatWaiterAndEndsTheSession", "sessionIsOverForUsThoughTheStreamStaysOpen",
             "laterReceiptDoesNotOverturnAnError",
-            elsewhere: "BrokerTests: rabbitMQErrorEndsTheSessionThoughTheSocketStaysOpen"),
+            elsewhere: "STOMPTests: errorEndsTheSessionThoughTheSocketStaysOpen",
+            "BrokerTests: rabbitMQErrorEndsTheSessionThoughTheSocketStaysOpen",
+            "BrokerTests: rabbitMQReceiptAfterAnErrorDoesNotOverturnIt"),
         Obligation(
             31, "lingering", "endOfStreamAfterDisconnectIsSuccess", "disconnectNeverHangs",
-            elsewhere: "BrokerTests: rabbitMQWebSocketCloseAfterDisconnectIsSuccess"),
+            elsewhere: "STOMPTests: disconnectWithoutAnAnswerEndsAllTheSame",
+            "STOMPTests: disconnectFromAFrozenBrokerEndsAllTheSame",
+            "BrokerTests: rabbitMQWebSocketCloseAfterDisconnectIsSuccess"),
         Obligation(32, "nothing after DISCONNECT", "nothingIsSentAfterDisconnect"),
-        Obligation(33, "destinations are opaque", "destinationsAreOpaque"),
-        Obligation(34, "destinations may differ", "messagesCarryTheTokenOfTheirSubscription"),
+        Obligation(
+            33, "destinations are opaque", "destinationsAreOpaque",
+            elsewhere: "BrokerTests: activeMQTakesAnyNameForAQueue"),
+        Obligation(
+            34, "destinations may differ", "messagesCarryTheTokenOfTheirSubscription",
+            elsewhere: "BrokerTests: rabbitMQNamesTheTopicForAnExchange",
+            "BrokerTests: wildcardsBringMessagesOfOtherDestinations"),
         Obligation(
             35, "content types", "textTypesAreUTF8UnlessTheySayOtherwise", "otherTypesAreOctets", "charsetIsHonoured"),
         Obligation(
-            36, "headers that collide", "reservedHeadersAreRefused", "messageIsRelayedWithoutWhatWasForTheServerAlone"),
+            36, "headers that collide", "reservedHeadersAreRefused", "messageIsRelayedWithoutWhatWasForTheServerAlone",
+            elsewhere: "STOMPTests: nothingIsSentOfWhatCannotBe"),
         Obligation(
             37, "limits before memory", "holdsNoMoreThanTheLimitsAllow",
             "announcedBodyBeyondTheLimitIsRefusedFromItsHeaderAlone", vectors),
         Obligation(
             38, "frames split and joined", vectors, "looksAtEachOctetOfALargeBodyOnce",
-            elsewhere: "STOMPTests: framesSplitAndBatchedOverWebSocketMessagesAreRead"),
+            elsewhere: "STOMPTests: confirmedMessagesSurviveCutsAnywhere"),
         Obligation(39, "unknown frames", "unknownServerFramesDoNotHarm"),
         Obligation(
             40, "refusals are transient unless recognised", "errorBeforeConnectedIsTransientUnlessItIsAboutCredentials",
@@ -106,19 +121,35 @@ import Testing
             elsewhere: "BrokerTests: rabbitMQTakesABackslashInAPasscodeWithItsEscaping"),
     ]
 
-    @Test func eachObligationHasATestThatExists() throws {
+    @Test func eachObligationHasTestsThatExist() throws {
         #expect(Self.all.map(\.number) == Array(1...41))
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let here = try Self.sources(in: folder)
+        let tests = folder.deletingLastPathComponent()
+        let elsewhere = [
+            "STOMPTests": try Self.sources(in: tests.appendingPathComponent("STOMPTests")),
+            "BrokerTests": try Self.sources(in: tests.appendingPathComponent("BrokerTests/STOMP")),
+        ]
+        for obligation in Self.all {
+            #expect(!obligation.tests.isEmpty)
+            for test in obligation.tests {
+                #expect(here.contains("func \(test)("), "\(obligation.number), \(obligation.duty): no test \(test)")
+            }
+            for entry in obligation.elsewhere {
+                let parts = entry.split(separator: ": ").map(String.init)
+                let sources = elsewhere[parts[0]] ?? ""
+                #expect(
+                    sources.contains("func \(parts[1])("), "\(obligation.number), \(obligation.duty): no test \(entry)")
+            }
+        }
+    }
+
+    private static func sources(in folder: URL) throws -> String {
         let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
         var sources = ""
         for case let file as URL in files where file.pathExtension == "swift" {
             sources += try String(contentsOf: file, encoding: .utf8)
         }
-        for obligation in Self.all {
-            #expect(!obligation.tests.isEmpty)
-            for test in obligation.tests {
-                #expect(sources.contains("func \(test)("), "\(obligation.number), \(obligation.duty): no test \(test)")
-            }
-        }
+        return sources
     }
 }

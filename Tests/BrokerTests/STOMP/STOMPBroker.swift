@@ -1,6 +1,6 @@
-import Testing
 import STOMP
 import TestSupport
+import Testing
 
 /// The brokers that the STOMP tests run against.
 enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
@@ -10,29 +10,113 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     /// A client of the shared instance of this broker.
     func client(_ change: (inout STOMPConfiguration) -> Void = { _ in }) async throws -> STOMPClient {
+        let port =
+            switch self {
+            case .activeMQ: try await SharedBrokers.activeMQ().stompPort
+            case .rabbitMQ: try await SharedBrokers.rabbitMQ().stompPort
+            }
+        return client(port: port, change)
+    }
+
+    /// The same, connected.
+    func connected(_ change: (inout STOMPConfiguration) -> Void = { _ in }) async throws -> STOMPClient {
+        let client = try await client(change)
+        try await client.connect()
+        return client
+    }
+
+    /// A client of the instance of this broker that tests stop, kill and freeze.
+    func ownClient(_ change: (inout STOMPConfiguration) -> Void = { _ in }) async throws -> STOMPClient {
+        let port =
+            switch self {
+            case .activeMQ: try await OwnBrokers.activeMQ.value.stompPort
+            case .rabbitMQ: try await OwnBrokers.rabbitMQ.value.stompPort
+            }
+        return client(port: port) { configuration in
+            if self == .activeMQ {
+                configuration.credentials = Credentials(userName: "ann", password: "secret")
+            }
+            change(&configuration)
+        }
+    }
+
+    /// That instance.
+    func own() async throws -> any RunningBroker {
+        switch self {
+        case .activeMQ: try await OwnBrokers.activeMQ.value
+        case .rabbitMQ: try await OwnBrokers.rabbitMQ.value
+        }
+    }
+
+    private func client(port: Int, _ change: (inout STOMPConfiguration) -> Void) -> STOMPClient {
         var configuration = STOMPConfiguration()
         configuration.reconnect.initialDelay = .milliseconds(50)
-        configuration.reconnect.maximumDelay = .milliseconds(500)
-        let port: Int
-        switch self {
-        case .activeMQ: port = try await SharedBrokers.activeMQ().stompPort
-        case .rabbitMQ:
-            port = try await SharedBrokers.rabbitMQ().stompPort
-            configuration.credentials = Credentials(userName: "guest", password: "guest")
-        }
+        configuration.reconnect.maximumDelay = .milliseconds(300)
+        if self == .rabbitMQ { configuration.credentials = Credentials(userName: "guest", password: "guest") }
         change(&configuration)
         return STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
     }
 }
 
+/// Brokers that the suites about failure share; each of those is serialized.
+enum OwnBrokers {
+    /// Users, persistence, queues that obey priorities.
+    static let activeMQ = Task {
+        try await ActiveMQ.start {
+            $0.users = [BrokerUser("ann", password: "secret")]
+            $0.persistence = true
+            $0.destinationPolicy = """
+                <destinationPolicy><policyMap><policyEntries>
+                <policyEntry queue="priority.>" prioritizedMessages="true" useCache="false" queuePrefetch="1"/>
+                </policyEntries></policyMap></destinationPolicy>
+                """
+        }
+    }
+
+    /// Two users, one of them with a backslash in name and password, and a second virtual host.
+    static let rabbitMQ = Task {
+        try await RabbitMQ.start {
+            $0.mqtt = false
+            // As JSON has it.
+            $0.users.append(BrokerUser(#"do\\main"#, password: #"pass\\word:1"#))
+            $0.virtualHosts.append("second")
+        }
+    }
+}
+
 extension STOMPSubscription {
     /// The next `count` messages.
-    func first(_ count: Int) async throws -> [STOMPMessage] {
-        var messages: [STOMPMessage] = []
-        for try await message in self {
-            messages.append(message)
-            if messages.count == count { break }
+    func first(_ count: Int, within timeout: Duration = .seconds(20)) async throws -> [STOMPMessage] {
+        try await withTimeout(timeout, "the arrival of \(count) messages") {
+            var messages: [STOMPMessage] = []
+            for try await message in self {
+                messages.append(message)
+                if messages.count == count { break }
+            }
+            return messages
         }
-        return messages
+    }
+
+    /// The texts of the next `count` messages.
+    func texts(_ count: Int, within timeout: Duration = .seconds(20)) async throws -> [String] {
+        try await first(count, within: timeout).map { $0.text ?? "not UTF-8" }
+    }
+}
+
+/// Expects a `STOMPError` with that code, and returns it.
+@discardableResult
+func expectError(
+    _ code: STOMPError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+) async -> STOMPError? {
+    do {
+        try await body()
+        Issue.record("nothing was thrown; expected \(code)", sourceLocation: sourceLocation)
+        return nil
+    } catch let error as STOMPError {
+        #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
+        return error
+    } catch {
+        Issue.record("\(error); expected \(code)", sourceLocation: sourceLocation)
+        return nil
     }
 }

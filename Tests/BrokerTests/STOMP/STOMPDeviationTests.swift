@@ -1,0 +1,188 @@
+import STOMP
+import TestSupport
+import Testing
+
+/// Where the brokers depart from the specification, and what a user of the client sees of it.
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(1)))
+struct STOMPDeviationTests {
+    @Test func rabbitMQErrorEndsTheSessionThoughTheSocketStaysOpen() async throws {
+        let client = try await STOMPBroker.rabbitMQ.connected()
+        let transaction = try client.begin()
+        try client.abort(transaction)
+        let error = await expectError(.refused) { try await client.sendAndConfirm("x", to: "/nonsense/x") }
+        #expect(error?.serverError?.receiptID == nil)
+        #expect(error?.message.contains("nonsense") == true, "\(error?.message ?? "")")
+        #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
+        try await client.sendAndConfirm("x", to: "/topic/nobody")
+        await client.disconnect()
+    }
+
+    @Test func rabbitMQReceiptAfterAnErrorDoesNotOverturnIt() async throws {
+        let client = try await STOMPBroker.rabbitMQ.connected()
+        let error = await expectError(.refused) { _ = try await client.subscribe(to: "/amq/queue/missing") }
+        #expect(
+            error?.serverError?.detail.contains("NOT_FOUND") == true || error?.message.contains("not_found") == true)
+        #expect(await eventually { client.counters.connections == 2 })
+        await client.disconnect()
+    }
+
+    @Test func refusedDestinationIsToldByEachBrokerInItsWords() async throws {
+        let client = try await STOMPBroker.activeMQ.connected()
+        let error = await expectError(.refused) {
+            _ = try await client.subscribe(to: "/temp-queue/x", options: STOMPSubscribeOptions(selector: "a b c"))
+        }
+        #expect(error?.serverError?.receiptID != nil)
+        // The body is a stack trace; the message is one line of it.
+        #expect(error.map { !$0.message.contains("\n") } == true)
+        await client.disconnect()
+    }
+
+    @Test func activeMQClientIDInUseHealsByItself() async throws {
+        let port = try await SharedBrokers.activeMQ().stompPort
+        let old = try await RawConnection.open(port: port)
+        try await old.send("CONNECT\naccept-version:1.2\nhost:localhost\nclient-id:healing\n\n\0")
+        #expect(try await old.receiveFrame().hasPrefix("CONNECTED\n"))
+        let client = try await STOMPBroker.activeMQ.client {
+            $0.clientID = "healing"
+            $0.reconnect.firstConnectAttempts = nil
+        }
+        var events = client.events.makeAsyncIterator()
+        let connecting = Task { try await client.connect() }
+        while let event = await events.next() {
+            if case .errorReceived(let error) = event {
+                #expect(STOMPBrokerProfile.saysClientIDInUse(error))
+                break
+            }
+        }
+        try await old.send("DISCONNECT\n\n\0")
+        try await connecting.value
+        try await client.sendAndConfirm("x", to: "/topic/nobody")
+        await client.disconnect()
+    }
+
+    @Test func activeMQLimitsAreToldBeforeTheyAreReached() async throws {
+        let client = try await STOMPBroker.activeMQ.connected()
+        let long = String(repeating: "x", count: 11_000)
+        await expectError(.invalidRequest) {
+            try await client.send("x", to: "/queue/limits", options: STOMPSendOptions(headers: ["long": long]))
+        }
+        var many = STOMPHeaders()
+        for number in 0..<1100 { many.add("h\(number)", "v") }
+        let options = STOMPSendOptions(headers: many)
+        await expectError(.invalidRequest) { try await client.send("x", to: "/queue/limits", options: options) }
+        let fits = STOMPSendOptions(headers: ["long": String(repeating: "x", count: 9_000)])
+        let messages = try await client.subscribe(to: "/queue/limits")
+        try await client.sendAndConfirm("x", to: "/queue/limits", options: fits)
+        #expect(try await messages.first(1).first?.header("long")?.utf8.count == 9_000)
+        await client.disconnect()
+        // RabbitMQ takes both.
+        let other = try await STOMPBroker.rabbitMQ.connected()
+        let received = try await other.subscribe(to: "/queue/limits")
+        try await other.sendAndConfirm("x", to: "/queue/limits", options: options)
+        try await other.sendAndConfirm(
+            "x", to: "/queue/limits", options: STOMPSendOptions(headers: ["long": long]))
+        let two = try await received.first(2)
+        #expect(two[0].header("h1099") == "v")
+        #expect(two[1].header("long") == long)
+        await other.disconnect()
+    }
+
+    @Test func activeMQTextMessagesComeWithoutALength() async throws {
+        let client = try await STOMPBroker.activeMQ.connected()
+        let messages = try await client.subscribe(to: "/queue/length")
+        var text = STOMPSendOptions()
+        text.omitsContentLength = true
+        try await client.sendAndConfirm("é🛰\n", to: "/queue/length", options: text)
+        try await client.sendAndConfirm("a\0b", to: "/queue/length", options: text)
+        let two = try await messages.first(2)
+        #expect(two[0].text == "é🛰\n")
+        #expect(two[0].header("content-length") == nil)
+        // A NUL needs its length, whatever was asked for.
+        #expect(two[1].text == "a\0b")
+        #expect(two[1].header("content-length") == "3")
+        await client.disconnect()
+    }
+
+    @Test func activeMQTakesAnyNameForAQueue() async throws {
+        let client = try await STOMPBroker.activeMQ.connected()
+        let messages = try await client.subscribe(to: "/odd/name")
+        try await client.sendAndConfirm("x", to: "/odd/name")
+        #expect(try await messages.texts(1) == ["x"])
+        let composite = try await client.subscribe(to: "/queue/composite.a")
+        let second = try await client.subscribe(to: "/queue/composite.b")
+        try await client.sendAndConfirm("both", to: "/queue/composite.a,composite.b")
+        #expect(try await composite.texts(1) == ["both"])
+        #expect(try await second.texts(1) == ["both"])
+        await client.disconnect()
+    }
+
+    @Test func rabbitMQNamesTheTopicForAnExchange() async throws {
+        let client = try await STOMPBroker.rabbitMQ.connected()
+        let messages = try await client.subscribe(to: "/exchange/amq.topic/odd.key")
+        try await client.sendAndConfirm("x", to: "/exchange/amq.topic/odd.key")
+        #expect(try await messages.first(1).map(\.destination) == ["/topic/odd.key"])
+        // A name with a slash is written with %2F.
+        let slashed = try await client.subscribe(to: "/queue/a%2Fb")
+        try await client.sendAndConfirm("y", to: "/queue/a%2Fb")
+        #expect(try await slashed.texts(1) == ["y"])
+        await expectError(.refused) { try await client.sendAndConfirm("z", to: "/queue/a/b") }
+        await client.disconnect()
+    }
+
+    @Test func rabbitMQShowsHeadersOfTransactionsThatDoNoHarm() async throws {
+        let client = try await STOMPBroker.rabbitMQ.connected()
+        let messages = try await client.subscribe(to: "/queue/leak", ack: .clientIndividual)
+        try await client.withTransaction { transaction in
+            _ = try await client.sendForReceipt([1], to: "/queue/leak", in: transaction)
+        }
+        let message = try #require(try await messages.first(1).first)
+        try message.acknowledge()
+        try await client.sendAndConfirm("next", to: "/topic/nobody")
+        await client.disconnect()
+    }
+
+    @Test(arguments: STOMPBroker.allCases)
+    func brokerOfAnOlderVersionKeepsToIt(broker: STOMPBroker) async throws {
+        for version in STOMPVersion.allCases {
+            let client = try await broker.client { $0.versions = [version] }
+            var events = client.events.makeAsyncIterator()
+            try await client.connect()
+            while let event = await events.next() {
+                guard case .connected(let connected) = event else { continue }
+                #expect(connected.version == version)
+                #expect(connected.profile.name == (broker == .rabbitMQ ? "RabbitMQ" : "ActiveMQ Classic"))
+                break
+            }
+            let messages = try await client.subscribe(to: "/queue/version")
+            try await client.sendAndConfirm("x", to: "/queue/version", options: STOMPSendOptions(headers: ["a": "b c"]))
+            #expect(try await messages.first(1).first?.header("a") == "b c")
+            await client.disconnect()
+        }
+    }
+
+    @Test func rabbitMQWebSocketCloseAfterDisconnectIsSuccess() async throws {
+        var configuration = STOMPConfiguration()
+        configuration.credentials = Credentials(userName: "guest", password: "guest")
+        let port = try await SharedBrokers.rabbitMQ().webStompPort
+        let client = STOMPClient("ws://127.0.0.1:\(port)/ws", configuration: configuration)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "/queue/web")
+        let body = [UInt8](0...255)
+        try await client.sendAndConfirm(body, to: "/queue/web")
+        #expect(try await messages.first(1).first?.bytes == body)
+        let start = ContinuousClock.now
+        // The RECEIPT never comes, a close frame does.
+        await client.disconnect()
+        #expect(ContinuousClock.now - start < .seconds(1))
+        if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
+    }
+
+    @Test func vanishedServerIsNotAServer() async throws {
+        let client = STOMPClient("stomp://127.0.0.1:\(try await SharedBrokers.rabbitMQ().webStompPort)")
+        // RabbitMQ's HTTP listener answers in its own language.
+        await #expect { try await client.connect() } throws: { error in
+            let code = (error as? STOMPError)?.code
+            return code == .protocolViolation || code == .connectionLost
+        }
+    }
+}

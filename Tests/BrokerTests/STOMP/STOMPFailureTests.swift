@@ -1,0 +1,191 @@
+import STOMP
+import Synchronization
+import TestSupport
+import Testing
+
+/// Brokers that refuse, freeze, restart and are killed. They are this suite's own.
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)))
+struct STOMPFailureTests {
+    @Test(arguments: STOMPBroker.allCases)
+    func wrongPasscodeIsNotTriedAgain(broker: STOMPBroker) async throws {
+        let name = broker == .rabbitMQ ? "guest" : "ann"
+        let asked = Atomic(0)
+        let client = try await broker.ownClient {
+            $0.reconnect.firstConnectAttempts = nil
+            $0.credentials = nil
+            $0.credentialsProvider = { _ in
+                asked.add(1, ordering: .relaxed)
+                return Credentials(userName: name, password: "wrong")
+            }
+        }
+        let error = await expectError(.badCredentials) { try await client.connect() }
+        #expect(error?.serverError != nil)
+        #expect(asked.load(ordering: .relaxed) == 2, "fresh credentials are asked for once")
+        let right = try await broker.ownClient()
+        try await right.connect()
+        await right.disconnect()
+    }
+
+    @Test func rabbitMQTakesABackslashInAPasscodeWithItsEscaping() async throws {
+        let credentials = Credentials(userName: #"do\main"#, password: #"pass\word:1"#)
+        let plain = try await STOMPBroker.rabbitMQ.ownClient { $0.credentials = credentials }
+        let error = await expectError(.connectionLost) { try await plain.connect() }
+        #expect(error?.message.contains("asRabbitMQReads") == true, "\(error?.message ?? "")")
+        let escaping = try await STOMPBroker.rabbitMQ.ownClient {
+            $0.credentials = credentials
+            $0.connectEscaping = .asRabbitMQReads
+        }
+        try await escaping.connect()
+        try await escaping.sendAndConfirm("x", to: "/topic/nobody")
+        await escaping.disconnect()
+    }
+
+    @Test func rabbitMQTakesTheHostForAVirtualHost() async throws {
+        let second = try await STOMPBroker.rabbitMQ.ownClient { $0.host = "second" }
+        try await second.connect()
+        try await second.sendAndConfirm("only there", to: "/queue/host")
+        let first = try await STOMPBroker.rabbitMQ.ownClient()
+        try await first.connect()
+        try await first.sendAndConfirm("here", to: "/queue/host")
+        #expect(try await first.subscribe(to: "/queue/host").texts(1) == ["here"])
+        #expect(try await second.subscribe(to: "/queue/host").texts(1) == ["only there"])
+        let wrong = try await STOMPBroker.rabbitMQ.ownClient { $0.host = "nowhere" }
+        await #expect { try await wrong.connect() } throws: { ($0 as? STOMPError)?.serverError != nil }
+        await first.disconnect()
+        await second.disconnect()
+    }
+
+    @Test func activeMQObeysPriorities() async throws {
+        let client = try await STOMPBroker.activeMQ.ownClient()
+        try await client.connect()
+        for priority in [1, 9, 5] {
+            try await client.sendAndConfirm(
+                "\(priority)", to: "/queue/priority.q", options: STOMPSendOptions(priority: priority))
+        }
+        let messages = try await client.subscribe(to: "/queue/priority.q", ack: .clientIndividual)
+        #expect(try await messages.first(1).first?.text == "9")
+        await client.disconnect()
+    }
+
+    @Test(arguments: STOMPBroker.allCases)
+    func frozenBrokerIsNoticedAndComeBackTo(broker: STOMPBroker) async throws {
+        let own = try await broker.own()
+        let client = try await broker.ownClient {
+            $0.clientID = "frozen"
+            $0.outgoingHeartBeat = .milliseconds(500)
+            $0.incomingHeartBeat = .milliseconds(500)
+            $0.requestTimeout = .seconds(2)
+            $0.connectTimeout = .seconds(2)
+        }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "/queue/frozen")
+        own.freeze()
+        let start = ContinuousClock.now
+        #expect(await eventually { !client.state.isConnected })
+        let taken = ContinuousClock.now - start
+        // RabbitMQ agrees upon whole seconds; thrice the interval passes after the start.
+        #expect(taken < .milliseconds(3500), "noticed after \(taken)")
+        // Nor does stopping wait for it.
+        let other = try await broker.ownClient { $0.connectTimeout = .milliseconds(300) }
+        let stopping = Task {
+            try? await other.connect()
+            await other.disconnect()
+        }
+        own.thaw()
+        // ActiveMQ refuses the same client-id until it has dropped the old connection.
+        #expect(await eventually(timeout: .seconds(15)) { client.state.isConnected })
+        try await client.sendAndConfirm("x", to: "/queue/frozen")
+        #expect(try await messages.texts(1) == ["x"])
+        await stopping.value
+        await client.disconnect()
+    }
+
+    @Test(arguments: STOMPBroker.allCases)
+    func persistentMessagesOutliveARestart(broker: STOMPBroker) async throws {
+        let own = try await broker.own()
+        let client = try await broker.ownClient()
+        try await client.connect()
+        let options = STOMPSendOptions(persistent: true)
+        for number in 0..<10 { try await client.sendAndConfirm("\(number)", to: "/queue/restart", options: options) }
+        let other = try await client.subscribe(to: "/queue/restart-other")
+        try await own.restart()
+        #expect(await eventually(timeout: .seconds(30)) { client.state.isConnected && client.counters.connections > 1 })
+        #expect(try await client.subscribe(to: "/queue/restart").texts(10) == (0..<10).map { "\($0)" })
+        try await client.sendAndConfirm("x", to: "/queue/restart-other")
+        #expect(try await other.texts(1) == ["x"])
+        await client.disconnect()
+    }
+
+    @Test(arguments: STOMPBroker.allCases)
+    func noConfirmedMessageIsLostWhenTheBrokerIsKilled(broker: STOMPBroker) async throws {
+        let own = try await broker.own()
+        let count = Campaign.rounds(100_000, least: 1000)
+        let queue = "/queue/killed"
+        let client = try await broker.ownClient()
+        try await client.connect()
+        let killing = Mutex<Task<Void, any Error>?>(nil)
+        var waiting: [(number: Int, receipt: STOMPReceipt)] = []
+        var confirmed = Set<Int>()
+        var failed = 0
+        let options = STOMPSendOptions(persistent: true)
+        func settle(downTo few: Int) async {
+            let settled = waiting.prefix(max(0, waiting.count - few))
+            for entry in settled {
+                do {
+                    try await entry.receipt.confirmed()
+                    confirmed.insert(entry.number)
+                } catch {
+                    failed += 1
+                }
+            }
+            waiting.removeFirst(settled.count)
+        }
+        var number = 0
+        while number < count {
+            if number == count / 2 {
+                killing.withLock { task in
+                    if task == nil {
+                        task = Task {
+                            await own.kill()
+                            try await own.restart()
+                        }
+                    }
+                }
+            }
+            do {
+                let body = Array("\(number)".utf8)
+                waiting.append((number, try await client.sendForReceipt(body, to: queue, options: options)))
+                number += 1
+            } catch {
+                // Between two connections: wait for the next.
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            if waiting.count >= 400 { await settle(downTo: 200) }
+        }
+        await settle(downTo: 0)
+        try await killing.withLock { $0 }?.value
+        #expect(await eventually(timeout: .seconds(30)) { client.state.isConnected })
+        #expect(client.counters.connections > 1)
+        #expect(confirmed.count + failed == count)
+        #expect(confirmed.count >= count / 4)
+        let end = "end"
+        try await client.sendAndConfirm(end, to: queue, options: options)
+        let messages = try await client.subscribe(to: queue, ack: .client)
+        let limit: Duration = .seconds(60 + count / 1000)
+        try await withTimeout(limit, "the arrival of all confirmed messages") { [confirmed] in
+            var missing = confirmed
+            var unacknowledged = 0
+            for try await message in messages {
+                unacknowledged += 1
+                if let number = message.text.flatMap(Int.init) { missing.remove(number) }
+                if unacknowledged == 500 || message.text == end {
+                    try message.acknowledge()
+                    unacknowledged = 0
+                }
+                if message.text == end { break }
+            }
+            #expect(missing.isEmpty, "\(missing.count) of \(confirmed.count) confirmed messages are lost")
+        }
+        await client.disconnect()
+    }
+}
