@@ -130,6 +130,9 @@ package final class FileLock {
     }
 
     deinit {
-        if descriptor >= 0 { close(descriptor) }
+        guard descriptor >= 0 else { return }
+        // Closing alone is not enough: a child that is just being started has a copy until it becomes its program.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
     }
 }
