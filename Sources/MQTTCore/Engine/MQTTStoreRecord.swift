@@ -36,7 +36,9 @@ extension MQTTSession {
     public init(restoring records: [MQTTStoreRecord], token: (UInt64) -> UInt64 = { _ in .max }) {
         self.init()
         var slots: [UInt64: Int32] = [:]
-        for record in records {
+        var image = MQTTSessionImage()
+        for record in records { image.apply(record) }
+        for record in image.records {
             switch record {
             case .established: isHeld = true
             case .message(let sequence, let id, let topic, let payload, let qos, let retain, let properties):
@@ -44,24 +46,16 @@ extension MQTTSession {
                 slots[sequence] = window.restore(
                     sequence: sequence, id: id, topic: topic, payload: payload,
                     flags: qos.rawValue << 1 | (retain ? 1 : 0), properties: properties, token: token(sequence))
-            case .identified(let sequence, let id):
-                if let index = slots[sequence] { window.restoreIdentifier(id, of: index) }
             case .released(let sequence):
                 if let index = slots[sequence], window.slots[Int(index)].kind == .published {
                     window.markReceived(index)
                 }
-            case .finished(let sequence):
-                if let index = slots.removeValue(forKey: sequence) { window.forget(index) }
             case .received(let id):
                 received.insert(id)
                 answered.insert(id)
-            case .receivedReleased(let id):
-                received.remove(id)
-                answered.remove(id)
-            case .receivedForgotten: forgetReceived()
-            case .discarded:
-                self = MQTTSession()
-                slots = [:]
+            case .identified, .finished, .receivedReleased, .receivedForgotten, .discarded:
+                // An image says what is, not what became of it.
+                break
             }
         }
         // Where an identifier was given, a connection was accepted or attempted.

@@ -25,8 +25,8 @@ public struct MQTTSessionImage: Sendable {
     public mutating func apply(_ record: MQTTStoreRecord) {
         switch record {
         case .established: isEstablished = true
-        case .message(let sequence, _, let topic, let payload, _, _, _):
-            guard messages[sequence] == nil else { return }
+        case .message(let sequence, _, let topic, let payload, let qos, _, _):
+            guard messages[sequence] == nil, qos != .atMostOnce else { return }
             let size = topic.utf8.count + payload.count
             messages[sequence] = Message(record: record, size: size)
             byteCount += size
@@ -44,7 +44,9 @@ public struct MQTTSessionImage: Sendable {
                 released.removeAll { $0 == sequence }
             }
         case .released(let sequence):
-            guard messages[sequence]?.isReleased == false else { return }
+            guard messages[sequence]?.isReleased == false,
+                case .message(_, let id, _, _, .exactlyOnce, _, _) = messages[sequence]?.record, id != 0
+            else { return }
             messages[sequence]?.isReleased = true
             released.append(sequence)
         case .finished(let sequence):

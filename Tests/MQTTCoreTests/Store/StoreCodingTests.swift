@@ -1,0 +1,62 @@
+import MQTTCore
+import TestSupport
+import Testing
+
+@Suite("Store: records as bytes")
+struct StoreCodingTests {
+    private func random(_ generator: inout SeededGenerator) -> MQTTStoreRecord {
+        let sequence = UInt64.random(in: 1...20, using: &generator)
+        let id = UInt16.random(in: 1...20, using: &generator)
+        switch Int.random(in: 0..<12, using: &generator) {
+        case 0: return .established
+        case 1: return .identified(sequence: sequence, packetID: id + 100)
+        case 2: return .released(sequence: sequence)
+        case 3, 4: return .finished(sequence: sequence)
+        case 5: return .received(packetID: id)
+        case 6: return .receivedReleased(packetID: id)
+        case 7: return Int.random(in: 0..<10, using: &generator) == 0 ? .discarded : .receivedForgotten
+        default:
+            var properties = MQTTProperties()
+            if Bool.random(using: &generator) { properties.userProperties = [.init("ä", "\u{FEFF}")] }
+            return .message(
+                sequence: sequence, packetID: Bool.random(using: &generator) ? 0 : UInt16(sequence),
+                topic: "t/\(sequence)", payload: generator.bytes(Int.random(in: 0..<300, using: &generator)),
+                qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
+                retain: Bool.random(using: &generator), properties: properties)
+        }
+    }
+
+    @Test func `the checksum is CRC-32C`() {
+        #expect(CRC32C.checksum(Array("123456789".utf8)[...]) == 0xE306_9283)
+        #expect(CRC32C.checksum([]) == 0)
+        #expect(CRC32C.checksum([UInt8](repeating: 0, count: 32)[...]) == 0x8A91_36AA)
+    }
+
+    @Test func `every record is read as it was written, and nothing else is a record`() throws {
+        var generator = SeededGenerator(seed: Campaign.seed)
+        for _ in 0..<Campaign.rounds(100_000) {
+            let record = random(&generator)
+            var bytes: [UInt8] = []
+            try record.encode(into: &bytes)
+            #expect(MQTTStoreRecord(decoding: bytes) == record)
+            for cut in 0..<min(bytes.count, 40) { #expect(MQTTStoreRecord(decoding: Array(bytes[..<cut])) == nil) }
+            #expect(MQTTStoreRecord(decoding: bytes + [0]) == nil)
+            // Damaged bytes may be another record, and never a trap.
+            bytes[Int.random(in: 0..<bytes.count, using: &generator)] ^= UInt8.random(in: 1...255, using: &generator)
+            _ = MQTTStoreRecord(decoding: bytes)
+        }
+    }
+
+    @Test func `the image of a log restores the same session as the log`() {
+        var generator = SeededGenerator(seed: Campaign.seed)
+        for round in 0..<Campaign.rounds(20_000) {
+            let log = (0..<Int.random(in: 0..<60, using: &generator)).map { _ in random(&generator) }
+            var image = MQTTSessionImage()
+            for record in log { image.apply(record) }
+            let direct = MQTTSession(restoring: log)
+            let shortened = MQTTSession(restoring: image.records)
+            #expect(Set(direct.records) == Set(shortened.records), "round \(round)")
+            #expect(image.messageCount == direct.queuedCount + direct.inFlightCount)
+        }
+    }
+}
