@@ -73,7 +73,13 @@ let package = Package(
         .testTarget(name: "WebSocketCoreTests", dependencies: ["WebSocketCore", "TestSupport"], swiftSettings: common),
         .testTarget(name: "TransportTests", dependencies: ["Transport", "TestSupport"], swiftSettings: common),
         .testTarget(name: "MessagingTests", dependencies: ["Messaging", "TestSupport"], swiftSettings: common),
-        .testTarget(name: "MQTTTests", dependencies: ["MQTT", "LoopbackBroker", "TestSupport"], swiftSettings: common),
+        .testTarget(
+            name: "MQTTTests", dependencies: ["MQTT", "LoopbackBroker", "TestSupport", "session-store-writer"],
+            swiftSettings: common),
+        // A process to be killed while it writes.
+        .executableTarget(
+            name: "session-store-writer", dependencies: ["MQTT"], path: "Tests/SessionStoreWriter",
+            swiftSettings: common),
         .testTarget(
             name: "STOMPTests", dependencies: ["STOMP", "LoopbackBroker", "TestSupport"], swiftSettings: common),
         .testTarget(

@@ -1,0 +1,168 @@
+import Foundation
+import MQTT
+import TestSupport
+import Testing
+
+@Suite("Session store: files")
+struct FileSessionStoreTests {
+    private func message(_ number: UInt64, size: Int = 10) -> MQTTStoreRecord {
+        .message(
+            sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t/\(number)",
+            payload: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: size), qos: .exactlyOnce,
+            retain: number % 2 == 0, properties: [])
+    }
+
+    private func store(
+        _ scratch: ScratchDirectory, _ change: (inout FileSessionStore.Options) -> Void = { _ in }
+    ) -> FileSessionStore {
+        var options = FileSessionStore.Options()
+        change(&options)
+        return FileSessionStore(directory: scratch.file("session"), options: options)
+    }
+
+    private func log(_ scratch: ScratchDirectory) throws -> [UInt8] {
+        Array(try Data(contentsOf: URL(fileURLWithPath: scratch.file("session/session.log"))))
+    }
+
+    private func setLog(_ scratch: ScratchDirectory, _ bytes: [UInt8]) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: scratch.file("session/session.log")))
+    }
+
+    @Test func `what was appended is there when it is opened again, in order`() throws {
+        let scratch = try ScratchDirectory()
+        let first = store(scratch)
+        #expect(try first.open().records == [])
+        try first.setClientID("me")
+        let records: [MQTTStoreRecord] = [
+            .established, message(1), message(2), message(3), .released(sequence: 2), .received(packetID: 9),
+        ]
+        try first.append(records)
+        try first.append([.finished(sequence: 1), .received(packetID: 8), .receivedReleased(packetID: 8)])
+        first.close()
+        let stored = try store(scratch).open()
+        #expect(stored.clientID == "me")
+        #expect(
+            stored.records == [
+                .established, message(2), message(3), .released(sequence: 2), .received(packetID: 9),
+            ])
+        #expect(stored.damage == nil)
+    }
+
+    @Test func `one owner at a time, until it closes or is gone`() throws {
+        let scratch = try ScratchDirectory()
+        var first: FileSessionStore? = store(scratch)
+        _ = try first?.open()
+        let second = store(scratch)
+        #expect(throws: SessionStoreError.self) { try second.open() }
+        first = nil
+        _ = try second.open()
+        #expect(throws: SessionStoreError.self) { try second.open() }
+    }
+
+    @Test func `a log cut at any byte gives every whole record before the cut, and goes on`() throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch)
+        _ = try writer.open()
+        var ends: [Int] = []
+        for number in 1...8 {
+            try writer.append([message(UInt64(number))])
+            ends.append(try log(scratch).count)
+        }
+        writer.close()
+        let whole = try log(scratch)
+        for cut in 0..<whole.count {
+            try setLog(scratch, Array(whole[..<cut]))
+            let reader = store(scratch) { $0.sync = .never }
+            let stored = try reader.open()
+            #expect(stored.records.count == ends.count { $0 <= cut }, "cut at \(cut)")
+            #expect(stored.damage == nil, "cut at \(cut)")
+            try reader.append([message(99)])
+            reader.close()
+            let again = store(scratch)
+            #expect(try again.open().records.last == message(99))
+            again.close()
+        }
+    }
+
+    @Test func `a flipped bit is reported, and everything before it is recovered`() throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch)
+        _ = try writer.open()
+        var ends: [Int] = []
+        for number in 1...6 {
+            try writer.append([message(UInt64(number))])
+            ends.append(try log(scratch).count)
+        }
+        writer.close()
+        let whole = try log(scratch)
+        for bit in stride(from: 0, to: whole.count * 8, by: 3) {
+            var bytes = whole
+            bytes[bit / 8] ^= 1 << (bit % 8)
+            try setLog(scratch, bytes)
+            let reader = store(scratch) { $0.sync = .never }
+            let stored = try reader.open()
+            let before = bit / 8 < 8 ? 0 : ends.count { $0 <= bit / 8 }
+            #expect(stored.records == (1...6).prefix(before).map { message(UInt64($0)) }, "bit \(bit)")
+            #expect(stored.damage?.offset == (bit / 8 < 8 ? 0 : before == 0 ? 8 : ends[before - 1]), "bit \(bit)")
+            #expect(stored.damage.map { $0.offset + $0.bytesLost } == whole.count)
+            reader.close()
+            let kept = FileManager.default.contents(atPath: scratch.file("session/session.damaged"))
+            #expect(kept.map(Array.init) == bytes)
+        }
+    }
+
+    @Test func `the log stays in proportion to what is alive`() throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch) {
+            $0.compactionSize = 10_000
+            $0.sync = .never
+        }
+        _ = try writer.open()
+        try writer.setClientID("me")
+        for number in 1...5000 {
+            try writer.append([message(UInt64(number), size: 100), .finished(sequence: UInt64(max(1, number - 5)))])
+            if number % 500 == 0 { #expect(try log(scratch).count < 25_000) }
+        }
+        writer.close()
+        let stored = try store(scratch).open()
+        #expect(stored.clientID == "me")
+        #expect(stored.records == (4996...5000).map { message(UInt64($0), size: 100) })
+    }
+
+    @Test func `a transform seals what is on the disk, and the wrong one opens nothing and destroys nothing`() throws {
+        struct Wrong: Error {}
+        func transform(_ key: UInt8) -> FileSessionStore.Transform {
+            .init {
+                [key] + $0.map { $0 ^ key }
+            } open: { bytes in
+                guard bytes.first == key else { throw Wrong() }
+                return bytes.dropFirst().map { $0 ^ key }
+            }
+        }
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch) { $0.transform = transform(0x5A) }
+        _ = try writer.open()
+        try writer.setClientID("me")
+        try writer.append([message(1)])
+        writer.close()
+        let text = String(decoding: try log(scratch), as: UTF8.self)
+        #expect(!text.contains("t/1") && !text.contains("me"))
+        #expect(throws: SessionStoreError.self) { try store(scratch) { $0.transform = transform(0x33) }.open() }
+        let reader = store(scratch) { $0.transform = transform(0x5A) }
+        let stored = try reader.open()
+        #expect(stored.records == [message(1)] && stored.clientID == "me")
+    }
+
+    @Test func `removing all leaves an empty store that works`() throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch)
+        _ = try writer.open()
+        try writer.setClientID("me")
+        try writer.append([message(1)])
+        try writer.removeAll()
+        try writer.append([message(2)])
+        writer.close()
+        let stored = try store(scratch).open()
+        #expect(stored.records == [message(2)] && stored.clientID == nil)
+    }
+}

@@ -1,0 +1,144 @@
+import LoopbackBroker
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+
+/// Clients that go on with the session of an earlier one.
+@Suite("Client: stored sessions", .timeLimit(.minutes(1)))
+struct StoredSessionTests {
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `QoS 2 stays exactly once over clients that vanish in the middle`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let scratch = try ScratchDirectory()
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .exactlyOnce)
+        for round in 0..<10 {
+            let client = bench.client("phoenix") {
+                $0.version = version
+                $0.cleanStart = false
+                $0.sessionExpiry = .seconds(60)
+                $0.sessionStore = FileSessionStore(directory: scratch.file("s"))
+            }
+            // The client before lets go of the store when it is gone, which is soon.
+            let first = Array("\(round * 20)".utf8)
+            #expect(await eventually { (try? await client.enqueue(first, to: "a", qos: .exactlyOnce)) != nil })
+            for number in 1..<20 {
+                try await client.enqueue(Array("\(round * 20 + number)".utf8), to: "a", qos: .exactlyOnce)
+                if number == 5 {
+                    try await client.connect()
+                    bench.damage(client) { $0.bytesUntilCut = 40 + round * 37 }
+                }
+            }
+            await client.disconnect()
+        }
+        let last = bench.client("phoenix") {
+            $0.version = version
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(60)
+            $0.sessionStore = FileSessionStore(directory: scratch.file("s"))
+        }
+        #expect(await eventually { (try? await last.connect()) != nil })
+        let received = try await messages.first(200)
+        #expect(received.map(\.text) == (0..<200).map { "\($0)" })
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(receiver.counters.messagesReceived == 200)
+        await last.disconnect()
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a received QoS 2 message that was not acknowledged comes again, one that was does not`() async throws {
+        let bench = try await Bench()
+        let store = MemorySessionStore()
+        func client() -> MQTTClient {
+            bench.client("reader") {
+                $0.cleanStart = false
+                $0.sessionStore = store
+            }
+        }
+        let sender = try await bench.connected()
+        do {
+            let first = client()
+            try await first.connect()
+            let messages = try await first.subscribe(to: "a", qos: .exactlyOnce, acknowledgement: .manual)
+            for text in ["one", "two"] { try await sender.publish(text, to: "a", qos: .exactlyOnce) }
+            let received = try await messages.first(2)
+            received[0].acknowledge()
+            try await Task.sleep(for: .milliseconds(100))
+            await first.suspend()
+        }
+        let reader = client()
+        let rest = await reader.unmatchedMessages()
+        // The one before lets go of the store when it is gone.
+        #expect(await eventually { (try? await reader.connect()) != nil })
+        let again = try await rest.first(1)
+        #expect(again.first?.text == "two" && again.first?.isDuplicate == true)
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(reader.counters.messagesReceived == 1)
+        await reader.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a store belongs to a client identifier, and one made at random is kept with it`() async throws {
+        let bench = try await Bench()
+        let scratch = try ScratchDirectory()
+        func client(_ id: String) -> MQTTClient {
+            bench.client(id) { $0.sessionStore = FileSessionStore(directory: scratch.file("s")) }
+        }
+        var ids: [String] = []
+        for _ in 0..<2 {
+            let client = client("random-%%%%")
+            #expect(await eventually { (try? await client.connect()) != nil })
+            ids.append(client.clientID)
+            await client.disconnect()
+        }
+        #expect(ids[0] == ids[1])
+        #expect(
+            await eventually {
+                do throws(MQTTError) {
+                    try await client("another").connect()
+                    return false
+                } catch {
+                    return error.message.contains(ids[0])
+                }
+            })
+        await bench.stop()
+    }
+
+    @Test func `a store that fails ends the client, and every promise with it`() async throws {
+        final class FailingStore: SessionStore {
+            struct Full: Error {}
+            let limits = SessionStoreLimits()
+            let fails = Atomic(false)
+            func open() throws -> StoredSession { StoredSession() }
+            func setClientID(_ clientID: String) throws {}
+            func append(_ records: [MQTTStoreRecord]) throws { if fails.load(ordering: .relaxed) { throw Full() } }
+            func removeAll() throws {}
+            func close() {}
+        }
+        let bench = try await Bench()
+        let store = FailingStore()
+        let client = try await bench.connected { $0.sessionStore = store }
+        try await client.enqueue([1], to: "a")
+        store.fails.store(true, ordering: .relaxed)
+        await #expect { try await client.enqueue([2], to: "a") } throws: { ($0 as? MQTTError)?.code == .storeFailed }
+        #expect(await eventually { !client.state.isConnected })
+        await #expect { try await client.publish("x", to: "a", qos: .atLeastOnce) } throws: {
+            ($0 as? MQTTError)?.code == .storeFailed
+        }
+        await bench.stop()
+    }
+
+    @Test func `the store's limits bound the queue`() async throws {
+        let bench = try await Bench()
+        let client = bench.client {
+            $0.sessionStore = MemorySessionStore(limits: SessionStoreLimits(messages: 2))
+        }
+        try await client.enqueue([1], to: "a")
+        try await client.enqueue([2], to: "a")
+        await #expect { try await client.enqueue([3], to: "a") } throws: { ($0 as? MQTTError)?.code == .queueFull }
+        await bench.stop()
+    }
+}
