@@ -1,0 +1,112 @@
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+
+/// The MQTT sides of RabbitMQ and ActiveMQ, which know 3.1 and 3.1.1.
+@Suite(.serialized, .requires(.rabbitMQ, .activeMQ), .timeLimit(.minutes(20)))
+struct OtherBrokerTests {
+    enum Kind: String, CaseIterable, Sendable {
+        case rabbitMQ, activeMQ
+    }
+
+    private func client(
+        _ kind: Kind, _ port: Int, _ id: String = "test-%%%%", _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) -> MQTTClient {
+        var configuration = MQTTConfiguration(clientID: id)
+        configuration.reconnect.initialDelay = .milliseconds(50)
+        configuration.reconnect.maximumDelay = .milliseconds(500)
+        if kind == .rabbitMQ { configuration.credentials = Credentials(userName: "guest", password: "guest") }
+        change(&configuration)
+        return MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
+    }
+
+    private func sharedPort(_ kind: Kind) async throws -> Int {
+        switch kind {
+        case .rabbitMQ: try #require(try await SharedBrokers.rabbitMQ().mqttPort)
+        case .activeMQ: try await SharedBrokers.activeMQ().mqttPort
+        }
+    }
+
+    @Test(arguments: Kind.allCases, [MQTTVersion.v3_1, .v3_1_1])
+    func `delivers what it publishes, in order`(kind: Kind, version: MQTTVersion) async throws {
+        let port = try await sharedPort(kind)
+        let client = client(kind, port) { $0.version = version }
+        try await client.connect()
+        for qos in QoS.allCases {
+            let messages = try await client.subscribe(to: "plain/\(version)/\(qos.rawValue)/+", qos: qos)
+            for number in 0..<20 {
+                try await client.publish("\(number)", to: "plain/\(version)/\(qos.rawValue)/x", qos: qos)
+            }
+            var iterator = messages.makeAsyncIterator()
+            for number in 0..<20 { #expect(try await iterator.next()?.text == "\(number)") }
+        }
+        await client.disconnect()
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `falls back from 5.0 to 3.1.1`(kind: Kind) async throws {
+        let port = try await sharedPort(kind)
+        let client = client(kind, port) {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+        }
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        var version: MQTTVersion?
+        while version == nil, let event = await events.next() {
+            if case .connected(let info) = event { version = info.version }
+        }
+        #expect(version == .v3_1_1)
+        try await client.publish("x", to: "fallback", qos: .atLeastOnce)
+        await client.disconnect()
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `a persistent session loses nothing acknowledged when the broker is killed`(kind: Kind) async throws {
+        let broker: any RunningBroker
+        let port: Int
+        switch kind {
+        case .rabbitMQ:
+            let rabbit = try await RabbitMQ.start()
+            (broker, port) = (rabbit, try #require(rabbit.mqttPort))
+        case .activeMQ:
+            let active = try await ActiveMQ.start { $0.persistence = true }
+            (broker, port) = (active, active.mqttPort)
+        }
+        let count = Campaign.rounds(20_000, least: 400)
+        let receiver = client(kind, port, "receiver-\(kind)") { $0.cleanStart = false }
+        let sender = client(kind, port, "sender-\(kind)") { $0.cleanStart = false }
+        try await receiver.connect()
+        try await sender.connect()
+        let messages = try await receiver.subscribe(
+            to: "durable", qos: .atLeastOnce, buffer: BufferPolicy(messages: .max, bytes: .max))
+        let acknowledged = Atomic(0)
+        let sending = Task {
+            for number in 0..<count {
+                try await sender.publish("\(number)", to: "durable", qos: .atLeastOnce)
+                acknowledged.store(number + 1, ordering: .relaxed)
+            }
+        }
+        for kill in 1...2 {
+            _ = await eventually(timeout: .seconds(120)) {
+                acknowledged.load(ordering: .relaxed) >= count * kill / 3
+            }
+            await broker.kill()
+            try await broker.restart()
+        }
+        try await withTimeout(.seconds(240), "publishing") { try await sending.value }
+        let received = try await withTimeout(.seconds(60), "receiving") {
+            var distinct: Set<Int> = []
+            for try await message in messages {
+                distinct.insert(Int(message.text ?? "") ?? -1)
+                if distinct.count == count { break }
+            }
+            return distinct
+        }
+        #expect(received == Set(0..<count))
+        await sender.disconnect()
+        await receiver.disconnect()
+        await broker.stop()
+    }
+}

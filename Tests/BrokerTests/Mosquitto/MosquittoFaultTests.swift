@@ -1,0 +1,163 @@
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+
+/// A Mosquitto that freezes, restarts in the middle of everything, and is killed.
+@Suite(.serialized, .requires(.mosquitto), .timeLimit(.minutes(20)))
+struct MosquittoFaultTests {
+    private func client(
+        _ broker: Mosquitto, _ id: String, _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) -> MQTTClient {
+        var configuration = MQTTConfiguration(clientID: id)
+        configuration.version = .v5_0
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(3600)
+        configuration.reconnect.initialDelay = .milliseconds(20)
+        configuration.reconnect.maximumDelay = .milliseconds(100)
+        change(&configuration)
+        return MQTTClient("mqtt://127.0.0.1:\(broker.port)", configuration: configuration)
+    }
+
+    @Test func `a frozen broker is noticed within one and a half keep alives, and found again`() async throws {
+        let broker = try await Mosquitto.start()
+        let client = client(broker, "frozen") {
+            $0.keepAlive = .seconds(2)
+            $0.pingTimeout = .seconds(1)
+        }
+        try await client.connect()
+        broker.freeze()
+        let start = ContinuousClock.now
+        #expect(await eventually(timeout: .seconds(10)) { !client.state.isConnected })
+        #expect(ContinuousClock.now - start < .seconds(3) + .milliseconds(200))
+        broker.thaw()
+        #expect(await eventually(timeout: .seconds(20)) { client.state.isConnected })
+        try await client.publish("alive", to: "a", qos: .exactlyOnce)
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `a restart in the middle of many messages loses none, and repeats none of QoS 2`(qos: QoS) async throws {
+        let count = Campaign.rounds(100_000, least: 2000)
+        let broker = try await Mosquitto.start {
+            $0.persistence = true
+            $0.extraLines = ["max_queued_messages 0"]
+        }
+        let receiver = client(broker, "receiver")
+        let sender = client(broker, "sender") { $0.maximumInFlight = 20 }
+        try await receiver.connect()
+        try await sender.connect()
+        let messages = try await receiver.subscribe(
+            to: "restart", qos: qos, buffer: BufferPolicy(messages: .max, bytes: .max))
+        let progress = Atomic(0)
+        let receiving = Task { () -> [Int] in
+            var received: [Int] = []
+            var distinct: Set<Int> = []
+            for try await message in messages {
+                let number = Int(message.text ?? "") ?? -1
+                received.append(number)
+                distinct.insert(number)
+                progress.store(distinct.count, ordering: .relaxed)
+                if distinct.count == count { break }
+            }
+            return received
+        }
+        let sending = Task {
+            var start = 0
+            while start < count {
+                let end = min(count, start + 500)
+                try await sender.publish(
+                    (start..<end).map {
+                        MQTTOutgoingMessage(topic: "restart", payload: Array("\($0)".utf8), qos: qos)
+                    })
+                start = end
+            }
+        }
+        for restart in 1...3 {
+            let mark = count * restart / 4
+            _ = await eventually(timeout: .seconds(300)) { progress.load(ordering: .relaxed) >= mark }
+            try await broker.restart()
+        }
+        try await sending.value
+        let received = try await withTimeout(.seconds(120), "all messages") { try await receiving.value }
+        if qos == .exactlyOnce {
+            #expect(received == Array(0..<count))
+        } else {
+            #expect(Set(received) == Set(0..<count))
+        }
+        #expect(receiver.counters.connections == 4 && sender.counters.connections == 4)
+        await sender.disconnect()
+        await receiver.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `a killed broker has forgotten: it is told, subscribed again, and what is open is published again`()
+        async throws
+    {
+        let broker = try await Mosquitto.start()
+        let receiver = client(broker, "receiver")
+        let sender = client(broker, "sender")
+        try await receiver.connect()
+        try await sender.connect()
+        let messages = try await receiver.subscribe(to: "killed", qos: .exactlyOnce)
+        var events = sender.events.makeAsyncIterator()
+        var resubscribed = receiver.events.makeAsyncIterator()
+        broker.freeze()
+        let waiting = Task {
+            try await sender.publish((0..<5).map { .init(topic: "killed", payload: [$0], qos: .exactlyOnce) })
+        }
+        try await Task.sleep(for: .milliseconds(100))
+        await broker.kill()
+        sender.networkChanged()
+        try await broker.restart()
+        var lost: (Int, Int)?
+        while lost == nil, let event = await events.next() {
+            if case .sessionLost(let republished, let duplicates) = event { lost = (republished, duplicates) }
+        }
+        #expect(lost?.0 == 5 && lost?.1 == 5)
+        try await waiting.value
+        while let event = await resubscribed.next() {
+            if case .resubscribed(let filter, let code) = event {
+                #expect(filter == "killed" && !code.isError)
+                break
+            }
+        }
+        try await sender.publish("end", to: "killed", qos: .exactlyOnce)
+        var iterator = messages.makeAsyncIterator()
+        while try await iterator.next()?.text != "end" {}
+        await sender.disconnect()
+        await receiver.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `what a process enqueued is delivered by the next one, exactly once`() async throws {
+        let broker = try await Mosquitto.start { $0.persistence = true }
+        let scratch = try ScratchDirectory("session")
+        let receiver = client(broker, "receiver")
+        try await receiver.connect()
+        let messages = try await receiver.subscribe(to: "stored", qos: .exactlyOnce)
+        for round in 0..<5 {
+            let sender = client(broker, "sender") {
+                $0.sessionStore = FileSessionStore(directory: scratch.file("s"))
+            }
+            let first: [UInt8] = [UInt8(round * 10)]
+            #expect(await eventually { (try? await sender.enqueue(first, to: "stored", qos: .exactlyOnce)) != nil })
+            if round % 2 == 0 { try await sender.connect() }
+            for number in 1..<10 {
+                try await sender.enqueue([UInt8(round * 10 + number)], to: "stored", qos: .exactlyOnce)
+            }
+            if round == 2 { try await broker.restart() }
+            // Gone without a word, whatever is on its way.
+        }
+        let last = client(broker, "sender") { $0.sessionStore = FileSessionStore(directory: scratch.file("s")) }
+        #expect(await eventually { (try? await last.connect()) != nil })
+        var received: [UInt8] = []
+        var iterator = messages.makeAsyncIterator()
+        while received.count < 50, let message = try await iterator.next() { received += message.bytes }
+        #expect(received == Array(0..<50))
+        await last.disconnect()
+        await receiver.disconnect()
+        await broker.stop()
+    }
+}
