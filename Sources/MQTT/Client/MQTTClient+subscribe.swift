@@ -20,21 +20,55 @@ extension MQTTClient {
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe
     ) async throws(MQTTError) -> MQTTSubscription {
-        guard MQTTTopicFilter.isValid(filter) else {
+        let request = MQTTSubscriptionRequest(
+            filter: filter, qos: qos, noLocal: noLocal, retainAsPublished: retainAsPublished,
+            retainHandling: retainHandling)
+        return try await subscribe(to: [request], buffer: buffer, acknowledgement: acknowledgement)
+    }
+
+    /// Subscribes to several filters with one packet; their messages come in one sequence, each of them once.
+    ///
+    /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses every filter. If it refuses some,
+    ///   ``MQTTSubscription/grants`` says which.
+    public nonisolated(nonsending) func subscribe(
+        to requests: [MQTTSubscriptionRequest], buffer: BufferPolicy = BufferPolicy(),
+        acknowledgement: MQTTAcknowledgement = .automatic
+    ) async throws(MQTTError) -> MQTTSubscription {
+        guard !requests.isEmpty else {
+            throw MQTTError(.invalidRequest, "a subscription needs at least one topic filter [MQTT-3.8.3-2]")
+        }
+        for filter in requests.map(\.filter) where !MQTTTopicFilter.isValid(filter) {
             throw MQTTError(
                 .invalidRequest,
                 "'\(filter)' is not a topic filter: 1 to 65535 bytes, '+' alone in its level, '#' alone in the last one"
             )
         }
-        let request = MQTTSubscriptionRequest(
-            filter: filter, qos: qos, noLocal: noLocal, retainAsPublished: retainAsPublished,
-            retainHandling: retainHandling)
-        let route = MQTTRoute(request: request, policy: buffer, acknowledgement: acknowledgement)
+        let route = MQTTRoute(requests: requests, policy: buffer, acknowledgement: acknowledgement)
         let queue = core.makeQueue(buffer)
         route.add(queue)
-        let code = try await core.subscribe(route)
+        let grants = try await core.subscribe(route)
         let handle = MQTTSubscriptionHandle(core: core, route: route, first: queue)
-        return MQTTSubscription(handle: handle, grantedQoS: QoS(rawValue: code.rawValue) ?? .atMostOnce)
+        return MQTTSubscription(handle: handle, grants: grants)
+    }
+
+    /// The messages that match no subscription: of a session that an earlier process left, or between a subscription's
+    /// end and the server's knowledge of it. Without a receiver they are acknowledged and dropped.
+    ///
+    /// One sequence has them at a time: a new one ends the one before it.
+    public nonisolated(nonsending) func unmatchedMessages(
+        buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic
+    ) async -> MQTTSubscription {
+        let route = MQTTRoute(requests: [], policy: buffer, acknowledgement: acknowledgement)
+        let queue = core.makeQueue(buffer)
+        route.add(queue)
+        await withUnsafeContinuation { waiter in
+            core.loop.execute { [core] in
+                core.receiveUnmatched(route)
+                waiter.resume()
+            }
+        }
+        return MQTTSubscription(
+            handle: MQTTSubscriptionHandle(core: core, route: route, first: queue), grants: [])
     }
 }
 

@@ -14,6 +14,7 @@ import Transport
 /// their order. A client that is dropped without ``disconnect()`` ends its connection, and the server publishes its will.
 public actor MQTTClient {
     nonisolated let core: MQTTClientCore
+    nonisolated let responses: MQTTResponses
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///
@@ -36,6 +37,13 @@ public actor MQTTClient {
         var configuration = configuration
         configuration.credentials = configuration.credentials ?? opener.credentials
         core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)
+        responses = MQTTResponses()
+    }
+
+    /// Another face of the same client.
+    init(core: MQTTClientCore, responses: MQTTResponses) {
+        self.core = core
+        self.responses = responses
     }
 
     /// Where the connection stands, from now on; starts with the present state.

@@ -4,55 +4,70 @@ import Synchronization
 import Transport
 
 extension MQTTClientCore {
-    /// Registers a route and waits for the server's answer; the route is there before SUBSCRIBE goes out.
-    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTReasonCode {
-        let id = callerIDs.add(1, ordering: .relaxed).newValue
+    /// Registers a route and waits for the server's answers; the route is there before SUBSCRIBE goes out.
+    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> [MQTTReasonCode] {
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { waiter in
-                loop.execute { self.subscribeNow(route, id: id, waiter: waiter) }
+                loop.execute { self.subscribeNow(route, waiter) }
             }
         } onCancel: {
-            loop.execute { self.cancelSubscribe(route, id: id) }
+            loop.execute { self.cancelSubscribe(route) }
         }
         return try result.get()
     }
 
-    private func subscribeNow(_ route: MQTTRoute, id: UInt64, waiter: MQTTRouter.Waiter) {
+    private func subscribeNow(_ route: MQTTRoute, _ waiter: MQTTSubscribeWait.Waiter) {
         if route.isCancelled { return waiter.resume(returning: .failure(.cancelledWait)) }
         guard supervisor.isActive else {
             return waiter.resume(
                 returning: .failure(
                     MQTTError(.notConnected, "cannot subscribe before connect(); call it first and await it")))
         }
-        let (entry, needsSubscribe) = router.add(route)
-        if let granted = entry.granted, !needsSubscribe {
-            return waiter.resume(returning: .success(granted))
+        let wait = MQTTSubscribeWait(route, waiter)
+        var keys: [FilterKey] = []
+        for (index, request) in route.requests.enumerated() {
+            let (entry, needsSubscribe) = router.add(route, request)
+            if let granted = entry.granted, !needsSubscribe {
+                wait.answer(index, .success(granted))
+            } else {
+                entry.waiters.append((wait, index))
+                if needsSubscribe { keys.append(FilterKey(request.filter)) }
+            }
         }
-        entry.waiters.append((id, waiter))
         // Without a connection the next one subscribes it.
-        if needsSubscribe, supervisor.isConnected { send([FilterKey(route.request.filter)]) }
+        if supervisor.isConnected { send(keys) }
     }
 
-    private func cancelSubscribe(_ route: MQTTRoute, id: UInt64) {
+    private func cancelSubscribe(_ route: MQTTRoute) {
         route.isCancelled = true
-        guard let entry = router.entries[FilterKey(route.request.filter)],
-            let index = entry.waiters.firstIndex(where: { $0.id == id })
-        else { return }
-        let waiter = entry.waiters.remove(at: index).waiter
+        var waits: [MQTTSubscribeWait] = []
+        for request in route.requests {
+            guard let entry = router.entries[FilterKey(request.filter)] else { continue }
+            waits += entry.waiters.filter { $0.wait.route === route }.map(\.wait)
+            entry.waiters.removeAll { $0.wait.route === route }
+        }
+        guard !waits.isEmpty else { return }
         remove(route)
-        waiter.resume(returning: .failure(.cancelledWait))
+        for wait in waits { wait.fail(.cancelledWait) }
     }
 
-    /// Takes a route out; the server forgets the filter with its last one. Nobody waits for the answer.
+    /// Takes a route out; the server forgets filters with their last one. Nobody waits for the answer.
     func remove(_ route: MQTTRoute) {
         route.finish(.finished)
-        guard router.remove(route), supervisor.isConnected else { return }
+        let filters = router.remove(route)
+        guard !filters.isEmpty, supervisor.isConnected else { return }
         let token = router.makeRequest(for: [])
         let now = MonotonicClock.now
         link.perform { machine in
             // A failure means that the connection is ending, and the subscription with it.
-            try? machine.engine.unsubscribe([route.request.filter], token: token, at: now)
+            try? machine.engine.unsubscribe(filters, token: token, at: now)
         }
+    }
+
+    /// Makes a route get what no other one does; one that did so before ends.
+    func receiveUnmatched(_ route: MQTTRoute) {
+        router.unmatched?.finish(.finished)
+        router.setUnmatched(route)
     }
 
     nonisolated(nonsending) func unsubscribe(_ route: MQTTRoute) async throws(MQTTError) {
@@ -66,12 +81,13 @@ extension MQTTClientCore {
         _ route: MQTTRoute, _ waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
     ) {
         route.finish(.finished)
-        guard router.remove(route), supervisor.isConnected else { return waiter.resume(returning: .success(())) }
+        let filters = router.remove(route)
+        guard !filters.isEmpty, supervisor.isConnected else { return waiter.resume(returning: .success(())) }
         let token = router.makeRequest(for: [])
         let now = MonotonicClock.now
         let refusal = link.perform { machine -> MQTTMisuse? in
             do throws(MQTTMisuse) {
-                try machine.engine.unsubscribe([route.request.filter], token: token, at: now)
+                try machine.engine.unsubscribe(filters, token: token, at: now)
                 return nil
             } catch {
                 return error
@@ -113,9 +129,8 @@ extension MQTTClientCore {
     func resubscribe(sessionPresent: Bool) {
         let keys = router.entries.filter { !sessionPresent || !$0.value.waiters.isEmpty || !$0.value.wasGranted }
             .map(\.key)
-        for key in router.entries.keys where !keys.contains(key) {
-            router.entries[key]?.granted = router.entries[key]?.lastGranted
-        }
+        let asked = Set(keys)
+        for (key, entry) in router.entries where !asked.contains(key) { entry.granted = entry.lastGranted }
         // In packets that any server takes.
         var start = 0
         while start < keys.count {
@@ -140,7 +155,7 @@ extension MQTTClientCore {
             let waiters = entry.waiters
             entry.waiters = []
             if waiters.isEmpty { events.send(.resubscribed(filter: key.filter, code)) }
-            for (_, waiter) in waiters { waiter.resume(returning: .success(code)) }
+            for (wait, index) in waiters { wait.answer(index, .success(code)) }
         }
     }
 
@@ -160,7 +175,11 @@ extension MQTTClientCore {
         if entry.waiters.isEmpty, let code = error.reasonCode {
             events.send(.subscriptionLost(filter: key.filter, code))
         }
-        for (_, waiter) in entry.waiters { waiter.resume(returning: .failure(error)) }
-        for route in entry.routes { route.finish(.failed(error)) }
+        for (wait, index) in entry.waiters { wait.answer(index, .failure(error)) }
+        for route in entry.routes {
+            // A subscription of several filters lives as long as one of them does.
+            route.lostFilters += 1
+            if route.lostFilters >= route.requests.count { route.finish(.failed(error)) }
+        }
     }
 }

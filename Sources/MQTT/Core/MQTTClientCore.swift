@@ -106,7 +106,7 @@ final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
         }
         let isOrderly = failure.code == .disconnected
         for entry in router.takeAllEntries() {
-            for (_, waiter) in entry.waiters { waiter.resume(returning: .failure(failure)) }
+            for (wait, _) in entry.waiters { wait.fail(failure) }
             for route in entry.routes { route.finish(isOrderly ? .finished : .failed(failure)) }
         }
         router.unmatched?.finish(.finished)

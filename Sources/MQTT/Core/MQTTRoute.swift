@@ -6,8 +6,10 @@ final class MQTTRoute: @unchecked Sendable {
     // Sendable because the fields that change are touched on the loop's thread only.
     typealias Queue = DeliveryQueue<MQTTBatch, MQTTError>
 
-    /// What the user asked for.
-    let request: MQTTSubscriptionRequest
+    /// What the user asked for; nothing for the route of messages that nobody else gets.
+    let requests: [MQTTSubscriptionRequest]
+    /// Filters that the server does not grant any more.
+    var lostFilters = 0
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
     private(set) var queues: [Queue] = []
@@ -16,8 +18,8 @@ final class MQTTRoute: @unchecked Sendable {
     /// Messages of the read under way, as indexes into its records.
     var pending: [UInt32] = []
 
-    init(request: MQTTSubscriptionRequest, policy: BufferPolicy, acknowledgement: MQTTAcknowledgement) {
-        self.request = request
+    init(requests: [MQTTSubscriptionRequest], policy: BufferPolicy, acknowledgement: MQTTAcknowledgement) {
+        self.requests = requests
         self.policy = policy
         self.acknowledgement = acknowledgement
     }

@@ -3,13 +3,12 @@ import Messaging
 
 /// Which subscriptions a topic goes to, and which filters the server is to know. Lives on the loop's thread.
 final class MQTTRouter {
-    typealias Waiter = UnsafeContinuation<Result<MQTTReasonCode, MQTTError>, Never>
 
     /// A filter that is or shall be subscribed at the server, for one or more routes.
     final class Entry {
         var request: MQTTSubscriptionRequest
         var routes: [MQTTRoute] = []
-        var waiters: [(id: UInt64, waiter: Waiter)] = []
+        var waiters: [(wait: MQTTSubscribeWait, index: Int)] = []
         /// The server's answer on the connection that is open.
         var granted: MQTTReasonCode?
         /// The server's last answer on any connection, which a session keeps in force.
@@ -60,7 +59,13 @@ final class MQTTRouter {
     private func match(_ topic: String) -> [MQTTRoute] {
         var routes: [MQTTRoute] = []
         let bytes = Array(topic.utf8)
-        tree.forEachMatch(bytes.span.bytes) { routes.append(contentsOf: $0.routes) }
+        tree.forEachMatch(bytes.span.bytes) { entry in
+            for route in entry.routes {
+                // A subscription of several filters gets a message once, however many of them match.
+                if route.requests.count > 1, routes.contains(where: { $0 === route }) { continue }
+                routes.append(route)
+            }
+        }
         if routes.isEmpty, let unmatched { routes = [unmatched] }
         return routes
     }
@@ -77,38 +82,46 @@ final class MQTTRouter {
 
     // MARK: Filters
 
-    /// Adds a route; returns its entry, and whether SUBSCRIBE has to be sent for it.
-    func add(_ route: MQTTRoute) -> (entry: Entry, needsSubscribe: Bool) {
-        let key = FilterKey(route.request.filter)
+    /// Adds a route for one of its filters; returns the entry, and whether SUBSCRIBE has to be sent for it.
+    func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: Entry, needsSubscribe: Bool) {
+        let key = FilterKey(request.filter)
         if let entry = entries[key] {
-            let asksMore = route.request.qos > entry.request.qos
-            entry.routes.append(route)
-            if asksMore { entry.request = route.request }
+            let asksMore = request.qos > entry.request.qos
+            if !entry.routes.contains(where: { $0 === route }) { entry.routes.append(route) }
+            if asksMore { entry.request = request }
             if hasSharedFilter { rebuildTree() }
             filtersChanged()
             return (entry, asksMore || (entry.granted == nil && !entry.isPending))
         }
-        let entry = Entry(route.request)
+        let entry = Entry(request)
         entry.routes.append(route)
         entries[key] = entry
-        if MQTTTopicFilter.shared(route.request.filter) != nil { hasSharedFilter = true }
-        if hasSharedFilter { rebuildTree() } else { tree.insert(entry, for: route.request.filter) }
+        if MQTTTopicFilter.shared(request.filter) != nil { hasSharedFilter = true }
+        if hasSharedFilter { rebuildTree() } else { tree.insert(entry, for: request.filter) }
         filtersChanged()
         return (entry, true)
     }
 
-    /// Removes a route; returns whether the server is to forget the filter.
-    func remove(_ route: MQTTRoute) -> Bool {
-        let key = FilterKey(route.request.filter)
-        guard let entry = entries[key], entry.routes.contains(where: { $0 === route }) else { return false }
-        entry.routes.removeAll { $0 === route }
-        filtersChanged()
-        if !entry.routes.isEmpty {
-            if hasSharedFilter { rebuildTree() }
-            return false
+    /// Removes a route; returns the filters that the server is to forget.
+    func remove(_ route: MQTTRoute) -> [String] {
+        if route === unmatched {
+            setUnmatched(nil)
+            return []
         }
-        _ = removeEntry(key)
-        return true
+        var forgotten: [String] = []
+        for request in route.requests {
+            let key = FilterKey(request.filter)
+            guard let entry = entries[key], entry.routes.contains(where: { $0 === route }) else { continue }
+            entry.routes.removeAll { $0 === route }
+            if entry.routes.isEmpty {
+                _ = removeEntry(key)
+                forgotten.append(request.filter)
+            } else if hasSharedFilter {
+                rebuildTree()
+            }
+        }
+        filtersChanged()
+        return forgotten
     }
 
     func removeEntry(_ key: FilterKey) -> Entry? {

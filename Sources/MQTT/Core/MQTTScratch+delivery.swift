@@ -18,7 +18,7 @@ extension MQTTScratch {
         guard let core else { return }
         for queue in route.queues {
             // Each receiver gets a batch of its own: what it drops is its own affair.
-            let batch = makeBatch(records, of: bytes, core: core)
+            let batch = makeBatch(records, of: bytes, core: core, route: route)
             let size = batch.byteCount
             switch queue.push(batch) {
             case .stored: break
@@ -31,7 +31,9 @@ extension MQTTScratch {
     }
 
     /// Copies what the records point at out of the read buffer.
-    private func makeBatch(_ records: [MQTTMessageRecord], of bytes: RawSpan, core: MQTTClientCore) -> MQTTBatch {
+    private func makeBatch(
+        _ records: [MQTTMessageRecord], of bytes: RawSpan, core: MQTTClientCore, route: MQTTRoute
+    ) -> MQTTBatch {
         let start = Int(records[0].propertiesStart)
         let end = records[records.count - 1].payload.upperBound
         var needed = 0
@@ -77,6 +79,6 @@ extension MQTTScratch {
             }
             moved[index].topic = lastLocal
         }
-        return MQTTBatch(bytes: copied, records: moved, topics: topics, version: version, core: core)
+        return MQTTBatch(bytes: copied, records: moved, topics: topics, version: version, core: core, route: route)
     }
 }

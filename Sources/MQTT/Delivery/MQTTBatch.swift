@@ -15,17 +15,21 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     @usableFromInline let version: MQTTVersion
     /// Weak: a message that somebody keeps does not keep the connection.
     weak let core: MQTTClientCore?
+    /// Whose messages they are.
+    let route: MQTTRoute?
     /// How many messages were lost just before the first one.
     @usableFromInline private(set) var gap = 0
 
     init(
-        bytes: [UInt8], records: [MQTTMessageRecord], topics: [String], version: MQTTVersion, core: MQTTClientCore?
+        bytes: [UInt8], records: [MQTTMessageRecord], topics: [String], version: MQTTVersion, core: MQTTClientCore?,
+        route: MQTTRoute? = nil
     ) {
         self.bytes = bytes
         self.records = records
         self.topics = topics
         self.version = version
         self.core = core
+        self.route = route
     }
 
     @usableFromInline var count: Int { records.count }

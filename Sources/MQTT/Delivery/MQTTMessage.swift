@@ -52,6 +52,15 @@ public struct MQTTMessage: Sendable {
         return record.decodeProperties(in: bytes.span.bytes)
     }
 
+    /// What `+` and `#` of the subscription's filter stand for, in their order; `#` stands for all that is left. Of
+    /// several filters the first that matches counts.
+    public var captures: [String] {
+        for request in batch.route?.requests ?? [] {
+            if let captures = MQTTTopicFilter.captures(of: request.filter, in: topic) { return captures }
+        }
+        return []
+    }
+
     /// Acknowledges a message of a subscription with manual acknowledgement; otherwise does nothing.
     ///
     /// Acknowledgements leave in the order in which the messages came [MQTT-4.6.0-2].

@@ -16,10 +16,17 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
 
     let handle: MQTTSubscriptionHandle
 
-    /// The topic filter.
-    public var filter: String { handle.route.request.filter }
-    /// The quality of service that the server granted when the subscription was made.
-    public let grantedQoS: QoS
+    /// The topic filter, or the first of several.
+    public var filter: String { handle.route.requests.first?.filter ?? "" }
+    /// The topic filters; none for messages that match no subscription.
+    public var filters: [String] { handle.route.requests.map(\.filter) }
+    /// What the server said to each filter when the subscription was made: the QoS that it granted, or why not
+    /// [MQTT-3.9.3-1].
+    public let grants: [MQTTReasonCode]
+    /// The highest quality of service that the server granted when the subscription was made.
+    public var grantedQoS: QoS {
+        grants.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
+    }
     /// Messages dropped so far because a receiver was slow.
     public var droppedCount: Int { handle.droppedCount }
 

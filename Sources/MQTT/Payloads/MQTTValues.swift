@@ -1,0 +1,39 @@
+public import Messaging
+
+/// A message and the value in it, or why there is none.
+public struct MQTTValue<Value: Sendable>: Sendable {
+    /// The message as it came: its topic, captures, properties.
+    public let message: MQTTMessage
+    public let result: Result<Value, DecodeFailure>
+
+    /// The value.
+    public func get() throws(DecodeFailure) -> Value { try result.get() }
+}
+
+/// The messages of a subscription with their values; made by ``MQTTSubscription/values(_:as:)``.
+public struct MQTTValues<Value: Sendable>: AsyncSequence, Sendable {
+    public typealias Element = MQTTValue<Value>
+    public typealias Failure = MQTTError
+
+    let subscription: MQTTSubscription
+    let decode: @Sendable (MQTTMessage) -> Result<Value, DecodeFailure>
+
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(messages: subscription.makeAsyncIterator(), decode: decode)
+    }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        var messages: MQTTSubscription.Iterator
+        let decode: @Sendable (MQTTMessage) -> Result<Value, DecodeFailure>
+
+        public mutating func next() async throws(MQTTError) -> MQTTValue<Value>? {
+            try await messages.next().map { MQTTValue(message: $0, result: decode($0)) }
+        }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(MQTTError) -> MQTTValue<
+            Value
+        >? {
+            try await messages.next(isolation: actor).map { MQTTValue(message: $0, result: decode($0)) }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+@Suite("Delivery: captures, several filters, values, requests", .timeLimit(.minutes(1)))
+struct FeatureTests {
+    @Test func `captures are what the wildcards stand for`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let rooms = try await client.subscribe(to: "house/+/+/#")
+        let shared = try await client.subscribe(to: "$share/group/garden/+")
+        try await client.publish("x", to: "house/kitchen/lamp/left/state", qos: .atLeastOnce)
+        try await client.publish("x", to: "house/hall/lamp", qos: .atLeastOnce)
+        try await client.publish("x", to: "garden/pond", qos: .atLeastOnce)
+        let captures = try await rooms.first(2).map(\.captures)
+        #expect(captures == [["kitchen", "lamp", "left/state"], ["hall", "lamp", ""]])
+        #expect(try await shared.first(1).first?.captures == ["pond"])
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `several filters are one packet and one sequence, and a message comes once`() async throws {
+        let bench = try await Bench { $0.faults.refusedFilters = ["no/#"] }
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: [
+            .init(filter: "a/#", qos: .atLeastOnce), .init(filter: "no/#", qos: .atLeastOnce),
+            .init(filter: "+/b", qos: .exactlyOnce),
+        ])
+        #expect(messages.grants.map(\.isError) == [false, true, false])
+        #expect(messages.grantedQoS == .exactlyOnce && messages.filters.count == 3)
+        for topic in ["a/b", "x/b", "a/c"] { try await client.publish("x", to: topic, qos: .atLeastOnce) }
+        #expect(try await messages.first(3).map(\.topic) == ["a/b", "x/b", "a/c"])
+        #expect(client.counters.messagesReceived == 3)
+        await bench.cut()
+        #expect(await eventually { client.counters.connections == 2 })
+        #expect(
+            await eventually {
+                _ = try? await client.publish("y", to: "x/b", qos: .atLeastOnce)
+                return client.counters.messagesReceived > 3
+            })
+        try await messages.unsubscribe()
+        await #expect { _ = try await client.subscribe(to: [.init(filter: "no/#", qos: .atLeastOnce)]) } throws: {
+            ($0 as? MQTTError)?.code == .refused
+        }
+        await #expect { _ = try await client.subscribe(to: []) } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `what matches no subscription is visible`() async throws {
+        let bench = try await Bench()
+        let sender = try await bench.connected()
+        let first = try await bench.connected("left") { $0.cleanStart = false }
+        let old = try await first.subscribe(to: "old", qos: .atLeastOnce)
+        await first.disconnect()
+        for try await _ in old {}
+        try await sender.publish("left over", to: "old", qos: .atLeastOnce)
+        let second = bench.client("left") { $0.cleanStart = false }
+        let rest = await second.unmatchedMessages()
+        try await second.connect()
+        #expect(try await rest.first(1).first?.text == "left over")
+        await second.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    private struct Reading: Codable, Sendable, Equatable {
+        var name: String
+        var value: Double
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `values travel as JSON, and what is none is an element`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let messages = try await client.subscribe(to: "r")
+        let readings = messages.values(Reading.self, as: .json)
+        let reading = Reading(name: "é", value: 21.5)
+        try await client.publish("no JSON", to: "r", qos: .atLeastOnce)
+        try await client.publish(reading, as: .json, to: "r", qos: .atLeastOnce)
+        var failures = 0
+        for try await element in readings {
+            if let value = try? element.get() {
+                #expect(value == reading)
+                #expect(element.message.properties.contentType == (version == .v5_0 ? "application/json" : nil))
+                break
+            }
+            failures += 1
+            #expect(element.message.text == "no JSON")
+        }
+        #expect(failures == 1)
+        struct NoNumber: Error {}
+        let numbers = messages.values { message in
+            guard let number = Int(message.text ?? "") else { throw NoNumber() }
+            return number
+        }
+        try await client.publish("17", to: "r", qos: .atLeastOnce)
+        for try await number in numbers {
+            #expect(try number.get() == 17)
+            break
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `requests get their own responses, in any order`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let server = try await bench.connected { $0.version = .v5_0 }
+        let requests = try await server.subscribe(to: "double")
+        let serving = Task {
+            var held: MQTTMessage?
+            for try await request in requests {
+                // Every other answer is late.
+                guard let earlier = held else {
+                    held = request
+                    continue
+                }
+                held = nil
+                for message in [request, earlier] {
+                    try await server.respond(to: message, with: message.bytes + message.bytes)
+                }
+            }
+        }
+        let answers = try await withThrowingTaskGroup(of: (Int, String?).self) { group in
+            for number in 0..<20 {
+                group.addTask { (number, try await client.request(Array("\(number)".utf8), to: "double").text) }
+            }
+            return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        #expect(answers == Dictionary(uniqueKeysWithValues: (0..<20).map { ($0, "\($0)\($0)") }))
+        await #expect { try await client.request([1], to: "nobody", timeout: .milliseconds(50)) } throws: {
+            ($0 as? MQTTError)?.code == .timedOut
+        }
+        serving.cancel()
+        await client.disconnect()
+        await server.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `requests need 5_0, and a message that asks for no response gets none`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v3_1_1 }
+        await #expect { try await client.request([1], to: "a") } throws: {
+            ($0 as? MQTTError)?.code == .invalidRequest
+        }
+        let messages = try await client.subscribe(to: "a")
+        try await client.publish("x", to: "a", qos: .atLeastOnce)
+        let message = try #require(try await messages.first(1).first)
+        await #expect { try await client.respond(to: message, with: []) } throws: {
+            ($0 as? MQTTError)?.code == .invalidRequest
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+}
