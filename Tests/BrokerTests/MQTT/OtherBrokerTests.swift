@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The MQTT sides of RabbitMQ and ActiveMQ, which know 3.1 and 3.1.1.
-@Suite(.serialized, .requires(.rabbitMQ, .activeMQ), .timeLimit(.minutes(20)))
+@Suite(.serialized, .requires(.rabbitMQ, .activeMQ), .timeLimit(.minutes(10)))
 struct OtherBrokerTests {
     enum Kind: String, CaseIterable, Sendable {
         case rabbitMQ, activeMQ
@@ -33,10 +33,12 @@ struct OtherBrokerTests {
         let port = try await sharedPort(kind)
         let client = client(kind, port) { $0.version = version }
         try await client.connect()
-        for qos in QoS.allCases {
-            let messages = try await client.subscribe(to: "plain/\(version)/\(qos.rawValue)/+", qos: qos)
+        // RabbitMQ takes a dot in a topic for a slash, and grants QoS 1 at most.
+        let name = "plain/\(kind)-\(version == .v3_1 ? "old" : "new")"
+        for qos in QoS.allCases where kind != .rabbitMQ || qos < .exactlyOnce {
+            let messages = try await client.subscribe(to: "\(name)/\(qos.rawValue)/+", qos: qos)
             for number in 0..<20 {
-                try await client.publish("\(number)", to: "plain/\(version)/\(qos.rawValue)/x", qos: qos)
+                try await client.publish("\(number)", to: "\(name)/\(qos.rawValue)/x", qos: qos)
             }
             var iterator = messages.makeAsyncIterator()
             for number in 0..<20 { #expect(try await iterator.next()?.text == "\(number)") }

@@ -48,9 +48,25 @@ struct StoredSessionTests {
         await bench.stop()
     }
 
+    /// Shows what was appended.
+    private final class WatchedStore: SessionStore {
+        private let store = MemorySessionStore()
+        private let log = Mutex<[MQTTStoreRecord]>([])
+        var records: [MQTTStoreRecord] { log.withLock { $0 } }
+        var limits: SessionStoreLimits { store.limits }
+        func open() throws -> StoredSession { try store.open() }
+        func setClientID(_ clientID: String) throws { try store.setClientID(clientID) }
+        func append(_ records: [MQTTStoreRecord]) throws {
+            try store.append(records)
+            log.withLock { $0 += records }
+        }
+        func removeAll() throws { try store.removeAll() }
+        func close() { store.close() }
+    }
+
     @Test func `a received QoS 2 message that was not acknowledged comes again, one that was does not`() async throws {
         let bench = try await Bench()
-        let store = MemorySessionStore()
+        let store = WatchedStore()
         func client() -> MQTTClient {
             bench.client("reader") {
                 $0.cleanStart = false
@@ -65,7 +81,10 @@ struct StoredSessionTests {
             for text in ["one", "two"] { try await sender.publish(text, to: "a", qos: .exactlyOnce) }
             let received = try await messages.first(2)
             received[0].acknowledge()
-            try await Task.sleep(for: .milliseconds(100))
+            #expect(
+                await eventually {
+                    store.records.contains { if case .receivedReleased = $0 { true } else { false } }
+                })
             await first.suspend()
         }
         let reader = client()
