@@ -33,7 +33,8 @@ public actor MQTTClient {
         _ url: String, configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
+            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds,
+            loop: loop, override: override)
         var configuration = configuration
         configuration.credentials = configuration.credentials ?? opener.credentials
         core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)

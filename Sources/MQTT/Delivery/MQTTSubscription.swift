@@ -43,10 +43,6 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline let cursor: MQTTCursor
 
-        init(cursor: MQTTCursor) {
-            self.cursor = cursor
-        }
-
         @inlinable
         public mutating func next() async throws(MQTTError) -> MQTTMessage? {
             if let message = cursor.next() { return message }

@@ -31,7 +31,8 @@ public actor STOMPClient {
         _ url: String, configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
+            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds,
+            loop: loop, override: override)
         var configuration = configuration
         configuration.credentials = configuration.credentials ?? opener.credentials
         core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)

@@ -4,8 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Client: enqueueing", .timeLimit(.minutes(1)))
-@Suite(.turns)
+@Suite("Client: enqueueing", .timeLimit(.minutes(5)), .turns)
 struct EnqueueTests {
     private func receiver(_ bench: Bench) async throws -> (MQTTClient, MQTTSubscription) {
         let client = try await bench.connected()

@@ -4,8 +4,7 @@ import TestSupport
 import Testing
 
 /// Every mistake of a user is thrown before a byte of it leaves.
-@Suite("Client: mistakes", .timeLimit(.minutes(1)))
-@Suite(.turns)
+@Suite("Client: mistakes", .timeLimit(.minutes(5)), .turns)
 struct MisuseTests {
     private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
         do throws(MQTTError) {

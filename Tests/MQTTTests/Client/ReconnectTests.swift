@@ -4,8 +4,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Client: reconnecting", .timeLimit(.minutes(1)))
-@Suite(.turns)
+@Suite("Client: reconnecting", .timeLimit(.minutes(5)), .turns)
 struct ReconnectTests {
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0])
     func `subscriptions are made again without a session, and messages flow`(version: MQTTVersion) async throws {

@@ -3,8 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Client: sessions", .timeLimit(.minutes(1)))
-@Suite(.turns)
+@Suite("Client: sessions", .timeLimit(.minutes(5)), .turns)
 struct SessionTests {
     private func infos(_ events: Updates<MQTTEvent>, _ count: Int) -> Task<[MQTTConnectionInfo], Never> {
         var iterator = events.makeAsyncIterator()

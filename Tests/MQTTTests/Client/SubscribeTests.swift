@@ -3,8 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Client: subscribing", .timeLimit(.minutes(1)))
-@Suite(.turns)
+@Suite("Client: subscribing", .timeLimit(.minutes(5)), .turns)
 struct SubscribeTests {
     @Test func `a loop may be left and entered again without losing a message`() async throws {
         let bench = try await Bench()
