@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A Mosquitto that freezes, restarts in the middle of everything, and is killed.
-@Suite(.serialized, .requires(.mosquitto), .timeLimit(.minutes(20)))
+@Suite(.serialized, .requires(.mosquitto), .timeLimit(.minutes(20)), .turns)
 struct MosquittoFaultTests {
     private func client(
         _ broker: Mosquitto, _ id: String, _ change: (inout MQTTConfiguration) -> Void = { _ in }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// One message, two protocols.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(1)))
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
 struct BridgeTests {
     @Test(arguments: STOMPBroker.allCases)
     func messagesCrossFromOneProtocolToTheOther(broker: STOMPBroker) async throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Where the brokers depart from the specification, and what a user of the client sees of it.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(1)))
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
 struct STOMPDeviationTests {
     @Test func rabbitMQErrorEndsTheSessionThoughTheSocketStaysOpen() async throws {
         let client = try await STOMPBroker.rabbitMQ.connected()

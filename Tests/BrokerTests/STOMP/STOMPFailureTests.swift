@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Brokers that refuse, freeze, restart and are killed. They are this suite's own.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)))
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
 struct STOMPFailureTests {
     @Test(arguments: STOMPBroker.allCases)
     func wrongPasscodeIsNotTriedAgain(broker: STOMPBroker) async throws {

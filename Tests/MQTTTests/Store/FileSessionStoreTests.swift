@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Session store: files")
+@Suite("Session store: files", .turns)
 struct FileSessionStoreTests {
     private func message(_ number: UInt64, size: Int = 10) -> MQTTStoreRecord {
         .message(

@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Session store: a writer that is killed", .serialized, .timeLimit(.minutes(20)))
+@Suite("Session store: a writer that is killed", .serialized, .timeLimit(.minutes(20)), .turns)
 struct KilledWriterTests {
     private static var program: String {
         let tests = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
