@@ -120,7 +120,8 @@ extension STOMPClientCore {
     func remove(_ route: STOMPRoute) {
         finish(route, .finished)
         guard routes.removeValue(forKey: route.token) != nil else { return }
-        events.send(.unsubscribed(destination: route.destination))
+        // Told once UNSUBSCRIBE is written: what is sent after the event comes after it on the wire.
+        defer { events.send(.unsubscribed(destination: route.destination)) }
         guard supervisor.isConnected else { return }
         // A failure means that the connection is ending, and the subscription with it.
         link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
@@ -136,7 +137,7 @@ extension STOMPClientCore {
     private func unsubscribeNow(_ route: STOMPRoute, _ waiter: STOMPRoute.Waiter) {
         finish(route, .finished)
         guard routes.removeValue(forKey: route.token) != nil else { return waiter.resume(returning: .success(())) }
-        events.send(.unsubscribed(destination: route.destination))
+        defer { events.send(.unsubscribed(destination: route.destination)) }
         let durable = route.options.durableName.flatMap { profile.durableHeaders(name: $0) }
         guard supervisor.isConnected else {
             // The subscription ended with its connection, a durable one did not.

@@ -38,10 +38,6 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline let cursor: STOMPCursor
 
-        init(cursor: STOMPCursor) {
-            self.cursor = cursor
-        }
-
         @inlinable
         public mutating func next() async throws(STOMPError) -> STOMPMessage? {
             if let message = cursor.next() { return message }
