@@ -4,7 +4,7 @@ import Synchronization
 import Transport
 
 /// What the client actor, its subscriptions and the loop share.
-final class MQTTClientCore: SupervisedClient, @unchecked Sendable {
+final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {
     // Sendable because the `var`s and `router` are touched on the loop's thread only and the rest is constant or
     // locked.
     typealias Failure = MQTTError

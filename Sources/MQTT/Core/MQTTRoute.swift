@@ -2,7 +2,7 @@ import MQTTCore
 import Messaging
 
 /// One subscription of a user: where the messages that match its filter go.
-final class MQTTRoute: @unchecked Sendable {
+final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the fields that change are touched on the loop's thread only.
     typealias Queue = DeliveryQueue<MQTTBatch, MQTTError>
 

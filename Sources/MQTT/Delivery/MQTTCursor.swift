@@ -13,11 +13,12 @@ final class MQTTCursor {
     let queue: MQTTRoute.Queue
     private let handle: MQTTSubscriptionHandle
 
-    init(_ parked: MQTTSubscriptionHandle.Parked, handle: MQTTSubscriptionHandle) {
-        queue = parked.queue
-        batch = parked.batch
-        index = parked.index
-        count = parked.batch?.count ?? 0
+    init(_ handle: MQTTSubscriptionHandle) {
+        let place = handle.takePlace()
+        queue = place.queue
+        batch = place.batch
+        index = place.index
+        count = place.batch?.count ?? 0
         self.handle = handle
     }
 
@@ -36,21 +37,10 @@ final class MQTTCursor {
     nonisolated(nonsending) func nextBatch() async throws(MQTTError) -> MQTTMessage? {
         batch = nil
         count = 0
-        while true {
-            switch await queue.next() {
-            case .batch(let next):
-                guard next.count > 0 else { continue }
-                batch = next
-                count = next.count
-                index = 1
-                return MQTTMessage(batch: next, index: 0)
-            case .finished:
-                return nil
-            case .failed(let error):
-                throw error
-            case nil:
-                throw .cancelledWait
-            }
-        }
+        guard let next = try await queue.nextBatch(cancelled: .cancelledWait) else { return nil }
+        batch = next
+        count = next.count
+        index = 1
+        return MQTTMessage(batch: next, index: 0)
     }
 }

@@ -36,7 +36,7 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     }
 
     public func makeAsyncIterator() -> Iterator {
-        Iterator(cursor: handle.takeCursor())
+        Iterator(cursor: MQTTCursor(handle))
     }
 
     /// One receiver of the messages.
@@ -56,3 +56,5 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
         }
     }
 }
+
+typealias MQTTSubscriptionHandle = SubscriptionHandle<MQTTClientCore>

@@ -220,3 +220,24 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         drained()
     }
 }
+
+extension DeliveryQueue {
+    /// The next batch that still holds a message, nil after an end in order.
+    ///
+    /// - Parameter cancelled: thrown when the task is cancelled.
+    package nonisolated(nonsending) func nextBatch(cancelled: Failure) async throws(Failure) -> Batch? {
+        while true {
+            switch await next() {
+            case .batch(let batch):
+                // All of a batch may have been dropped while it waited.
+                if batch.count > 0 { return batch }
+            case .finished:
+                return nil
+            case .failed(let error):
+                throw error
+            case nil:
+                throw cancelled
+            }
+        }
+    }
+}

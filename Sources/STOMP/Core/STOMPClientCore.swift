@@ -4,7 +4,7 @@ import Synchronization
 import Transport
 
 /// What the client actor, its subscriptions and the loop share.
-final class STOMPClientCore: SupervisedClient, @unchecked Sendable {
+final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {
     // Sendable because the fields below "The loop's thread only" are, and the rest is constant or locked.
     typealias Failure = STOMPError
 

@@ -3,7 +3,7 @@ import STOMPCore
 import Synchronization
 
 /// One subscription of a user: what is asked of the broker, and where its messages go.
-final class STOMPRoute: @unchecked Sendable {
+final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the fields that change are touched on the loop's thread only.
     typealias Queue = DeliveryQueue<STOMPBatch, STOMPError>
     typealias Waiter = UnsafeContinuation<Result<Void, STOMPError>, Never>
@@ -47,7 +47,7 @@ final class STOMPRoute: @unchecked Sendable {
     }
 
     /// The receiver of a queue is gone, and nobody takes its place.
-    func drop(_ queue: Queue) { queues.removeAll { $0 === queue } }
+    func remove(_ queue: Queue) { queues.removeAll { $0 === queue } }
 
     /// Whether the subscription is over; from any thread.
     var isEnded: Bool { ended.load(ordering: .acquiring) }

@@ -31,7 +31,7 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     }
 
     public func makeAsyncIterator() -> Iterator {
-        Iterator(cursor: handle.takeCursor())
+        Iterator(cursor: STOMPCursor(handle))
     }
 
     /// One receiver of the messages.
@@ -51,3 +51,5 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
         }
     }
 }
+
+typealias STOMPSubscriptionHandle = SubscriptionHandle<STOMPClientCore>
