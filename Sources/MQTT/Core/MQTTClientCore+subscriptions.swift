@@ -18,11 +18,7 @@ extension MQTTClientCore {
 
     private func subscribeNow(_ route: MQTTRoute, _ waiter: MQTTSubscribeWait.Waiter) {
         if route.isCancelled { return waiter.resume(returning: .failure(.cancelledWait)) }
-        guard supervisor.isActive else {
-            return waiter.resume(
-                returning: .failure(
-                    MQTTError(.notConnected, "cannot subscribe before connect(); call it first and await it")))
-        }
+        guard supervisor.isActive else { return waiter.resume(returning: .failure(cannotSubscribe)) }
         let wait = MQTTSubscribeWait(route, waiter)
         var keys: [FilterKey] = []
         for (index, request) in route.requests.enumerated() {
@@ -36,6 +32,17 @@ extension MQTTClientCore {
         }
         // Without a connection the next one subscribes it.
         if supervisor.isConnected { send(keys) }
+    }
+
+    /// Nobody connects: why, and what to do about it.
+    private var cannotSubscribe: MQTTError {
+        guard case .disconnected(let failure?) = states.latest else {
+            return MQTTError(.notConnected, "cannot subscribe before connect(); call it first and await it")
+        }
+        return MQTTError(
+            .notConnected,
+            "cannot subscribe, because the client gave up: \(failure.message); mend that and call connect() again",
+            reasonCode: failure.reasonCode, underlying: failure)
     }
 
     private func cancelSubscribe(_ route: MQTTRoute) {

@@ -12,7 +12,14 @@ extension MQTTError {
             case .packetTooLarge, .qosNotSupported, .retainNotAvailable, .subscriptionNotSupported: .notAllowed
             default: .invalidRequest
             }
-        self.init(code, misuse.message, underlying: misuse)
+        // The engine does not know what its caller's options are called.
+        let hint =
+            switch misuse.code {
+            case .queueFull: "; see queueLimit, queueByteLimit and queueOverflow"
+            case .notConnected: "; call connect() first, or set queuesQoS0WhileOffline"
+            default: ""
+            }
+        self.init(code, misuse.message + hint, underlying: misuse)
     }
 
     /// The end of a connection that the engine or the stream found.

@@ -110,7 +110,7 @@ extension MQTTEngine {
     ) throws(MQTTMisuse) -> MQTTPublishOutcome {
         if qos == .atMostOnce && !configuration.queuesQoS0WhileDisconnected {
             throw MQTTMisuse(
-                .notConnected, "a QoS 0 message needs an accepted connection: connect first, or queue QoS 0 messages")
+                .notConnected, "a QoS 0 message needs an accepted connection, and there is none")
         }
         return try enqueue(topic, payload, qos.rawValue << 1 | (retain ? 1 : 0), properties, token, now)
     }

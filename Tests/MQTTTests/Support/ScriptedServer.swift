@@ -47,7 +47,10 @@ final class ScriptedServer: Sendable {
     private let script: @Sendable (Step) -> Void
     private let state = Mutex((links: [Link<ScriptedMachine>](), urls: [String]()))
 
-    init(_ script: @escaping @Sendable (Step) -> Void) {
+    private let maximumPacketSize: UInt32
+
+    init(maximumPacketSize: UInt32 = 16 << 20, _ script: @escaping @Sendable (Step) -> Void) {
+        self.maximumPacketSize = maximumPacketSize
         self.script = script
     }
 
@@ -67,7 +70,8 @@ final class ScriptedServer: Sendable {
     private var override: StreamOpener.Override {
         { [self] () async throws(TransportError) in
             let (near, far) = MemoryPair.make()
-            let configuration = MQTTEngineConfiguration(role: .server)
+            var configuration = MQTTEngineConfiguration(role: .server)
+            configuration.maximumPacketSize = maximumPacketSize
             let machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
             let link = Link(machine: machine, loop: .shared, outboxLimit: 1 << 20)
             let number = state.withLock { state in

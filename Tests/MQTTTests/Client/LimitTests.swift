@@ -1,0 +1,165 @@
+import LoopbackBroker
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+
+/// What a server said it does not take is not sent to it, and what nobody could send is not tried.
+@Suite("Client: limits and contradictions", .timeLimit(.minutes(5)), .turns)
+struct LimitTests {
+    private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
+        do throws(MQTTError) {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// A server that counts what asks something of it.
+    private func server(
+        _ properties: MQTTProperties = [], maximumPacketSize: UInt32 = 16 << 20
+    ) -> (ScriptedServer, Requests) {
+        let requests = Requests()
+        let server = ScriptedServer(maximumPacketSize: maximumPacketSize) { step in
+            switch step.event {
+            case .connectReceived: step.accept(properties: properties)
+            case .subscribeReceived(let packet):
+                requests.count.withLock { $0 += 1 }
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        packet.packetID, codes: packet.subscriptions.map { _ in .success }, at: 0)
+                }
+            default: break
+            }
+        }
+        return (server, requests)
+    }
+
+    private final class Requests: Sendable {
+        let count = Mutex(0)
+    }
+
+    @Test func `subscriptions of a kind that the server does not know`() async throws {
+        var properties = MQTTProperties()
+        properties.wildcardSubscriptionAvailable = false
+        properties.sharedSubscriptionAvailable = false
+        let (server, requests) = server(properties)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        for (filter, word) in [("a/#", "wildcards"), ("+/a", "wildcards"), ("$share/g/a", "shared")] {
+            let error = await error { () throws(MQTTError) in _ = try await client.subscribe(to: filter) }
+            #expect(error?.code == .notAllowed)
+            #expect(error?.message.contains(word) == true, "\(filter): \(error?.message ?? "")")
+        }
+        let noLocal = await error { () throws(MQTTError) in
+            _ = try await client.subscribe(to: "$share/g/a", noLocal: true)
+        }
+        #expect(noLocal?.code == .notAllowed)
+        #expect(noLocal?.message.contains("No Local") == true)
+        #expect(requests.count.withLock { $0 } == 0)
+        _ = try await client.subscribe(to: "a")
+        #expect(requests.count.withLock { $0 } == 1)
+        await client.disconnect()
+    }
+
+    @Test func `a request larger than the server takes`() async throws {
+        let (server, requests) = server(maximumPacketSize: 200)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let filter = String(repeating: "x", count: 300)
+        let error = await error { () throws(MQTTError) in _ = try await client.subscribe(to: filter) }
+        #expect(error?.code == .notAllowed)
+        #expect(error?.message.contains("200") == true)
+        #expect(requests.count.withLock { $0 } == 0)
+        // Its neighbours in one call are not held up by it.
+        let both = try await client.subscribe(to: [.init(filter: filter), .init(filter: "a")])
+        #expect(both.grants.map(\.isError) == [true, false])
+        await client.disconnect()
+    }
+
+    @Test func `subscribing while the client was refused says why it was`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.refuse(.badUserNameOrPassword)
+        }
+        let client = server.client { $0.version = .v5_0 }
+        _ = await error { () throws(MQTTError) in try await client.connect() }
+        let subscribing = await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") }
+        #expect(subscribing?.code == .notConnected)
+        #expect(subscribing?.reasonCode == .badUserNameOrPassword)
+        #expect(subscribing?.message.contains("user name or password") == true)
+        #expect(server.connectionCount == 1)
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0])
+    func `client identifiers that no CONNECT can hold`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        for id in ["a\u{0}b", String(repeating: "x", count: 65_536)] {
+            let client = bench.client(id) {
+                $0.version = version
+                $0.reconnect.firstConnectAttempts = nil
+            }
+            let error = await error { () throws(MQTTError) in try await client.connect() }
+            #expect(error?.code == .invalidRequest)
+            #expect(error?.message.contains("the client identifier") == true, "\(error?.message ?? "")")
+        }
+        #expect(bench.broker.sessionCount == 0)
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a will too large for its packet`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let client = bench.client {
+            $0.will = MQTTWill(topic: "w", payload: [UInt8](repeating: 0, count: 65_536))
+            $0.version = version
+            $0.reconnect.firstConnectAttempts = nil
+        }
+        let error = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.contains("the will payload") == true, "\(error?.message ?? "")")
+        await bench.stop()
+    }
+
+    @Test func `properties that a message may not have`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        var wild = MQTTProperties()
+        wild.responseTopic = "answers/#"
+        var alias = MQTTProperties()
+        alias.topicAlias = 1
+        for (properties, word) in [(wild, "esponse"), (alias, "outboundTopicAliasMaximum")] {
+            for qos in QoS.allCases {
+                let error = await error { () throws(MQTTError) in
+                    try await client.publish("x", to: "a", qos: qos, properties: properties)
+                }
+                #expect(error?.code == .invalidRequest)
+                #expect(error?.message.contains(word) == true, "\(error?.message ?? "")")
+            }
+        }
+        #expect(client.counters.messagesSent == 0)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `QoS 0 with a full queue, where that is queued, and one message above the queue's bytes`() async throws {
+        let bench = try await Bench()
+        let client = bench.client {
+            $0.queuesQoS0WhileOffline = true
+            $0.queueLimit = 2
+            $0.queueByteLimit = 100
+        }
+        let large = await error { () throws(MQTTError) in
+            try await client.publish([UInt8](repeating: 0, count: 200), to: "a")
+        }
+        #expect(large?.code == .queueFull)
+        #expect(large?.message.contains("limit of 100") == true)
+        try await client.publish("1", to: "a")
+        try await client.publish("2", to: "a")
+        let third = await error { () throws(MQTTError) in try await client.publish("3", to: "a") }
+        #expect(third?.code == .queueFull)
+        #expect(third?.message.contains("holds 2 messages") == true)
+        await bench.stop()
+    }
+}
