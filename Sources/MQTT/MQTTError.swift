@@ -49,15 +49,19 @@ public struct MQTTError: Error, Sendable, CustomStringConvertible {
     public let message: String
     /// The server's reason code, where it gave one.
     public let reasonCode: MQTTReasonCode?
+    /// What the server added to its reason code: Reason String, user properties; 5.0 only.
+    public let properties: MQTTProperties
     /// The error below, where there is one.
     public let underlying: (any Error)?
 
     public init(
-        _ code: Code, _ message: String, reasonCode: MQTTReasonCode? = nil, underlying: (any Error)? = nil
+        _ code: Code, _ message: String, reasonCode: MQTTReasonCode? = nil, properties: MQTTProperties = [],
+        underlying: (any Error)? = nil
     ) {
         self.code = code
         self.message = message
         self.reasonCode = reasonCode
+        self.properties = properties
         self.underlying = underlying
     }
 

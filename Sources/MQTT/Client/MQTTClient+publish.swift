@@ -22,7 +22,17 @@ extension MQTTClient {
         }
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        return try await core.publishAcknowledged(message)
+        return try await core.publishAcknowledged(message).reasonCode
+    }
+
+    /// Publishes a message as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does, and returns all that the
+    /// server answered: with 5.0 Reason String and user properties too.
+    @discardableResult
+    public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError) -> MQTTAnswer {
+        guard message.qos == .atMostOnce else { return try await core.publishAcknowledged(message) }
+        return MQTTAnswer(
+            try await publish(
+                message.payload, to: message.topic, retain: message.retain, properties: message.properties))
     }
 
     /// Publishes text as UTF-8; see ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.

@@ -14,16 +14,18 @@ extension MQTTClient {
     ///   - noLocal: messages of this client do not come back; 5.0 only.
     ///   - retainAsPublished: messages keep their RETAIN flag; 5.0 only.
     ///   - retainHandling: whether retained messages come; 5.0 only.
+    ///   - properties: user properties of SUBSCRIBE, repeated whenever it is; 5.0 only.
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server says no.
     public nonisolated(nonsending) func subscribe(
         to filter: String, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
-        retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe
+        retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTSubscription {
         let request = MQTTSubscriptionRequest(
             filter: filter, qos: qos, noLocal: noLocal, retainAsPublished: retainAsPublished,
             retainHandling: retainHandling)
-        return try await subscribe(to: [request], buffer: buffer, acknowledgement: acknowledgement)
+        return try await subscribe(
+            to: [request], buffer: buffer, acknowledgement: acknowledgement, properties: properties)
     }
 
     /// Subscribes to several filters with one packet; their messages come in one sequence, each of them once.
@@ -32,7 +34,7 @@ extension MQTTClient {
     ///   ``MQTTSubscription/grants`` says which.
     public nonisolated(nonsending) func subscribe(
         to requests: [MQTTSubscriptionRequest], buffer: BufferPolicy = BufferPolicy(),
-        acknowledgement: MQTTAcknowledgement = .automatic
+        acknowledgement: MQTTAcknowledgement = .automatic, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTSubscription {
         guard !requests.isEmpty else {
             throw MQTTError(.invalidRequest, "a subscription needs at least one topic filter [MQTT-3.8.3-2]")
@@ -43,12 +45,13 @@ extension MQTTClient {
                 "'\(filter)' is not a topic filter: 1 to 65535 bytes, '+' alone in its level, '#' alone in the last one"
             )
         }
-        let route = MQTTRoute(requests: requests, policy: buffer, acknowledgement: acknowledgement)
+        let route = MQTTRoute(
+            requests: requests, properties: properties, policy: buffer, acknowledgement: acknowledgement)
         let queue = core.makeQueue(buffer)
         route.add(queue)
-        let grants = try await core.subscribe(route)
+        let answer = try await core.subscribe(route)
         let handle = MQTTSubscriptionHandle(core: core, route: route, first: queue)
-        return MQTTSubscription(handle: handle, grants: grants)
+        return MQTTSubscription(handle: handle, grants: answer.codes, grantProperties: answer.properties)
     }
 
     /// The messages that match no subscription: of a session that an earlier process left, or between a subscription's
@@ -68,7 +71,7 @@ extension MQTTClient {
             }
         }
         return MQTTSubscription(
-            handle: MQTTSubscriptionHandle(core: core, route: route, first: queue), grants: [])
+            handle: MQTTSubscriptionHandle(core: core, route: route, first: queue), grants: [], grantProperties: [])
     }
 }
 

@@ -80,6 +80,18 @@ public actor MQTTClient {
         await core.supervisor.stop { [core] in core.sayGoodbye() }
     }
 
+    /// Ends the connection in order as ``disconnect()`` does, with words to the server; 5.0 only.
+    ///
+    /// - Parameters:
+    ///   - reason: ``MQTTCore/MQTTReasonCode/disconnectWithWillMessage`` has the will published all the same.
+    ///   - properties: Reason String, user properties, and a Session Expiry Interval in place of
+    ///     ``MQTTConfiguration/sessionExpiry``.
+    /// - Throws: ``MQTTError`` if that cannot be said; the connection stays. Without a connection nothing is.
+    public func disconnect(reason: MQTTReasonCode, properties: MQTTProperties = []) async throws(MQTTError) {
+        try core.checkGoodbye(reason, properties)
+        await core.supervisor.stop { [core] in core.sayGoodbye(reason, properties: properties) }
+    }
+
     /// Ends the connection in order and opens none until ``resume()``, as for an application that goes to the
     /// background. Subscriptions stay, messages wait, the session is kept as far as the server was asked to.
     public func suspend() async {

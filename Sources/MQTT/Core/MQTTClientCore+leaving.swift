@@ -5,15 +5,11 @@ import Transport
 
 extension MQTTClientCore {
     /// Writes DISCONNECT as the last packet.
-    ///
-    /// - Parameter endsSession: the server forgets us; 5.0 only.
-    func sayGoodbye(endsSession: Bool = false) {
+    func sayGoodbye(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {
         let now = MonotonicClock.now
         link.perform { machine in
-            var properties = MQTTProperties()
-            if endsSession, machine.engine.version.hasProperties { properties.sessionExpiryInterval = 0 }
             do throws(MQTTMisuse) {
-                try machine.engine.disconnect(properties: properties, at: now)
+                try machine.engine.disconnect(reason: reason, properties: properties, at: now)
             } catch {
                 // Not connected any more: there is nobody to say good-bye to.
             }
@@ -21,11 +17,28 @@ extension MQTTClientCore {
         }
     }
 
+    /// Whether this may be said to the server; without a connection nobody is told anything.
+    func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {
+        try link.perform { machine throws(MQTTError) in
+            guard machine.engine.phase == .connected else { return }
+            do throws(MQTTMisuse) {
+                try machine.engine.checkDisconnect(reason: reason, properties: properties)
+            } catch {
+                throw MQTTError(error)
+            }
+        }
+    }
+
     nonisolated(nonsending) func destroy() async throws(MQTTError) {
         let isConnected = await withUnsafeContinuation { waiter in
             loop.execute { waiter.resume(returning: self.supervisor.isConnected) }
         }
-        await supervisor.stop { self.sayGoodbye(endsSession: true) }
+        await supervisor.stop {
+            var properties = MQTTProperties()
+            // The server forgets us; before 5.0 nothing of this is sent.
+            properties.sessionExpiryInterval = 0
+            self.sayGoodbye(properties: properties)
+        }
         if isConnected, !link.perform({ $0.engine.version.hasProperties }), !configuration.cleanStart {
             // Before 5.0 only a connection with Clean Session makes the server forget [MQTT-3.1.2-6].
             link.perform { $0.engine.configuration.cleanStart = true }
@@ -38,16 +51,17 @@ extension MQTTClientCore {
 
     private func discardSession() {
         let cleanStart = configuration.cleanStart
-        let completions = link.perform { machine in
+        let effects = link.perform { machine in
             var effects = MQTTEffects()
             // Nothing but a connection is against it, and that has ended.
             try? machine.engine.discardSession(into: &effects)
             machine.engine.configuration.cleanStart = cleanStart
+            machine.remarks = [:]
             machine.flushRecords()
-            return effects.completions
+            return effects
         }
-        for completion in completions where completion.token & MQTTMachine.looseBit != 0 {
-            if case .failure(let error) = completion.answer { events.send(.undelivered(error)) }
+        for completion in effects.completions where completion.token & MQTTMachine.looseBit != 0 {
+            if case .failure(let error) = completion.answer(effects) { events.send(.undelivered(error)) }
         }
     }
 }

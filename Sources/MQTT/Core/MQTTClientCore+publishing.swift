@@ -56,7 +56,7 @@ extension MQTTClientCore {
     /// Publishes with QoS 1 or 2 and waits for the last acknowledgement.
     nonisolated(nonsending) func publishAcknowledged(
         _ message: MQTTOutgoingMessage
-    ) async throws(MQTTError) -> MQTTReasonCode {
+    ) async throws(MQTTError) -> MQTTAnswer {
         if configuration.sessionStore != nil { try await prepareStore() }
         while true {
             do throws(MQTTError) {
@@ -70,7 +70,7 @@ extension MQTTClientCore {
 
     private nonisolated(nonsending) func publishOnce(
         _ message: MQTTOutgoingMessage
-    ) async throws(MQTTError) -> MQTTReasonCode {
+    ) async throws(MQTTError) -> MQTTAnswer {
         let callerID = callerIDs.add(1, ordering: .relaxed).newValue
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { (waiter: UnsafeContinuation<MQTTMachine.PublishAnswer, Never>) in

@@ -5,7 +5,7 @@ import Transport
 
 extension MQTTClientCore {
     /// Registers a route and waits for the server's answers; the route is there before SUBSCRIBE goes out.
-    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> [MQTTReasonCode] {
+    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTSubscribeWait.Answer {
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { waiter in
                 loop.execute { self.subscribeNow(route, waiter) }
@@ -23,6 +23,7 @@ extension MQTTClientCore {
         var keys: [FilterKey] = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
+            if needsSubscribe { entry.properties = route.properties }
             if let granted = entry.granted, !needsSubscribe {
                 wait.answer(index, .success(granted))
             } else {
@@ -77,24 +78,29 @@ extension MQTTClientCore {
         router.setUnmatched(route)
     }
 
-    nonisolated(nonsending) func unsubscribe(_ route: MQTTRoute) async throws(MQTTError) {
+    nonisolated(nonsending) func unsubscribe(
+        _ route: MQTTRoute, properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTUnsubscribeAnswer {
         let result = await withUnsafeContinuation { waiter in
-            loop.execute { self.unsubscribeNow(route, waiter) }
+            loop.execute { self.unsubscribeNow(route, properties, waiter) }
         }
         return try result.get()
     }
 
     private func unsubscribeNow(
-        _ route: MQTTRoute, _ waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
+        _ route: MQTTRoute, _ properties: MQTTProperties,
+        _ waiter: UnsafeContinuation<Result<MQTTUnsubscribeAnswer, MQTTError>, Never>
     ) {
         route.finish(.finished)
         let filters = router.remove(route)
-        guard !filters.isEmpty, supervisor.isConnected else { return waiter.resume(returning: .success(())) }
+        guard !filters.isEmpty, supervisor.isConnected else {
+            return waiter.resume(returning: .success(MQTTUnsubscribeAnswer()))
+        }
         let token = router.makeRequest(for: [])
         let now = MonotonicClock.now
         let refusal = link.perform { machine -> MQTTMisuse? in
             do throws(MQTTMisuse) {
-                try machine.engine.unsubscribe(filters, token: token, at: now)
+                try machine.engine.unsubscribe(filters, properties: properties, token: token, at: now)
                 return nil
             } catch {
                 return error
@@ -107,15 +113,22 @@ extension MQTTClientCore {
         }
     }
 
-    /// Writes SUBSCRIBE for some filters, in one packet.
+    /// Writes SUBSCRIBE for some filters, in one packet for all that have the same properties.
     private func send(_ keys: [FilterKey]) {
+        guard let first = keys.first else { return }
+        let properties = router.entries[first]?.properties ?? []
+        let others = keys.filter { router.entries[$0]?.properties ?? [] != properties }
+        if !others.isEmpty {
+            send(others)
+            return send(keys.filter { router.entries[$0]?.properties ?? [] == properties })
+        }
         let requests = keys.compactMap { router.entries[$0]?.request }
         guard !requests.isEmpty else { return }
         let token = router.makeRequest(for: keys)
         let now = MonotonicClock.now
         let refusal = link.perform(urgent: true) { machine -> MQTTMisuse? in
             do throws(MQTTMisuse) {
-                try machine.engine.subscribe(requests, token: token, at: now)
+                try machine.engine.subscribe(requests, properties: properties, token: token, at: now)
                 return nil
             } catch {
                 return error
@@ -146,7 +159,7 @@ extension MQTTClientCore {
         }
     }
 
-    func subscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode]) {
+    func subscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
         guard let keys = router.takeRequest(token) else { return }
         for (key, code) in zip(keys, codes) {
             guard let entry = router.entries[key] else { continue }
@@ -154,7 +167,9 @@ extension MQTTClientCore {
             if code.isError {
                 fail(
                     key,
-                    MQTTError(.refused, "the server refused to subscribe '\(key.filter)': \(code)", reasonCode: code))
+                    MQTTError(
+                        .refused, "the server refused to subscribe '\(key.filter)': \(code.words(properties))",
+                        reasonCode: code, properties: properties), answer: token)
                 continue
             }
             entry.granted = code
@@ -162,7 +177,10 @@ extension MQTTClientCore {
             let waiters = entry.waiters
             entry.waiters = []
             if waiters.isEmpty { events.send(.resubscribed(filter: key.filter, code)) }
-            for (wait, index) in waiters { wait.answer(index, .success(code)) }
+            for (wait, index) in waiters {
+                wait.note(properties, of: token)
+                wait.answer(index, .success(code))
+            }
         }
     }
 
@@ -177,12 +195,17 @@ extension MQTTClientCore {
     }
 
     /// A filter cannot be subscribed: its waiters and its routes hear of it.
-    private func fail(_ key: FilterKey, _ error: MQTTError) {
+    ///
+    /// - Parameter answer: the request whose answer says so; 0 if none does.
+    private func fail(_ key: FilterKey, _ error: MQTTError, answer: UInt64 = 0) {
         guard let entry = router.removeEntry(key) else { return }
         if entry.waiters.isEmpty, let code = error.reasonCode {
             events.send(.subscriptionLost(filter: key.filter, code))
         }
-        for (wait, index) in entry.waiters { wait.answer(index, .failure(error)) }
+        for (wait, index) in entry.waiters {
+            wait.note(error.properties, of: answer)
+            wait.answer(index, .failure(error))
+        }
         for route in entry.routes {
             // A subscription of several filters lives as long as one of them does.
             route.lostFilters += 1

@@ -22,7 +22,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     // The loop's thread only.
     let router = MQTTRouter()
-    var unsubscribeWaiters: [UInt64: UnsafeContinuation<Result<Void, MQTTError>, Never>] = [:]
+    var unsubscribeWaiters: [UInt64: UnsafeContinuation<Result<MQTTUnsubscribeAnswer, MQTTError>, Never>] = [:]
     /// Why the connection is about to close, found before it did.
     var closeReason: MQTTError?
     var pausedRoutes: [MQTTRoute] = []
@@ -153,10 +153,11 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             noteRedirection(packet.reasonCode, packet.properties)
             connectionFailed(MQTTError(disconnect: packet.reasonCode, properties: packet.properties))
             events.send(.disconnectedByServer(packet.reasonCode, packet.properties))
-        case .subscribeCompleted(let token, let codes, _):
-            subscribeCompleted(token, codes)
-        case .unsubscribeCompleted(let token, _, _):
-            unsubscribeWaiters.removeValue(forKey: token)?.resume(returning: .success(()))
+        case .subscribeCompleted(let token, let codes, let properties):
+            subscribeCompleted(token, codes, properties)
+        case .unsubscribeCompleted(let token, let codes, let properties):
+            let answer = MQTTUnsubscribeAnswer(reasonCodes: codes, properties: properties)
+            unsubscribeWaiters.removeValue(forKey: token)?.resume(returning: .success(answer))
         case .requestLate(let token), .requestFailed(let token):
             requestFailed(token, isLate: { if case .requestLate = event { true } else { false } }())
         case .sessionLost(let republished, let duplicates):

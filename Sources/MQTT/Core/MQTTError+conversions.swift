@@ -64,33 +64,37 @@ extension MQTTError {
 
     /// CONNACK with a failure.
     init(refusal reason: MQTTReasonCode, properties: MQTTProperties) {
-        let words = properties.reasonString.map { "\(reason): \($0)" } ?? "\(reason)"
+        let words = reason.words(properties)
         switch reason {
         case .badUserNameOrPassword, .badAuthenticationMethod:
             self.init(
-                .badCredentials, "the server refused the connection: bad user name or password", reasonCode: reason)
+                .badCredentials, "the server refused the connection: bad user name or password", reasonCode: reason,
+                properties: properties)
         case .notAuthorized:
             self.init(
                 .badCredentials, "the server refused the connection: not authorized; check user name and password",
-                reasonCode: reason)
+                reasonCode: reason, properties: properties)
         case .unsupportedProtocolVersion:
             self.init(
                 .unsupportedVersion, "the server does not speak this version of MQTT (\(words)); choose another",
-                reasonCode: reason)
+                reasonCode: reason, properties: properties)
         default:
-            self.init(.refused, "the server refused the connection: \(words)", reasonCode: reason)
+            self.init(
+                .refused, "the server refused the connection: \(words)", reasonCode: reason, properties: properties)
         }
     }
 
     /// DISCONNECT from the server.
     init(disconnect reason: MQTTReasonCode, properties: MQTTProperties) {
-        let words = properties.reasonString.map { "\(reason): \($0)" } ?? "\(reason)"
+        let words = reason.words(properties)
         if reason == .sessionTakenOver {
             self.init(
                 .takenOver, "another client connected with the same client identifier; give each its own",
-                reasonCode: reason)
+                reasonCode: reason, properties: properties)
         } else {
-            self.init(.connectionLost, "the server ended the connection: \(words)", reasonCode: reason)
+            self.init(
+                .connectionLost, "the server ended the connection: \(words)", reasonCode: reason,
+                properties: properties)
         }
     }
 

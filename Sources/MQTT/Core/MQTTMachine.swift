@@ -5,12 +5,14 @@ import Transport
 /// The engine with its shell's bookkeeping, all of it under the link's lock.
 struct MQTTMachine: LinkMachine, ~Copyable {
     typealias Scratch = MQTTScratch
-    typealias PublishAnswer = Result<MQTTReasonCode, MQTTError>
+    typealias PublishAnswer = Result<MQTTAnswer, MQTTError>
 
     var engine: MQTTEngine
     weak var core: MQTTClientCore?
     /// Publishers that wait for the acknowledgement of their message.
     var publishes = WaiterTable<PublishAnswer>()
+    /// What the server remarked in PUBREC of messages whose PUBCOMP is to come, by the token of their publisher.
+    var remarks: [UInt64: MQTTProperties] = [:]
     /// Batches of messages on their way, by the upper half of their tokens.
     var batches: [UInt64: MQTTPublishBatch] = [:]
     var nextBatchID: UInt64 = 1
@@ -87,13 +89,14 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Takes the waiters of what is complete out of the tables, so that they are resumed after the lock.
     mutating func collect(into scratch: MQTTScratch, at now: Int64) {
         if scratch.effects.shouldClose { wantsClose = true }
+        if !scratch.effects.events.isEmpty { keepRemarks(scratch.effects) }
         for completion in scratch.effects.completions {
             if completion.token & Self.batchBit != 0 {
                 completeInBatch(completion, into: scratch, at: now)
             } else if completion.token & Self.looseBit != 0 {
-                if case .failure(let error) = completion.answer { scratch.undelivered.append(error) }
+                if case .failure(let error) = completion.answer(scratch.effects) { scratch.undelivered.append(error) }
             } else if let waiter = publishes.take(completion.token) {
-                scratch.resumptions.append((waiter, completion.answer))
+                scratch.resumptions.append((waiter, completion.answer(scratch.effects, after: &remarks)))
             }
         }
         if scratch.effects.queueHasRoom {
@@ -111,15 +114,44 @@ struct MQTTWithheldMessage: Sendable {
     let routes: [MQTTRoute]
 }
 
+extension MQTTMachine {
+    /// Keeps what PUBREC said until PUBCOMP, for publishers that wait for one message: nobody else is told.
+    private mutating func keepRemarks(_ effects: MQTTEffects) {
+        for (index, event) in effects.events.enumerated() {
+            guard case .acknowledgementProperties(let token, let properties) = event.kind,
+                token & (Self.batchBit | Self.looseBit) == 0,
+                !effects.completions.contains(where: { $0.remark == index })
+            else { continue }
+            remarks[token] = remarks[token]?.followed(by: properties) ?? properties
+        }
+    }
+}
+
 extension MQTTPublishCompletion {
+    /// What a publisher is told who may have been waiting since PUBREC.
+    func answer(
+        _ effects: MQTTEffects, after remarks: inout [UInt64: MQTTProperties]
+    ) -> Result<MQTTAnswer, MQTTError> {
+        guard !remarks.isEmpty, let earlier = remarks.removeValue(forKey: token) else { return answer(effects) }
+        return answer(effects).map { MQTTAnswer($0.reasonCode, properties: earlier.followed(by: $0.properties)) }
+    }
+
     /// What a publisher is told.
-    var answer: Result<MQTTReasonCode, MQTTError> {
-        switch outcome {
+    ///
+    /// - Parameter effects: those that the completion came with.
+    func answer(_ effects: MQTTEffects) -> Result<MQTTAnswer, MQTTError> {
+        var properties = MQTTProperties()
+        if remark >= 0, case .acknowledgementProperties(_, let said) = effects.events[Int(remark)].kind {
+            properties = said
+        }
+        return switch outcome {
         case .acknowledged, .written:
-            .success(reason)
+            .success(MQTTAnswer(reason, properties: properties))
         case .refused:
             .failure(
-                MQTTError(.refused, "the server refused the message: \(reason)", reasonCode: reason))
+                MQTTError(
+                    .refused, "the server refused the message: \(reason.words(properties))", reasonCode: reason,
+                    properties: properties))
         case .expired:
             .failure(MQTTError(.expired, "the message expired before it could be sent"))
         case .sessionLost:

@@ -49,7 +49,7 @@ extension MQTTMachine {
     mutating func completeInBatch(_ completion: MQTTPublishCompletion, into scratch: MQTTScratch, at now: Int64) {
         guard let batch = batches[completion.token & ~Self.batchBit] else { return }
         batch.completed += 1
-        if case .failure(let error) = completion.answer, batch.failure == nil { batch.failure = error }
+        if case .failure(let error) = completion.answer(scratch.effects), batch.failure == nil { batch.failure = error }
         feed(batch, at: now)
         if batch.isDone {
             batches[batch.id] = nil

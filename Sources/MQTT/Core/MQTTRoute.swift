@@ -8,6 +8,8 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
 
     /// What the user asked for; nothing for the route of messages that nobody else gets.
     let requests: [MQTTSubscriptionRequest]
+    /// What SUBSCRIBE says beside them.
+    let properties: MQTTProperties
     /// Filters that the server does not grant any more.
     var lostFilters = 0
     let policy: BufferPolicy
@@ -18,8 +20,12 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     /// Messages of the read under way, as indexes into its records.
     var pending: [UInt32] = []
 
-    init(requests: [MQTTSubscriptionRequest], policy: BufferPolicy, acknowledgement: MQTTAcknowledgement) {
+    init(
+        requests: [MQTTSubscriptionRequest], properties: MQTTProperties = [], policy: BufferPolicy,
+        acknowledgement: MQTTAcknowledgement
+    ) {
         self.requests = requests
+        self.properties = properties
         self.policy = policy
         self.acknowledgement = acknowledgement
     }

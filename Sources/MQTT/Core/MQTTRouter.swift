@@ -7,6 +7,8 @@ final class MQTTRouter {
     /// A filter that is or shall be subscribed at the server, for one or more routes.
     final class Entry {
         var request: MQTTSubscriptionRequest
+        /// What SUBSCRIBE says beside the filter.
+        var properties = MQTTProperties()
         var routes: [MQTTRoute] = []
         var waiters: [(wait: MQTTSubscribeWait, index: Int)] = []
         /// The server's answer on the connection that is open.

@@ -3,19 +3,36 @@ import MQTTCore
 /// Somebody who waits for the answers to all filters of a subscription; touched on the loop's thread only.
 final class MQTTSubscribeWait: @unchecked Sendable {
     // Sendable for the reason above.
-    typealias Waiter = UnsafeContinuation<Result<[MQTTReasonCode], MQTTError>, Never>
+    struct Answer: Sendable {
+        /// One for each filter.
+        var codes: [MQTTReasonCode]
+        /// What SUBACK said beside them.
+        var properties = MQTTProperties()
+    }
+
+    typealias Waiter = UnsafeContinuation<Result<Answer, MQTTError>, Never>
 
     let route: MQTTRoute
     private var waiter: Waiter?
     private var codes: [MQTTReasonCode?]
     private var missing: Int
     private var failure: MQTTError?
+    private var properties = MQTTProperties()
+    /// The request whose answer's properties were added last: each is added once, however many filters it answers.
+    private var noted: UInt64 = 0
 
     init(_ route: MQTTRoute, _ waiter: Waiter) {
         self.route = route
         self.waiter = waiter
         codes = Array(repeating: nil, count: route.requests.count)
         missing = codes.count
+    }
+
+    /// What the server said beside the codes of a request.
+    func note(_ said: MQTTProperties, of request: UInt64) {
+        guard noted != request else { return }
+        noted = request
+        properties = properties.followed(by: said)
     }
 
     /// The server's answer to one filter.
@@ -31,13 +48,13 @@ final class MQTTSubscribeWait: @unchecked Sendable {
         guard missing == 0 else { return }
         let all = codes.compactMap(\.self)
         if let failure, all.allSatisfy(\.isError) { return end(.failure(failure)) }
-        end(.success(all))
+        end(.success(Answer(codes: all, properties: properties)))
     }
 
     /// There will be no answer.
     func fail(_ error: MQTTError) { end(.failure(error)) }
 
-    private func end(_ result: Result<[MQTTReasonCode], MQTTError>) {
+    private func end(_ result: Result<Answer, MQTTError>) {
         waiter?.resume(returning: result)
         waiter = nil
     }

@@ -23,6 +23,8 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     /// What the server said to each filter when the subscription was made: the QoS that it granted, or why not
     /// [MQTT-3.9.3-1].
     public let grants: [MQTTReasonCode]
+    /// What the server said beside that: Reason String, user properties; 5.0 only.
+    public let grantProperties: MQTTProperties
     /// The highest quality of service that the server granted when the subscription was made.
     public var grantedQoS: QoS {
         grants.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
@@ -32,7 +34,19 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
 
     /// Ends the subscription and waits for the server's answer.
     public nonisolated(nonsending) func unsubscribe() async throws(MQTTError) {
-        try await handle.core.unsubscribe(handle.route)
+        _ = try await handle.core.unsubscribe(handle.route, properties: [])
+    }
+
+    /// Ends the subscription, with words to the server, and returns its answer.
+    ///
+    /// - Parameter properties: user properties of UNSUBSCRIBE; 5.0 only.
+    /// - Returns: what the server said; nothing if it was not asked, because there is no connection or another
+    ///   subscription has the same filters.
+    @discardableResult
+    public nonisolated(nonsending) func unsubscribe(
+        properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTUnsubscribeAnswer {
+        try await handle.core.unsubscribe(handle.route, properties: properties)
     }
 
     public func makeAsyncIterator() -> Iterator {
@@ -54,6 +68,19 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
             if let message = cursor.next() { return message }
             return try await cursor.nextBatch()
         }
+    }
+}
+
+/// What a server said to UNSUBSCRIBE.
+public struct MQTTUnsubscribeAnswer: Sendable, Hashable {
+    /// One code for each filter that it was asked to forget; none before 5.0.
+    public var reasonCodes: [MQTTReasonCode]
+    /// Reason String and user properties; 5.0 only.
+    public var properties: MQTTProperties
+
+    public init(reasonCodes: [MQTTReasonCode] = [], properties: MQTTProperties = []) {
+        self.reasonCodes = reasonCodes
+        self.properties = properties
     }
 }
 

@@ -114,11 +114,14 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     public var outcome: Outcome
     /// The peer's reason code, or ours for `unsendable`.
     public var reason: MQTTReasonCode
+    /// Where in ``MQTTEffects/events`` the acknowledgement's properties are; -1 if it had none.
+    public var remark: Int32
 
     @inlinable
-    public init(token: UInt64, outcome: Outcome, reason: MQTTReasonCode) {
+    public init(token: UInt64, outcome: Outcome, reason: MQTTReasonCode, remark: Int32 = -1) {
         self.token = token
         self.outcome = outcome
         self.reason = reason
+        self.remark = remark
     }
 }

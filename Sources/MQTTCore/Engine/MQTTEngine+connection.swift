@@ -181,23 +181,64 @@ extension MQTTEngine {
     ) throws(MQTTMisuse) {
         guard phase == .connected else { throw notConnected("DISCONNECT") }
         if version.hasProperties {
-            if let expiry = properties.sessionExpiryInterval {
-                guard !isServer, expiry == 0 || connectSessionExpiry != 0 else {
-                    throw MQTTMisuse(
-                        .propertyNotAllowed,
-                        "DISCONNECT may not set a session expiry of \(expiry) s, because "
-                            + (isServer
-                                ? "only clients send it" : "CONNECT said 0: set sessionExpiry before connecting"))
-                }
-                sessionEndsWithConnection = expiry == 0
-            }
-            let packet = MQTTPacket.disconnect(.init(reasonCode: reason, properties: properties))
-            try write(packet)
+            try checkExpiry(properties)
+            if !isServer { try checkReason(reason) }
+            try write(.disconnect(.init(reasonCode: reason, properties: properties)))
+            if let expiry = properties.sessionExpiryInterval { sessionEndsWithConnection = expiry == 0 }
         } else if !isServer {
             try write(.disconnect(.init()))
         }
         keepAlive.sent(at: now)
         phase = .closing
+    }
+
+    /// Whether ``disconnect(reason:properties:at:)`` could say this on the connection that is open, for callers that
+    /// want to know before they begin to end it.
+    ///
+    /// - Throws: as that does, and ``MQTTMisuse/Code/notInThisVersion`` for what would not be sent before 5.0.
+    public func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTMisuse) {
+        guard phase == .connected else { throw notConnected("DISCONNECT") }
+        guard version.hasProperties else {
+            guard reason == .normalDisconnection, properties.isEmpty else {
+                throw MQTTMisuse(
+                    .notInThisVersion,
+                    "MQTT \(version) has neither reason nor properties in DISCONNECT: leave them out")
+            }
+            return
+        }
+        try checkExpiry(properties)
+        if !isServer { try checkReason(reason) }
+        var unsent: [UInt8] = []
+        do throws(MQTTEncodingError) {
+            try MQTTPacket.disconnect(.init(reasonCode: reason, properties: properties)).encode(
+                into: &unsent, version: version,
+                maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+        } catch {
+            throw MQTTMisuse(error)
+        }
+    }
+
+    /// A session that CONNECT let end with the connection is not revived by DISCONNECT [MQTT 5.0 3.14.2.2.2].
+    private func checkExpiry(_ properties: MQTTProperties) throws(MQTTMisuse) {
+        guard let expiry = properties.sessionExpiryInterval else { return }
+        guard !isServer, expiry == 0 || connectSessionExpiry != 0 else {
+            throw MQTTMisuse(
+                .propertyNotAllowed,
+                "DISCONNECT may not set a session expiry of \(expiry) s, because "
+                    + (isServer ? "only clients send it" : "CONNECT said 0: set sessionExpiry before connecting"))
+        }
+    }
+
+    /// The codes that clients may say in DISCONNECT [MQTT 5.0 3.14.2.1].
+    private func checkReason(_ reason: MQTTReasonCode) throws(MQTTMisuse) {
+        switch reason {
+        case .normalDisconnection, .disconnectWithWillMessage, .unspecifiedError, .malformedPacket, .protocolError,
+            .implementationSpecificError, .topicNameInvalid, .receiveMaximumExceeded, .topicAliasInvalid,
+            .packetTooLarge, .messageRateTooHigh, .quotaExceeded, .administrativeAction, .payloadFormatInvalid:
+            return
+        default:
+            throw MQTTMisuse(.invalidValue, "a client does not say \(reason) in DISCONNECT [MQTT 5.0 3.14.2.1]")
+        }
     }
 
     /// The peer broke the protocol: say so where the version can, and close [MQTT 5.0 4.13.1].

@@ -14,14 +14,18 @@ extension MQTTEngine {
             return
         }
         let slot = session.window.slots[Int(index)]
-        if !properties.isEmpty { effects.report(.acknowledgementProperties(token: slot.token, properties)) }
+        var remark: Int32 = -1
+        if !properties.isEmpty {
+            remark = Int32(truncatingIfNeeded: effects.events.count)
+            effects.report(.acknowledgementProperties(token: slot.token, properties))
+        }
         switch (type, slot.kind) {
         case (.puback, .published) where slot.qos == 1:
-            complete(index, reason.isError ? .refused : .acknowledged, reason, &effects)
+            complete(index, reason.isError ? .refused : .acknowledged, reason, remark, &effects)
         case (.pubrec, .published) where slot.qos == 2:
             if reason.isError {
                 // Refused for good: the identifier is free, nothing is sent again [MQTT 5.0 4.4.0-2].
-                complete(index, .refused, reason, &effects)
+                complete(index, .refused, reason, remark, &effects)
             } else {
                 session.window.markReceived(index)
                 session.window.hold(index, until: store(.released(sequence: slot.sequence)))
@@ -31,7 +35,7 @@ extension MQTTEngine {
             // A repetition: PUBLISH is never sent again after PUBREL [MQTT 5.0 4.3.3-6].
             return writePubrel(index, at: now)
         case (.pubcomp, .received):
-            complete(index, .acknowledged, reason, &effects)
+            complete(index, .acknowledged, reason, remark, &effects)
         default:
             throw .protocolError("\(type) for packet identifier \(id), which awaits something else", "MQTT 5.0 4.3")
         }
@@ -44,13 +48,14 @@ extension MQTTEngine {
     }
 
     private mutating func complete(
-        _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode,
+        _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode, _ remark: Int32,
         _ effects: inout MQTTEffects
     ) {
         let sequence = session.window.slots[Int(index)].sequence
         let token = session.window.slots[Int(index)].token
         store(.finished(sequence: sequence))
-        effects.completions.append(MQTTPublishCompletion(token: token, outcome: outcome, reason: reason))
+        effects.completions.append(
+            MQTTPublishCompletion(token: token, outcome: outcome, reason: reason, remark: remark))
         session.window.finish(index)
     }
 
@@ -74,7 +79,7 @@ extension MQTTEngine {
         let slot = session.window.slots[Int(index)]
         // DUP is set on what is sent again [MQTT 5.0 3.3.1-1], with its old identifier and the whole topic.
         if let refusal = tryWriting(slot, slot.flags | 0b1000, slot.packetID, slot.properties) {
-            complete(index, .unsendable, refusal, &effects)
+            complete(index, .unsendable, refusal, -1, &effects)
         } else {
             session.window.recordResent()
             keepAlive.sent(at: now)
@@ -187,7 +192,7 @@ extension MQTTEngine {
             session.window.requeueAll()
             effects.report(.sessionLost(republished: indices.count, possibleDuplicates: duplicates))
         } else {
-            for index in indices { complete(index, .sessionLost, .success, &effects) }
+            for index in indices { complete(index, .sessionLost, .success, -1, &effects) }
             effects.report(.sessionLost(republished: 0, possibleDuplicates: []))
         }
     }

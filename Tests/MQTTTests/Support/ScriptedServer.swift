@@ -47,7 +47,12 @@ final class ScriptedServer: Sendable {
     private let script: @Sendable (Step) -> Void
     private let state = Mutex((links: [Link<ScriptedMachine>](), urls: [String]()))
 
+    /// Makes the packets that acknowledge a message; nil leaves it to the engine, and the packets come before what the
+    /// engine says.
+    typealias Remarks = @Sendable (MQTTMessageRecord) -> [MQTTPacket]
+
     private let maximumPacketSize: UInt32
+    private let remarks = Mutex<Remarks?>(nil)
 
     init(maximumPacketSize: UInt32 = 16 << 20, _ script: @escaping @Sendable (Step) -> Void) {
         self.maximumPacketSize = maximumPacketSize
@@ -58,6 +63,9 @@ final class ScriptedServer: Sendable {
     var connectionCount: Int { state.withLock { $0.links.count } }
     /// The connection opened last.
     var link: Link<ScriptedMachine>? { state.withLock { $0.links.last } }
+
+    /// What connections from now on say to messages.
+    func remark(_ remarks: @escaping Remarks) { self.remarks.withLock { $0 = remarks } }
 
     func client(_ change: (inout MQTTConfiguration) -> Void = { _ in }) -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "scripted")
@@ -72,7 +80,8 @@ final class ScriptedServer: Sendable {
             let (near, far) = MemoryPair.make()
             var configuration = MQTTEngineConfiguration(role: .server)
             configuration.maximumPacketSize = maximumPacketSize
-            let machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
+            var machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
+            machine.remarks = remarks.withLock { $0 }
             let link = Link(machine: machine, loop: .shared, outboxLimit: 1 << 20)
             let number = state.withLock { state in
                 state.links.append(link)
@@ -94,6 +103,7 @@ struct ScriptedMachine: LinkMachine, ~Copyable {
     typealias Scratch = ScriptedScratch
     var engine: MQTTEngine
     var handle: (@Sendable (MQTTEngineEvent.Kind) -> Void)?
+    var remarks: ScriptedServer.Remarks?
     var wantsClose = false
     var output: [UInt8] {
         get { engine.output }
@@ -117,6 +127,9 @@ struct ScriptedMachine: LinkMachine, ~Copyable {
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: ScriptedScratch) -> Int {
         scratch.handle = handle
         let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
+        for message in scratch.effects.messages where message.delivery != 0 {
+            for packet in remarks?(message) ?? [] { try? packet.encode(into: &engine.output, version: engine.version) }
+        }
         if let last = scratch.effects.messages.last(where: { $0.delivery != 0 }) {
             engine.acknowledgeAll(through: last.delivery, at: now)
         }
