@@ -6,7 +6,11 @@ struct MQTTRows {
     let port: String
     let limit: String
     let rounds: Int
+    let scale: Double
     static let topic = "benchmark/site-0001/line-0002/machine-0003/state"
+
+    /// Thousands, so that every way of sharing them out comes out even enough.
+    private func scaled(_ count: Int) -> Int { max(1, Int(Double(count) * scale) / 1000) * 1000 }
 
     private func client() async throws -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "bench")
@@ -21,7 +25,8 @@ struct MQTTRows {
     }
 
     /// One `await publish` for each message.
-    func publishSingly(_ count: Int = 2_000_000) async throws -> Row {
+    func publishSingly() async throws -> Row {
+        let count = scaled(2_000_000)
         var row = Row("MQTT QoS 0 publish, one call each", unit: "msg/s", goal: "≥ 0.08")
         let payload = [UInt8](repeating: 0x70, count: 24)
         for _ in 0..<rounds {
@@ -38,7 +43,8 @@ struct MQTTRows {
     }
 
     /// Arrays of 100.
-    func publishArrays(_ count: Int = 10_000_000) async throws -> Row {
+    func publishArrays() async throws -> Row {
+        let count = scaled(10_000_000)
         var row = Row("MQTT QoS 0 publish, arrays of 100", unit: "msg/s", goal: "≥ 0.40")
         let message = MQTTOutgoingMessage(topic: Self.topic, payload: [UInt8](repeating: 0x70, count: 24))
         let array = [MQTTOutgoingMessage](repeating: message, count: 100)
@@ -60,7 +66,8 @@ struct MQTTRows {
     }
 
     /// `for try await` over a subscription.
-    func receive(_ reading: Reading, _ count: Int = 10_000_000) async throws -> Row {
+    func receive(_ reading: Reading) async throws -> Row {
+        let count = scaled(10_000_000)
         var row = Row(
             "MQTT QoS 0 receive, \(reading.rawValue)", unit: "msg/s", goal: reading == .slices ? "≥ 0.35" : "≥ 0.15")
         for _ in 0..<rounds {
@@ -90,7 +97,8 @@ struct MQTTRows {
     }
 
     /// QoS 1, 100 in flight, by array.
-    func windowByArray(_ count: Int = 1_000_000) async throws -> Row {
+    func windowByArray() async throws -> Row {
+        let count = scaled(1_000_000)
         var row = Row("MQTT QoS 1 publish, window 100, array", unit: "msg/s", goal: "≥ 0.90")
         let message = MQTTOutgoingMessage(
             topic: Self.topic, payload: [UInt8](repeating: 0x70, count: 24), qos: .atLeastOnce)
@@ -106,7 +114,8 @@ struct MQTTRows {
     }
 
     /// QoS 1, 100 tasks that each await.
-    func windowByTasks(_ count: Int = 500_000) async throws -> Row {
+    func windowByTasks() async throws -> Row {
+        let count = scaled(500_000)
         var row = Row("MQTT QoS 1 publish, 100 tasks awaiting", unit: "msg/s", goal: "≥ 0.45")
         let payload = [UInt8](repeating: 0x70, count: 24)
         for _ in 0..<rounds {
@@ -131,7 +140,8 @@ struct MQTTRows {
     }
 
     /// QoS 1, one at a time: the median and the 99th percentile of the round trip.
-    func roundTrip(_ count: Int = 20_000) async throws -> [Row] {
+    func roundTrip() async throws -> [Row] {
+        let count = scaled(20_000)
         var middle = Row("MQTT QoS 1 round trip, median", unit: "ns", isRate: false, goal: "≤ 1.08")
         var tail = Row("MQTT QoS 1 round trip, p99", unit: "ns", isRate: false, goal: "≤ 1.2")
         let payload = [UInt8](repeating: 0x70, count: 24)

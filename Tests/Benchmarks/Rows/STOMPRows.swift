@@ -6,12 +6,16 @@ struct STOMPRows {
     let port: String
     let limit: String
     let rounds: Int
+    let scale: Double
 
     static let destination = "/topic/device.2262EC25-E9FD-4578-BADE-4E113DE45934.location"
     static let body = Array(
         #"{"deviceID":"2262EC25-E9FD-4578-BADE-4E113DE45934","lat":37.33521504,"lng":-122.03254905,"ts":"2014-03-13T17:19:05+01:00"}"#
             .utf8)
     static let options = STOMPSendOptions(contentType: "application/json;charset=utf-8")
+
+    /// Thousands, so that every way of sharing them out comes out even enough.
+    private func scaled(_ count: Int) -> Int { max(1, Int(Double(count) * scale) / 1000) * 1000 }
 
     private func client() async throws -> STOMPClient {
         let client = STOMPClient("stomp://127.0.0.1:\(port)")
@@ -25,7 +29,8 @@ struct STOMPRows {
     }
 
     /// One `await send` for each message.
-    func send(_ count: Int = 1_000_000) async throws -> Row {
+    func send() async throws -> Row {
+        let count = scaled(1_000_000)
         var row = Row("STOMP send, one call each", unit: "frames/s", goal: "≥ 0.25")
         for _ in 0..<rounds {
             let limit = try limitRate("send", count)
@@ -41,7 +46,8 @@ struct STOMPRows {
     }
 
     /// `for try await` over a subscription.
-    func receive(_ count: Int = 1_000_000) async throws -> Row {
+    func receive() async throws -> Row {
+        let count = scaled(1_000_000)
         var row = Row("STOMP receive", unit: "frames/s", goal: "≥ 0.15")
         for _ in 0..<rounds {
             let limit = try limitRate("receive", count)
@@ -65,7 +71,8 @@ struct STOMPRows {
     }
 
     /// 1,024 tasks that each await a receipt.
-    func receipts(_ count: Int = 300_000) async throws -> Row {
+    func receipts() async throws -> Row {
+        let count = scaled(300_000)
         var row = Row("STOMP send with receipt, 1,024 in flight", unit: "frames/s", goal: "≥ 0.80")
         for _ in 0..<rounds {
             let limit = try limitRate("receipts", count)
