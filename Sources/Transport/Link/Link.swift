@@ -1,4 +1,4 @@
-import Synchronization
+public import Synchronization
 
 /// Joins a protocol machine to a stream: the machine and its outbox behind one lock, driven by one event loop.
 ///
@@ -13,31 +13,34 @@ import Synchronization
 ///
 /// A link outlives its connections: `attach` gives it the next stream, and the machine hears of every end. The loop
 /// keeps a link alive while it has a connection or a deadline: owners end the connection when they go.
+@usableFromInline
 package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchecked Sendable {
     // Sendable because shared fields are in `state`, fields of the sender belong to whoever set `state.sending`,
     // and the rest is touched on the loop's thread only.
-    struct State: ~Copyable, Sendable {
-        var machine: Machine
-        var stream: (any ByteStream)?
+    @usableFromInline
+    package struct State: ~Copyable, Sendable {
+        @usableFromInline package var machine: Machine
+        var stream: (any ByteStream)? { didSet { isAttached = stream != nil } }
+        @usableFromInline package private(set) var isAttached = false
         /// Whether callers may write to `stream` from their own threads; layers are the loop's alone.
-        var callersMaySend = false
+        @usableFromInline package var callersMaySend = false
         /// Somebody owns `wire` and will look at the outbox again before letting go.
-        var sending = false
+        @usableFromInline package var sending = false
         /// Why nothing more can be written to `stream`, until the loop has ended the connection.
         var broken: TransportError?
         /// The loop was asked to settle and has not looked yet.
-        var settleIsDue = false
+        @usableFromInline package var settleIsDue = false
         /// The deadline that the loop knows.
-        var armedDeadline = Int64.max
-        var readingIsPaused = false
+        @usableFromInline package var armedDeadline = Int64.max
+        @usableFromInline package var readingIsPaused = false
         var roomWaiters = RoomWaiters()
         var tap: (any LinkTap)?
         /// Bytes in the outbox from which on callers wait.
-        let outboxLimit: Int
+        @usableFromInline package let outboxLimit: Int
         var traffic = LinkTraffic()
     }
 
-    let state: Mutex<State>
+    @usableFromInline package let state: Mutex<State>
 
     // Owned by the sender (`state.sending`).
     var wire: [UInt8] = []
@@ -60,7 +63,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     var closing = ClosingProgress()
 
     /// Bytes that a caller sends by itself instead of waking the loop.
-    static var selfSendThreshold: Int { 64 * 1024 }
+    @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
 
     /// Nanoseconds between two looks of the loop at an outbox that grows.
     static var gatherPause: Int64 { 1_500 }
@@ -71,21 +74,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     }
 
     // MARK: From any thread
-
-    /// Runs `body` on the machine under the lock, then sees to it that what it wrote leaves.
-    ///
-    /// - Parameter urgent: somebody waits for the answer: unless others do as well, send at once on this thread rather
-    ///   than wake the loop, which saves a thread switch.
-    package func perform<Result, Failure: Error>(
-        urgent: Bool = false, _ body: (inout Machine) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        var action = LinkAction.nothing
-        defer { act(action) }
-        return try state.withLock { (state) throws(Failure) -> Result in
-            defer { action = Self.decide(&state, urgent: urgent) }
-            return try body(&state.machine)
-        }
-    }
 
     /// Whether a caller should wait for `room()` before it adds more.
     package var outboxIsFull: Bool {
@@ -100,37 +88,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// Lets `tap` see what comes and goes from now on.
     package func setTap(_ tap: any LinkTap) {
         state.withLock { $0.tap = tap }
-    }
-
-    private static func decide(_ state: inout State, urgent: Bool) -> LinkAction {
-        var loopHasToLook = state.machine.nextDeadline < state.armedDeadline
-        var sends = false
-        if state.stream != nil {
-            let waiting = state.machine.output.count
-            if waiting > 0 && !state.sending {
-                sends =
-                    state.callersMaySend && ((urgent && state.machine.isLatencyBound) || waiting >= selfSendThreshold)
-                state.sending = sends
-                loopHasToLook = loopHasToLook || !sends
-            }
-            loopHasToLook =
-                loopHasToLook || state.machine.wantsClose || state.wantsReadingPaused != state.readingIsPaused
-        }
-        // One post is enough until the loop has looked.
-        let wakes = loopHasToLook && !state.settleIsDue
-        if wakes { state.settleIsDue = true }
-        return sends ? (wakes ? .sendAndWake : .send) : (wakes ? .wakeLoop : .nothing)
-    }
-
-    private func act(_ action: LinkAction) {
-        switch action {
-        case .nothing: break
-        case .wakeLoop: loop.post(self, LinkPost.settle)
-        case .send: send(rounds: 4)
-        case .sendAndWake:
-            send(rounds: 4)
-            loop.post(self, LinkPost.settle)
-        }
     }
 
     /// Gives the link its next connection; the machine hears of it once all layers are open.
@@ -239,22 +196,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         watched = wanted
         stream.setInterest(wanted)
     }
-}
-
-extension Link.State where Machine: ~Copyable {
-    var outboxIsFull: Bool { machine.output.count >= outboxLimit }
-
-    /// Callers wait at the limit; what grows beyond twice of it are answers to a peer that sends but does not read.
-    /// The outbox is taken as a whole, so that there is nothing to flap between.
-    var wantsReadingPaused: Bool {
-        let (twice, overflow) = outboxLimit.multipliedReportingOverflow(by: 2)
-        return machine.wantsReadingPaused || (!overflow && machine.output.count >= twice)
-    }
-}
-
-/// What is left to do for a caller once the lock is released.
-private enum LinkAction {
-    case nothing, wakeLoop, send, sendAndWake
 }
 
 private enum SettleStep {

@@ -3,6 +3,7 @@
 ///
 /// A machine lives as long as its client; connections come and go on it. It never calls out: what has to happen
 /// outside goes into `scratch` and is performed after the lock is released.
+@usableFromInline
 package protocol LinkMachine: ~Copyable, Sendable {
     associatedtype Scratch: LinkScratch
 
@@ -26,6 +27,7 @@ package protocol LinkMachine: ~Copyable, Sendable {
 }
 
 /// Effects of a machine, collected under the lock and performed after it. One object serves all links of a loop.
+@usableFromInline
 package protocol LinkScratch: AnyObject, SendableMetatype {
     init()
     /// Delivers and resumes. `bytes` is what `receive` was given, or empty.

@@ -3,6 +3,7 @@
 ///
 /// A base class rather than a protocol so that the loop's bookkeeping lies inside the one object that each
 /// connection needs anyway.
+@usableFromInline
 package class LoopHandler: @unchecked Sendable {
     // Sendable because the bookkeeping below is touched on the loop's thread only;
     // subclasses state how their own fields are kept.
