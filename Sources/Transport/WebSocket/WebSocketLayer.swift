@@ -3,11 +3,8 @@ import WebSocketCore
 /// The client's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.
 package final class WebSocketLayer: ByteLayer {
     private var handshake: WebSocketClientHandshake
-    private var connection: WebSocketConnection
-    private var events = WebSocketEvents()
-    private var random = SystemRandomNumberGenerator()
-    private let sendsText: Bool
-    private let peerName: String
+    private var traffic: WebSocketTraffic
+    private var peerName: String { traffic.peerName }
     package private(set) var isOpen = false
     /// What the server chose among those offered.
     package private(set) var subprotocol: String?
@@ -25,13 +22,9 @@ package final class WebSocketLayer: ByteLayer {
             host: host, port: port, isSecure: isSecure, target: target, subprotocols: subprotocols)
         for (name, value) in options.headers { request.fields.append(name, value) }
         if let subprotocols = options.subprotocols { request.subprotocols = subprotocols }
-        var configuration = WebSocketConfiguration.byteStream(acceptsText: acceptsText)
-        // The engine judges its own text; RabbitMQ puts bodies of any kind into text messages.
-        configuration.validatesText = false
-        configuration.outgoingFrameSize = max(1, options.maximumFrameSize)
-        connection = WebSocketConnection(role: .client, configuration: configuration)
-        sendsText = options.sendsText && acceptsText
-        peerName = "\(Endpoint.host(host, port: port))"
+        traffic = WebSocketTraffic(
+            .client, peerName: "\(Endpoint.host(host, port: port))", acceptsText: acceptsText,
+            sendsText: options.sendsText, maximumFrameSize: options.maximumFrameSize)
         var generator = SystemRandomNumberGenerator()
         let key = (0..<WebSocketKey.size).map { _ in UInt8.random(in: 0...255, using: &generator) }
         do throws(WebSocketError) {
@@ -41,7 +34,7 @@ package final class WebSocketLayer: ByteLayer {
         }
     }
 
-    package var isFinished: Bool { connection.phase == .closed }
+    package var isFinished: Bool { traffic.isFinished }
 
     package func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError) {
         do throws(WebSocketError) {
@@ -67,16 +60,7 @@ package final class WebSocketLayer: ByteLayer {
             rest = bytes.extracting(droppingFirst: count)
         }
         guard isOpen, rest.byteCount > 0 else { return }
-        events.removeAll()
-        do throws(WebSocketViolation) {
-            try connection.receive(rest, into: &plain, events: &events, output: &wire, using: &random)
-        } catch {
-            throw TransportError(.webSocketFailed, "\(peerName) broke the WebSocket protocol: \(error)")
-        }
-        if let closure = connection.closure, closure.code != .normal, closure.initiator == .peer {
-            let words = closure.reason.isEmpty ? "\(closure.code)" : "\(closure.code): \(closure.reason)"
-            throw TransportError(.webSocketClosed, "\(peerName) closed the WebSocket: \(words)")
-        }
+        try traffic.receive(rest, plain: &plain, wire: &wire)
     }
 
     private func judge() throws(TransportError) {
@@ -92,30 +76,15 @@ package final class WebSocketLayer: ByteLayer {
     }
 
     package func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
-        // After our good-bye nothing more is said.
-        guard connection.phase == .open else { return }
-        do throws(WebSocketError) {
-            guard sendsText else {
-                return try connection.send(plain, as: .binary, into: &wire, using: &random)
-            }
-            do throws(WebSocketError) {
-                try connection.send(plain, as: .text, into: &wire, using: &random)
-            } catch {
-                guard error.code == .textIsNotUTF8 else { throw error }
-                try connection.send(plain, as: .binary, into: &wire, using: &random)
-            }
-        } catch {
-            throw TransportError(.webSocketFailed, error.message)
-        }
+        try traffic.send(plain, wire: &wire)
     }
 
     package func close(wire: inout [UInt8]) {
-        // Refused only for codes that may not be sent.
-        try? connection.close(.normal, into: &wire, using: &random)
+        traffic.close(wire: &wire)
     }
 
     package func endReceived() throws(TransportError) {
-        guard !isOpen else { return connection.streamEnded() }
+        guard !isOpen else { return traffic.streamEnded() }
         do throws(WebSocketHandshakeError) {
             try handshake.streamEnded()
         } catch {

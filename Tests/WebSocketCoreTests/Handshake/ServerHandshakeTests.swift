@@ -173,6 +173,36 @@ struct RequestVector: Sendable, CustomTestStringConvertible {
                 == "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n")
     }
 
+    @Test(arguments: [
+        "http://127.0.0.1", "http://127.0.0.1:8080", "http://localhost:1", "HTTP://LOCALHOST", "http://[::1]:61614",
+        "https://own.example",
+    ])
+    func `takes pages of this machine whatever their port, and those that are named`(origin: String) throws {
+        #expect(
+            try originPolicy.decide(try WebSocketUpgradeRequest(try head(RequestVector.with(9, "Origin: \(origin)"))))
+                == "mqtt")
+    }
+
+    @Test(arguments: [
+        "null", "http://elsewhere.example", "https://localhost", "http://localhost.elsewhere.example",
+        "http://localhost:80@elsewhere.example", "http://localhost:", "http://localhost:x", "http://[::1", "http://",
+        "http://127.0.0.1.elsewhere.example", "http://own.example", "http:/localhost", "file://",
+    ])
+    func `refuses all other pages with a sentence`(origin: String) throws {
+        let request = try WebSocketUpgradeRequest(try head(RequestVector.with(9, "Origin: \(origin)")))
+        let refusal = #expect(throws: WebSocketRefusal.self) { try originPolicy.decide(request) }
+        #expect(refusal?.status == 403)
+        #expect(refusal?.message.hasSuffix("may not connect to this server") == true)
+    }
+
+    private var originPolicy: WebSocketServerPolicy {
+        var policy = WebSocketServerPolicy()
+        policy.origins = ["https://own.example"]
+        policy.acceptsLoopbackOrigins = true
+        policy.subprotocols = ["mqtt"]
+        return policy
+    }
+
     @Test(arguments: [("[::1]:80", true), ("[::1]", true), ("[::2]:80", false), ("broker.example.evil", false)])
     func `hosts are compared without their ports`(host: String, isOurs: Bool) throws {
         let request = try WebSocketUpgradeRequest(try head(RequestVector.with(1, "Host: \(host)")))

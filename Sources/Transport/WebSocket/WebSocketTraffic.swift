@@ -1,0 +1,69 @@
+import WebSocketCore
+
+/// What both sides of a WebSocket do once its handshake is over: messages that are read as a stream of bytes.
+struct WebSocketTraffic: ~Copyable {
+    /// Who is on the other side, for errors.
+    let peerName: String
+    private var connection: WebSocketConnection
+    private var events = WebSocketEvents()
+    private var random = SystemRandomNumberGenerator()
+    private let sendsText: Bool
+
+    /// - Parameters:
+    ///   - acceptsText: whether messages may be text; MQTT's may not.
+    ///   - sendsText: whether messages are text as long as they are UTF-8.
+    init(
+        _ role: WebSocketRole, peerName: String, acceptsText: Bool, sendsText: Bool, maximumFrameSize: Int = .max
+    ) {
+        var configuration = WebSocketConfiguration.byteStream(acceptsText: acceptsText)
+        // The engine judges its own text; RabbitMQ puts bodies of any kind into text messages.
+        configuration.validatesText = false
+        configuration.outgoingFrameSize = max(1, maximumFrameSize)
+        connection = WebSocketConnection(role: role, configuration: configuration)
+        self.peerName = peerName
+        self.sendsText = sendsText && acceptsText
+    }
+
+    var isFinished: Bool { connection.phase == .closed }
+
+    mutating func receive(
+        _ bytes: RawSpan, plain: inout [UInt8], wire: inout [UInt8]
+    ) throws(TransportError) {
+        events.removeAll()
+        do throws(WebSocketViolation) {
+            try connection.receive(bytes, into: &plain, events: &events, output: &wire, using: &random)
+        } catch {
+            throw TransportError(.webSocketFailed, "\(peerName) broke the WebSocket protocol: \(error)")
+        }
+        if let closure = connection.closure, closure.code != .normal, closure.initiator == .peer {
+            let words = closure.reason.isEmpty ? "\(closure.code)" : "\(closure.code): \(closure.reason)"
+            throw TransportError(.webSocketClosed, "\(peerName) closed the WebSocket: \(words)")
+        }
+    }
+
+    /// Sends one message.
+    mutating func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
+        // After our good-bye nothing more is said.
+        guard connection.phase == .open else { return }
+        do throws(WebSocketError) {
+            guard sendsText else {
+                return try connection.send(plain, as: .binary, into: &wire, using: &random)
+            }
+            do throws(WebSocketError) {
+                try connection.send(plain, as: .text, into: &wire, using: &random)
+            } catch {
+                guard error.code == .textIsNotUTF8 else { throw error }
+                try connection.send(plain, as: .binary, into: &wire, using: &random)
+            }
+        } catch {
+            throw TransportError(.webSocketFailed, error.message)
+        }
+    }
+
+    mutating func close(wire: inout [UInt8]) {
+        // Refused only for codes that may not be sent.
+        try? connection.close(.normal, into: &wire, using: &random)
+    }
+
+    mutating func streamEnded() { connection.streamEnded() }
+}
