@@ -6,21 +6,25 @@ import Synchronization
 /// a time, and must never block it.
 package final class EventLoop: Sendable {
     /// The loop that connections use by default; its thread starts with its first use and lives as long as the process.
-    package static let shared = EventLoop.start()
-
-    /// Starts a loop of its own, with its own thread.
-    package static func start(selector kind: SelectorKind = .automatic) -> EventLoop {
-        do {
-            let loop = EventLoop(selector: try kind.make())
-            let code = startThread(named: "messaging-loop") { loop.run() }
-            guard code == 0 else {
-                throw TransportError(.systemLimit, "cannot start a thread: \(System.describe(code))", errno: code)
-            }
-            return loop
+    package static let shared: EventLoop = {
+        do throws(TransportError) {
+            return try start()
         } catch {
-            // No descriptor or thread left for the loop itself: nothing that this library does could work.
+            // Without the loop that all connections use by default, nothing that this library does could work.
             fatalError("swift-messaging: \(error)")
         }
+    }()
+
+    /// Starts a loop of its own, with its own thread.
+    ///
+    /// - Throws: `systemLimit` when no descriptor or thread is left for it.
+    package static func start(selector kind: SelectorKind = .automatic) throws(TransportError) -> EventLoop {
+        let loop = EventLoop(selector: try kind.make())
+        let code = startThread(named: "messaging-loop") { loop.run() }
+        guard code == 0 else {
+            throw TransportError(.systemLimit, "cannot start a thread: \(System.describe(code))", errno: code)
+        }
+        return loop
     }
 
     /// Posts and jobs share one queue: they run in the order in which they came.

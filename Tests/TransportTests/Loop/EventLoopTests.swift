@@ -5,7 +5,7 @@ import Transport
 @Suite(.turns) struct EventLoopTests {
     @Test(arguments: SelectorKind.allCases)
     func `runs what each thread hands in, in its order`(selector: SelectorKind) async throws {
-        let loop = EventLoop.start(selector: selector)
+        let loop = try EventLoop.start(selector: selector)
         defer { loop.stop() }
         let seen = Collected<(Int, Int)>()
         let each = 2000
@@ -22,7 +22,7 @@ import Transport
 
     @Test(arguments: SelectorKind.allCases)
     func `wakes for every job, even for those that jobs hand in`(selector: SelectorKind) async throws {
-        let loop = EventLoop.start(selector: selector)
+        let loop = try EventLoop.start(selector: selector)
         defer { loop.stop() }
         #expect(!loop.isCurrent)
         for _ in 0..<500 {
@@ -37,7 +37,7 @@ import Transport
 
     @Test(arguments: SelectorKind.allCases)
     func `does the work that is posted before it stops`(selector: SelectorKind) async throws {
-        let loop = EventLoop.start(selector: selector)
+        let loop = try EventLoop.start(selector: selector)
         let seen = Tally()
         for _ in 0..<100 { loop.execute { loop.execute { seen.add(1) } } }
         loop.stop()
@@ -48,7 +48,7 @@ import Transport
     func `fires alarms in order, never early, and not those that are moved or cancelled`(
         selector: SelectorKind
     ) async throws {
-        let loop = EventLoop.start(selector: selector)
+        let loop = try EventLoop.start(selector: selector)
         defer { loop.stop() }
         var random = SeededGenerator(seed: Campaign.seed)
         let fired = Collected<(name: Int, at: Int64)>()
@@ -78,7 +78,7 @@ import Transport
 
     @Test(arguments: SelectorKind.allCases)
     func `an alarm that is always due starves nobody`(selector: SelectorKind) async throws {
-        let loop = EventLoop.start(selector: selector)
+        let loop = try EventLoop.start(selector: selector)
         defer { loop.stop() }
         let isOver = Tally()
         let rounds = Tally()

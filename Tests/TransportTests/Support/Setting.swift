@@ -15,7 +15,7 @@ final class Setting: Sendable {
     private let counter = Atomic(0)
 
     init(_ selector: SelectorKind, _ kind: StreamKind = .tcp) throws {
-        loop = EventLoop.start(selector: selector)
+        loop = try EventLoop.start(selector: selector)
         self.kind = kind
         directory = kind == .unix ? try ScratchDirectory("transport") : nil
     }
