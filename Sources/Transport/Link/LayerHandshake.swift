@@ -4,8 +4,10 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
     // Sendable because all fields are touched on the loop's thread only.
     private let stream: any ByteStream
     private let layers: LayerStack
-    private var continuation: UnsafeContinuation<Result<Void, TransportError>, Never>?
+    private var completion: ((Result<Void, TransportError>) -> Void)?
     private var isCancelled = false
+    /// Whether the reason why it failed is to reach the peer, which closing with unread bytes could destroy.
+    private var lingers = false
     private var wire: [UInt8] = []
     private var wireOffset = 0
 
@@ -24,7 +26,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         let handshake = LayerHandshake(layers, stream, loop: loop)
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                loop.execute { handshake.start(continuation) }
+                loop.execute { handshake.start { continuation.resume(returning: $0) } }
             }
         } onCancel: {
             loop.execute { handshake.cancel() }
@@ -32,8 +34,20 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         try result.get()
     }
 
-    private func start(_ continuation: UnsafeContinuation<Result<Void, TransportError>, Never>) {
-        self.continuation = continuation
+    /// A server's side, to be started and followed on the loop's thread.
+    package convenience init(serving layers: LayerStack, over stream: any ByteStream, loop: EventLoop) {
+        self.init(layers, stream, loop: loop)
+        lingers = true
+    }
+
+    /// Moves the deadline; on the loop's thread.
+    package func setDeadline(_ deadline: Int64) {
+        if completion != nil { loop.setDeadline(self, to: deadline) }
+    }
+
+    /// Starts; `completion` is called on the loop's thread, once.
+    package func start(_ completion: @escaping (Result<Void, TransportError>) -> Void) {
+        self.completion = completion
         if isCancelled { return cancel() }
         stream.attach(self, interest: .read)
         loop.setDeadline(self, to: layers.deadline)
@@ -41,13 +55,14 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         advance { () throws(TransportError) in try layers.begin(at: now) }
     }
 
-    private func cancel() {
+    /// Ends it with the code `cancelled`; on the loop's thread.
+    package func cancel() {
         isCancelled = true
         finish(TransportError(.cancelled, "connecting to \(stream.peerName) was cancelled"))
     }
 
     override package func ready(_ readiness: Readiness, at now: Int64) {
-        guard continuation != nil else { return }
+        guard completion != nil else { return }
         if readiness.contains(.write), !write() { return }
         guard readiness.contains(.read) || readiness.contains(.hangUp) else { return }
         let buffer = loop.readBuffer
@@ -87,7 +102,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         }
         // An alert is worth an attempt to send it.
         let isWritten = write()
-        if let failure { return finish(failure) }
+        if let failure { return finish(failure, lingering: lingers) }
         guard isWritten, layers.isOpen else { return }
         if layers.isFinished {
             return finish(TransportError(.closedByPeer, "\(stream.peerName) ended the connection at once"))
@@ -128,16 +143,17 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         }
     }
 
-    private func finish(_ failure: TransportError?) {
-        guard let continuation else { return }
-        self.continuation = nil
+    private func finish(_ failure: TransportError?, lingering: Bool = false) {
+        guard let completion else { return }
+        self.completion = nil
         loop.setDeadline(self, to: .max)
-        if let failure {
-            stream.close()
-            continuation.resume(returning: .failure(failure))
+        stream.detach()
+        guard let failure else { return completion(.success(())) }
+        if lingering {
+            Lingering.start(stream, loop: loop, at: MonotonicClock.now)
         } else {
-            stream.detach()
-            continuation.resume(returning: .success(()))
+            stream.close()
         }
+        completion(.failure(failure))
     }
 }

@@ -11,23 +11,23 @@ package final class Listener: LoopHandler, @unchecked Sendable {
     // Sendable because the descriptor and the closure never change, and the rest is touched on the loop's thread only.
     private let descriptor: Int32
     private let accepted: @Sendable (SocketStream) -> Void
-    private let unixPath: String?
+    private let socketFile: SocketFile?
     private var isOpen = true
     /// The port that is listened on, 0 for a Unix-domain socket.
     package let port: UInt16
 
     /// Starts to listen; `accepted` is called on the loop's thread with each connection.
     ///
-    /// - Parameter endpoint: a literal address (port 0 takes a free one), or the path of a socket to be made.
+    /// - Parameter endpoint: a literal address (port 0 takes a free one), or the path of a socket to be made. One that
+    ///   stands there and that nobody listens on is replaced.
     package static func listen(
         on endpoint: Endpoint, loop: EventLoop, accepted: @escaping @Sendable (SocketStream) -> Void
     ) async throws(TransportError) -> Listener {
         let address = try await Resolver.resolve(endpoint)[0]
         let descriptor = System.makeStreamSocket(family: address.family)
         guard descriptor >= 0 else { throw failure(endpoint, errno) }
-        var path: String?
-        if case .unix(let name) = endpoint {
-            path = name
+        if case .unix(let path) = endpoint {
+            SocketFile.removeStale(path, address)
         } else {
             // A restarted server takes its port back although old connections still linger there.
             System.setOption(descriptor, level: SOL_SOCKET, name: SO_REUSEADDR, to: 1)
@@ -37,23 +37,29 @@ package final class Listener: LoopHandler, @unchecked Sendable {
             _ = closeDescriptor(descriptor)
             throw failure(endpoint, code)
         }
+        let file: SocketFile? = if case .unix(let path) = endpoint { SocketFile(path) } else { nil }
         let port = SocketAddress.local(of: descriptor)?.port ?? 0
-        let listener = Listener(descriptor, port: port, unixPath: path, loop: loop, accepted: accepted)
+        let listener = Listener(descriptor, port: port, socketFile: file, loop: loop, accepted: accepted)
         loop.execute { loop.register(listener, descriptor: descriptor, interest: .read) }
         return listener
     }
 
     private static func failure(_ endpoint: Endpoint, _ code: Int32) -> TransportError {
-        TransportError(.cannotListen, "cannot listen on \(endpoint): \(System.describe(code))", errno: code)
+        if case .unix(let path) = endpoint, code == EADDRINUSE {
+            let words = SocketFile(path) == nil ? "something that is no socket stands there" : "somebody listens there"
+            return TransportError(
+                .cannotListen, "cannot listen on \(endpoint): \(words); use another path", errno: code)
+        }
+        return TransportError(.cannotListen, "cannot listen on \(endpoint): \(System.describe(code))", errno: code)
     }
 
     private init(
-        _ descriptor: Int32, port: UInt16, unixPath: String?, loop: EventLoop,
+        _ descriptor: Int32, port: UInt16, socketFile: SocketFile?, loop: EventLoop,
         accepted: @escaping @Sendable (SocketStream) -> Void
     ) {
         self.descriptor = descriptor
         self.port = port
-        self.unixPath = unixPath
+        self.socketFile = socketFile
         self.accepted = accepted
         super.init(loop: loop)
     }
@@ -64,7 +70,7 @@ package final class Listener: LoopHandler, @unchecked Sendable {
 
     private func shut() {
         _ = closeDescriptor(descriptor)
-        if let unixPath { unlink(unixPath) }
+        socketFile?.remove()
     }
 
     override package func ready(_ readiness: Readiness, at now: Int64) {
@@ -76,7 +82,7 @@ package final class Listener: LoopHandler, @unchecked Sendable {
                 if errno != EAGAIN && errno != EWOULDBLOCK { pause(at: now) }
                 return
             }
-            accepted(SocketStream(descriptor: connection, peerName: "a client", isTCP: unixPath == nil))
+            accepted(SocketStream(descriptor: connection, peerName: "a client", isTCP: socketFile == nil))
         }
     }
 
