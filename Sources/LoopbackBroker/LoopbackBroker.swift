@@ -1,14 +1,14 @@
 import Synchronization
-package import Transport
+public import Transport
 
 /// A small broker for MQTT and STOMP inside this process, for demonstrations and tests.
 ///
-/// It listens on the loopback interface only and forgets everything when it stops: nothing is written to disk, there
-/// is no TLS of its own, no clustering and no administration. For production run Mosquitto, RabbitMQ, ActiveMQ or
+/// It listens on the loopback interface and on Unix-domain sockets only and forgets everything when it stops: nothing
+/// is written to disk, there is no clustering and no administration. For production run Mosquitto, RabbitMQ, ActiveMQ or
 /// EMQX, or a cluster of them; the clients of this package talk to each.
 ///
 ///     let broker = try await LoopbackBroker.start()
-///     let client = MQTTClient("mqtt://localhost:\(broker.ports.mqtt ?? 0)")
+///     let client = MQTTClient(broker.urls.mqtt ?? "")
 ///     …
 ///     await broker.stop()
 ///
@@ -16,53 +16,52 @@ package import Transport
 /// shared subscriptions; STOMP in 1.0, 1.1 and 1.2 with topics and queues. A message to a topic reaches the subscribers
 /// of both: MQTT's `device/B/location` is STOMP's `/topic/device.B.location`.
 public final class LoopbackBroker: Sendable {
-    /// The ports that a broker listens on.
-    public struct Ports: Sendable, Hashable {
-        /// The port for MQTT, nil if it is not served.
-        public internal(set) var mqtt: Int?
-        /// The port for STOMP, nil if it is not served.
-        public internal(set) var stomp: Int?
-    }
-
     /// The ports that are listened on, on 127.0.0.1 and, where the system has it, on ::1.
     public let ports: Ports
+    /// What clients connect to, one URL per listener.
+    public let urls: URLs
 
     private let hub: Hub
     private let listeners: [Listener]
 
     /// Starts to listen.
     ///
-    /// - Throws: `TransportError` with the code `cannotListen` when a port is taken that was to be used exactly, or
-    ///   `badURL` for a number that is no port.
-    public static func start(_ options: LoopbackBrokerOptions = LoopbackBrokerOptions()) async throws -> LoopbackBroker
-    {
-        let loop = EventLoop.start()
+    /// - Throws: `TransportError` with the code `cannotListen` when a port or socket is taken that was to be used
+    ///   exactly, `badURL` for a number that is no port or a path that is too long, `tlsUnavailable` or
+    ///   `tlsConfiguration` when TLS cannot be served.
+    public static func start(
+        _ options: LoopbackBrokerOptions = LoopbackBrokerOptions()
+    ) async throws(TransportError) -> LoopbackBroker {
+        let loop = try EventLoop.start()
         let hub = Hub(options, loop: loop)
         var listeners: [Listener] = []
-        var ports = Ports()
-        do {
-            let mqtt = try await LoopbackListeners.open(options.mqttPort, loop: loop) { stream in
-                hub.serve(stream, as: Service(.mqtt))
+        do throws(TransportError) {
+            var ports = Ports()
+            let tls = options.tls.map { TLSContexts(server: $0) }
+            // Mistakes in it are found now, not with the first client.
+            if let tls { _ = try TLSLayer(server: tls) }
+            for (port, choice, service) in options.services(tls) {
+                let opened = try await LoopbackListeners.open(choice, loop: loop) { hub.serve($0, as: service) }
+                listeners += opened
+                ports[keyPath: port] = opened.first.map { Int($0.port) }
             }
-            listeners += mqtt
-            ports.mqtt = mqtt.first.map { Int($0.port) }
-            let stomp = try await LoopbackListeners.open(options.stompPort, loop: loop) { stream in
-                hub.serve(stream, as: Service(.stomp))
+            for (path, kind) in options.sockets {
+                listeners.append(
+                    try await Listener.listen(on: .unix(path: path), loop: loop) { hub.serve($0, as: Service(kind)) })
             }
-            listeners += stomp
-            ports.stomp = stomp.first.map { Int($0.port) }
+            return LoopbackBroker(hub: hub, listeners: listeners, ports: ports)
         } catch {
             for listener in listeners { await listener.close() }
             loop.stop()
             throw error
         }
-        return LoopbackBroker(hub: hub, listeners: listeners, ports: ports)
     }
 
     private init(hub: Hub, listeners: [Listener], ports: Ports) {
         self.hub = hub
         self.listeners = listeners
         self.ports = ports
+        urls = URLs(ports, hub.options)
     }
 
     deinit {

@@ -1,3 +1,5 @@
+public import Transport
+
 /// What a ``LoopbackBroker`` listens on, whom it lets in, and the bounds it keeps.
 public struct LoopbackBrokerOptions: Sendable {
     /// Which port of the loopback interface a protocol is served on.
@@ -44,6 +46,31 @@ public struct LoopbackBrokerOptions: Sendable {
     public var mqttPort = Port.free
     /// The port for STOMP; 61613 is the usual one.
     public var stompPort = Port.free
+    /// The port for WebSockets, on which both protocols are spoken: a client says which by the sub-protocol that it
+    /// offers (`mqtt`, `mqttv3.1`, `v12.stomp`, `v11.stomp` or `v10.stomp`); the path does not matter.
+    public var wsPort = Port.free
+
+    /// The certificate to serve TLS with; nil serves none.
+    public var tls: TLSServerOptions?
+    /// The port for MQTT over TLS, with ``tls`` only; 8883 is the usual one.
+    public var mqttsPort = Port.free
+    /// The port for STOMP over TLS, with ``tls`` only.
+    public var stompsPort = Port.free
+    /// The port for WebSockets over TLS, with ``tls`` only.
+    public var wssPort = Port.free
+
+    /// The path of a Unix-domain socket to be made for MQTT; nil for none.
+    ///
+    /// A socket that a killed process left there is replaced; anything else in its place makes starting fail.
+    public var mqttSocket: String?
+    /// The same for STOMP.
+    public var stompSocket: String?
+
+    /// Origins of web pages that may connect over WebSocket, such as `https://example.org`, besides those that this
+    /// machine serves itself (`http://127.0.0.1`, `http://localhost` and `http://[::1]` at any port); `null` lets pages
+    /// in that were opened from files, and with them sandboxed pages from anywhere. Clients that are no browsers send
+    /// no origin and are let in.
+    public var allowedOrigins: [String] = []
 
     /// The users that are let in; nil lets everybody in, with and without credentials.
     public var users: [User]?

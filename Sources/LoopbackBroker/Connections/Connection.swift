@@ -3,6 +3,8 @@ import Transport
 
 /// One client's connection, of either protocol.
 enum Connection: Sendable {
+    /// TLS or WebSocket, or both, are not open yet.
+    case opening(LayerHandshake, ServedStream)
     case mqtt(Link<MQTTServerMachine>, ServedStream)
     case stomp(Link<STOMPServerMachine>, ServedStream)
 
@@ -20,6 +22,7 @@ enum Connection: Sendable {
 
     func attach(_ stream: ServedStream, layers: LayerStack?) {
         switch self {
+        case .opening: break
         case .mqtt(let link, _): link.attach(stream, layers: layers)
         case .stomp(let link, _): link.attach(stream, layers: layers)
         }
@@ -28,21 +31,22 @@ enum Connection: Sendable {
     func deliver(_ item: OutgoingPublish, at now: Int64) {
         switch self {
         case .mqtt(let link, _): link.perform { $0.deliver(item, at: now) }
-        case .stomp: break
+        case .stomp, .opening: break
         }
     }
 
     /// Returns whether there was room.
     func deliver(_ delivery: STOMPDelivery, at now: Int64) -> Bool {
         switch self {
-        case .mqtt: true
+        case .mqtt, .opening: true
         case .stomp(let link, _): link.perform { $0.deliver(delivery, at: now) }
         }
     }
 
-    /// Cuts the connection as a failing network would.
+    /// Cuts the connection as a failing network would; on the loop's thread.
     func drop() {
         switch self {
+        case .opening(let handshake, _): handshake.cancel()
         case .mqtt(let link, _): link.dropConnection()
         case .stomp(let link, _): link.dropConnection()
         }
@@ -52,6 +56,9 @@ enum Connection: Sendable {
     func setFrozen(_ frozen: Bool) {
         let now = MonotonicClock.now
         switch self {
+        case .opening(let handshake, let stream):
+            stream.setFrozen(frozen)
+            handshake.setDeadline(frozen ? .max : now.advanced(byNanoseconds: Service.patience))
         case .mqtt(let link, let stream):
             stream.setFrozen(frozen)
             link.perform { $0.setFrozen(frozen, at: now) }

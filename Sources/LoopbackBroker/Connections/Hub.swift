@@ -50,10 +50,36 @@ final class Hub: Sendable {
         }
         guard !isStopped else { return stream.close() }
         let served = ServedStream(stream, isFrozen: isFrozen)
-        let connection = Connection.make(service.kind, id: id, stream: served, hub: self)
+        do throws(TransportError) {
+            guard let opening = try service.makeLayers() else {
+                return begin(service.kind, id, served, isFrozen: isFrozen, layers: nil)
+            }
+            let handshake = LayerHandshake(serving: opening.layers, over: served, loop: loop)
+            state.withLock { $0.connections[id] = .opening(handshake, served) }
+            handshake.start { [self] result in
+                let isFrozen = state.withLock { $0.isFrozen }
+                switch result {
+                case .success:
+                    let kind = opening.webSocket.map { Service.kind(ofSubprotocol: $0.subprotocol) } ?? service.kind
+                    begin(kind, id, served, isFrozen: isFrozen, layers: opening.layers)
+                case .failure:
+                    forget(id)
+                }
+            }
+            if isFrozen { handshake.setDeadline(.max) }
+        } catch {
+            // The certificate was good when the broker started, and the library was there.
+            stream.close()
+        }
+    }
+
+    private func begin(
+        _ kind: Service.Kind, _ id: Router.ConnectionID, _ served: ServedStream, isFrozen: Bool, layers: LayerStack?
+    ) {
+        let connection = Connection.make(kind, id: id, stream: served, hub: self)
         state.withLock { $0.connections[id] = connection }
         if isFrozen { connection.setFrozen(true) }
-        connection.attach(served, layers: service.makeLayers?())
+        connection.attach(served, layers: layers)
     }
 
     /// A connection is gone; on the loop's thread.
