@@ -1,34 +1,50 @@
 import LoopbackBroker
 
-/// The broker that a program brings along when it is told of none.
+/// What a program brings along when it is told of no broker: a broker of its own, and the headquarters page beside it.
 struct EmbeddedBroker: Sendable {
     private let broker: LoopbackBroker
+    private let page: PageServer?
     /// Where the program's own devices connect to.
     let url: String
-    /// One line per port, to be printed.
+    /// One line per address, to be printed.
     let lines: [String]
 
-    /// Serves both protocols on their usual ports of the loopback interface, or on others where those are taken.
-    static func start(for device: Device) async throws(DeviceFailure) -> EmbeddedBroker {
+    /// Serves both protocols on their usual ports of the loopback interface, or on others where those are taken, and
+    /// the page on any.
+    static func start(for device: Device, servesPage: Bool) async throws(DeviceFailure) -> EmbeddedBroker {
         var options = LoopbackBrokerOptions()
         options.mqttPort = .preferred(1883)
         options.stompPort = .preferred(61613)
+        options.wsPort = .preferred(61614)
         do {
-            return EmbeddedBroker(try await LoopbackBroker.start(options), for: device)
+            let broker = try await LoopbackBroker.start(options)
+            guard servesPage else { return EmbeddedBroker(broker, page: nil, for: device) }
+            let webSocket = broker.urls.ws ?? ""
+            let site = PageSite(first: device, brokers: [.locations: webSocket, .motions: webSocket])
+            do {
+                return EmbeddedBroker(broker, page: try await PageServer.start(site), for: device)
+            } catch {
+                await broker.stop()
+                throw error
+            }
         } catch {
             throw DeviceFailure(.unavailable, "the embedded broker cannot listen on loopback: \(error)")
         }
     }
 
-    private init(_ broker: LoopbackBroker, for device: Device) {
+    private init(_ broker: LoopbackBroker, page: PageServer?, for device: Device) {
         self.broker = broker
-        let mqtt = broker.ports.mqtt.map { "mqtt://127.0.0.1:\($0)" }
-        let stomp = broker.ports.stomp.map { "stomp://127.0.0.1:\($0)" }
-        url = (device == .motions ? mqtt : stomp) ?? ""
-        lines = (device == .motions ? [mqtt, stomp] : [stomp, mqtt]).compactMap { $0 }.map { "embedded broker: \($0)" }
+        self.page = page
+        let urls = broker.urls
+        let own = device == .motions ? [urls.mqtt, urls.stomp] : [urls.stomp, urls.mqtt]
+        url = own.first.flatMap { $0 } ?? ""
+        lines =
+            (own + [urls.ws]).compactMap { $0 }.map { "embedded broker: \($0)" }
+            + (page.map { ["headquarters page: \($0.address)"] } ?? [])
     }
 
     func stop() async {
+        await page?.stop()
         await broker.stop()
     }
 }

@@ -27,7 +27,9 @@ package struct Fleet: Sendable {
                     + "Anybody on the way can read and alter everything, the password included.")
         }
         for id in options.deviceIDs { console.line("device: \(id)") }
-        let embedded = options.broker == nil ? try await EmbeddedBroker.start(for: program.device) : nil
+        let embedded =
+            options.broker == nil
+            ? try await EmbeddedBroker.start(for: program.device, servesPage: options.servesPage) : nil
         for line in embedded?.lines ?? [] { console.line(line) }
         let fleet = Fleet(
             program: program, options: options, url: embedded?.url ?? options.broker?.url ?? "",

@@ -11,15 +11,19 @@ struct EmbeddedBrokerTests {
         #expect(errors.isEmpty)
         #expect(output.contains { $0.hasPrefix("embedded broker: mqtt://127.0.0.1:") })
         #expect(output.contains { $0.hasPrefix("embedded broker: stomp://127.0.0.1:") })
+        #expect(output.contains { $0.hasPrefix("embedded broker: ws://127.0.0.1:") })
+        #expect(output.contains { $0.hasPrefix("headquarters page: http://127.0.0.1:") && $0.hasSuffix("/") })
         #expect(output.contains { $0.hasPrefix("pitch: ") && $0.contains("°  roll: ") && $0.contains("°  yaw: ") })
         #expect(output.last?.hasPrefix("summary: 5 motions sent, 0 alerts received") == true)
     }
 
     @Test func `locations-device prints its ports, its fixes and a summary`() async throws {
-        let (status, output, errors) = try await DeviceProgram.locations.run(["--speed", "2000", "--interval", "0.1"])
+        let (status, output, errors) = try await DeviceProgram.locations.run(
+            ["--speed", "2000", "--interval", "0.1", "--no-page"])
         #expect(status == .exited(0))
         #expect(errors.isEmpty)
         #expect(output.contains { $0.hasPrefix("embedded broker: stomp://127.0.0.1:") })
+        #expect(!output.contains { $0.contains("page") })
         #expect(output.contains { $0.hasPrefix("Subscribed to /queue/device.") && $0.hasSuffix(".text") })
         #expect(output.contains("φ:37.3302, λ:-122.0324"))
         #expect(output.last?.hasPrefix("summary: ") == true)
