@@ -28,10 +28,17 @@ public struct MQTTConfiguration: Sendable {
     public var keepAlive: Duration = .seconds(60)
     /// The message that the server publishes when this client vanishes without a word.
     public var will: MQTTWill?
-    /// Shown to the server; user info in the URL serves when this is nil.
+    /// More servers, as URLs like the client's own, tried in turn when that one cannot be had.
+    ///
+    /// What was not acknowledged is published again at the next one; a session goes on there if they share it.
+    public var furtherServers: [String] = []
+    /// In which order the servers are tried.
+    public var serverOrder = ServerOrder.listed
+    /// Shown to every server; user info in a server's URL serves when this is nil.
     public var credentials: Credentials?
-    /// Asked for credentials before each attempt to connect; wins over `credentials`.
-    public var credentialsProvider: (@Sendable (_ attempt: Int) async throws -> Credentials?)?
+    /// Asked for credentials before each attempt to connect, and once more when they were refused; wins over
+    /// `credentials`. An error that it throws fails the attempt, not those after it.
+    public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
     /// The steps of an authentication that is more than a password; 5.0 only.
     public var authentication: MQTTAuthentication?
     /// Further properties of CONNECT: user properties, Request Response Information; 5.0 only.

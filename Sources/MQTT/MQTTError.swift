@@ -17,6 +17,8 @@ public struct MQTTError: Error, Sendable, CustomStringConvertible {
         public static let connectionLost = Code("connectionLost")
         /// The server refused the user name or password.
         public static let badCredentials = Code("badCredentials")
+        /// The closure for credentials threw; `underlying` says what. It is asked again with the next attempt.
+        public static let noCredentials = Code("noCredentials")
         /// The server refused the connection, a subscription or a message; see ``MQTTError/reasonCode``.
         public static let refused = Code("refused")
         /// The server does not speak the version of MQTT that was asked for.

@@ -9,6 +9,10 @@ public typealias MQTTConnectionState = ConnectionState<MQTTError>
 public enum MQTTEvent: Sendable {
     /// The connection's state changed.
     case stateChanged(MQTTConnectionState)
+    /// This server is tried now.
+    case connecting(to: BrokerURL)
+    /// It did not come to a connection; another server or another attempt may.
+    case attemptFailed(BrokerURL, MQTTError)
     /// The server accepted the connection.
     case connected(MQTTConnectionInfo)
     /// The server had no session for us although we had one; messages may come twice.

@@ -8,6 +8,10 @@ public typealias STOMPConnectionState = ConnectionState<STOMPError>
 public enum STOMPClientEvent: Sendable {
     /// The connection's state changed.
     case stateChanged(STOMPConnectionState)
+    /// This server is tried now.
+    case connecting(to: BrokerURL)
+    /// It did not come to a connection; another server or another attempt may.
+    case attemptFailed(BrokerURL, STOMPError)
     /// The server accepted the connection.
     case connected(STOMPConnected)
     /// The server sent ERROR; the connection ends.

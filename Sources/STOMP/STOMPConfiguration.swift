@@ -8,10 +8,15 @@ public struct STOMPConfiguration: Sendable {
     public var versions: [STOMPVersion] = [.v10, .v11, .v12]
     /// The `host` header: a virtual host. The default, `/`, is the one that RabbitMQ starts with; others pass over it.
     public var host = "/"
-    /// Shown to the server; user info in the URL serves when this is nil.
+    /// More servers, as URLs like the client's own, tried in turn when that one cannot be had.
+    public var furtherServers: [String] = []
+    /// In which order the servers are tried.
+    public var serverOrder = ServerOrder.listed
+    /// Shown to every server; user info in a server's URL serves when this is nil.
     public var credentials: Credentials?
-    /// Asked for credentials before each attempt to connect; wins over `credentials`.
-    public var credentialsProvider: (@Sendable (_ attempt: Int) async throws -> Credentials?)?
+    /// Asked for credentials before each attempt to connect, and once more when they were refused; wins over
+    /// `credentials`. An error that it throws fails the attempt, not those after it.
+    public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
     /// The `client-id` header, which ActiveMQ wants for durable subscriptions and lets nobody use twice.
     public var clientID: String?
     /// How often we send at least a heart-beat; zero for never. In whole milliseconds.

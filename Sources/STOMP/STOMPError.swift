@@ -16,6 +16,8 @@ public struct STOMPError: Error, Sendable, CustomStringConvertible {
         public static let connectionLost = Code("connectionLost")
         /// The server refused login and passcode.
         public static let badCredentials = Code("badCredentials")
+        /// The closure for credentials threw; `underlying` says what. It is asked again with the next attempt.
+        public static let noCredentials = Code("noCredentials")
         /// The server answered with ERROR; see ``STOMPError/serverError``.
         public static let refused = Code("refused")
         /// The server speaks none of the versions that were offered.

@@ -25,18 +25,29 @@ public actor MQTTClient {
     public init(_ url: String, clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
-        self.init(url, configuration: configuration, loop: .shared, override: nil)
+        self.init([url], configuration: configuration, loop: .shared, override: nil)
+    }
+
+    /// Makes a client that tries several servers in turn; nothing is opened before ``connect()``.
+    ///
+    /// The next server is tried as soon as one has failed, the wait of ``ReconnectPolicy`` follows when all have. What
+    /// no other server can heal (refused credentials, a mistake in a URL) ends the attempts all the same.
+    /// - Parameters:
+    ///   - urls: as for one server; each may hold its own user name and password. See ``MQTTConfiguration/serverOrder``.
+    ///   - clientID: see ``MQTTConfiguration/clientID``.
+    public init(_ urls: [String], clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
+        var configuration = configuration
+        if !clientID.isEmpty { configuration.clientID = clientID }
+        self.init(urls, configuration: configuration, loop: .shared, override: nil)
     }
 
     /// Makes a client on a loop and over streams of the caller's choice.
     package init(
-        _ url: String, configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
+        _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds,
-            loop: loop, override: override)
-        var configuration = configuration
-        configuration.credentials = configuration.credentials ?? opener.credentials
+            urls: urls + configuration.furtherServers, options: configuration.streamOptions,
+            timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
         core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)
         responses = MQTTResponses()
     }
@@ -52,6 +63,9 @@ public actor MQTTClient {
 
     /// Where the connection stands now.
     public nonisolated var state: MQTTConnectionState { core.states.latest ?? .disconnected(nil) }
+
+    /// The server that is connected, or else was tried last; nil before the first attempt.
+    public nonisolated var server: BrokerURL? { core.opener.server }
 
     /// What happens to the client, from now on. A slow reader misses the oldest events.
     public nonisolated var events: Updates<MQTTEvent> { core.events.updates }

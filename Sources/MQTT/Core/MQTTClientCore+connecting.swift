@@ -7,8 +7,8 @@ import Transport
 struct MQTTRedirection: Sendable {
     /// For the next connection only (Use Another Server).
     var next: Endpoint?
-    /// From now on (Server Moved).
-    var permanent: Endpoint?
+    /// From now on (Server Moved), by the place in the list of the server that said so.
+    var permanent: [Int: Endpoint] = [:]
     /// The reference that has just come is not followed yet.
     var isNew = false
     /// Since a connection was last accepted: two servers may send us to each other for ever.
@@ -18,13 +18,35 @@ struct MQTTRedirection: Sendable {
 }
 
 extension MQTTClientCore {
-    func openStream(attempt: Int) async throws(MQTTError) -> OpenedStream {
+    func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
         try await prepareStore()
+        let other = redirection.withLock { redirection in
+            defer { redirection.next = nil }
+            return redirection.next ?? redirection.permanent[attempt.server]
+        }
+        let server: BrokerURL
+        do throws(TransportError) {
+            server = try opener.choose(attempt.server, redirectedTo: other)
+        } catch {
+            throw MQTTError(connecting: error)
+        }
+        events.send(.connecting(to: server))
+        try await prepareCredentials(attempt, server)
+        do throws(TransportError) {
+            return try await opener.open(server, isRedirected: other != nil)
+        } catch {
+            throw MQTTError(connecting: error)
+        }
+    }
+
+    private func prepareCredentials(_ attempt: ConnectionAttempt, _ server: BrokerURL) async throws(MQTTError) {
         do {
-            if let provider = configuration.credentialsProvider {
-                let credentials = try await provider(attempt)
-                link.perform { $0.engine.configuration.use(credentials) }
-            }
+            let credentials = try await credentialsSource.credentials(for: attempt, at: server)
+            link.perform { $0.engine.configuration.use(credentials) }
+        } catch {
+            throw MQTTError(.noCredentials, "no credentials could be had: \(error)", underlying: error)
+        }
+        do {
             if let authentication = configuration.authentication {
                 let data = try await authentication.begin()
                 link.perform { machine in
@@ -33,17 +55,27 @@ extension MQTTClientCore {
                 }
             }
         } catch {
-            throw MQTTError(.badCredentials, "no credentials could be had: \(error)", underlying: error)
+            throw MQTTError(.badCredentials, "the authentication failed: \(error)", underlying: error)
         }
-        let other = redirection.withLock { redirection in
-            defer { redirection.next = nil }
-            return redirection.next ?? redirection.permanent
+    }
+
+    func wantsFreshCredentials(after failure: MQTTError) -> Bool {
+        credentialsSource.isFresh && failure.code == .badCredentials
+            && (failure.reasonCode == .badUserNameOrPassword || failure.reasonCode == .notAuthorized)
+    }
+
+    func willTry(_ attempt: ConnectionAttempt) {
+        guard attempt.server != triedServer else { return }
+        triedServer = attempt.server
+        // What one server refused says nothing of the next.
+        if !wasEverAccepted, versionsLeft.count != configuration.fallbackVersions.count {
+            versionsLeft = configuration.fallbackVersions[...]
+            use(configuration.version)
         }
-        do throws(TransportError) {
-            return try await opener.open(redirectedTo: other)
-        } catch {
-            throw MQTTError(connecting: error)
-        }
+    }
+
+    func attemptFailed(_ failure: MQTTError) {
+        if let server = opener.server { events.send(.attemptFailed(server, failure)) }
     }
 
     func isPermanent(_ failure: MQTTError) -> Bool {
@@ -63,13 +95,17 @@ extension MQTTClientCore {
             return true
         }
         guard !heldConnack, meansOtherVersion(failure), let version = versionsLeft.popFirst() else { return false }
+        use(version)
+        events.send(.versionChanged(version))
+        return true
+    }
+
+    private func use(_ version: MQTTVersion) {
         let limit = configuration.inFlightLimit(version)
         link.perform { machine in
             machine.engine.configuration.version = version
             machine.engine.configuration.maximumInFlight = limit
         }
-        events.send(.versionChanged(version))
-        return true
     }
 
     /// The connection under way does not ask for 5.0.
@@ -88,6 +124,7 @@ extension MQTTClientCore {
     /// CONNACK came: what was tried to get here counts no more.
     func wasAccepted(_ info: MQTTConnectionInfo) {
         heldConnack = true
+        wasEverAccepted = true
         versionsLeft = []
         redirection.withLock { $0.count = 0 }
         // The session has begun: from now on this client goes on with it, if the server keeps it at all.
@@ -113,7 +150,7 @@ extension MQTTClientCore {
             redirection.count += 1
             redirection.isNew = true
             redirection.next = endpoint
-            if isPermanent { redirection.permanent = endpoint }
+            if isPermanent { redirection.permanent[triedServer] = endpoint }
             return true
         }
         if isFollowed { events.send(.redirected(to: endpoint, isPermanent: isPermanent)) }

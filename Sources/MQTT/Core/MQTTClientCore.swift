@@ -10,6 +10,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     typealias Failure = MQTTError
 
     let opener: StreamOpener
+    let credentialsSource: CredentialsSource
     let configuration: MQTTConfiguration
     let loop: EventLoop
     let link: Link<MQTTMachine>
@@ -28,6 +29,9 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     var pausedRoutes: [MQTTRoute] = []
     /// Versions that are left to try.
     var versionsLeft: ArraySlice<MQTTVersion>
+    /// The place in the list of the server that is tried, and whether any has ever accepted.
+    var triedServer = 0
+    var wasEverAccepted = false
     /// Where the server sent us, and how often in a row.
     let redirection = Mutex(MQTTRedirection())
     /// Whether the connection under way was accepted.
@@ -52,7 +56,10 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             let version = link?.perform { $0.engine.version } ?? .v5_0
             return MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
         }
-        supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
+        credentialsSource = CredentialsSource(
+            fixed: configuration.credentials, provider: configuration.credentialsProvider)
+        let servers = ServerRotation(count: opener.serverCount, order: configuration.serverOrder)
+        supervisor = Supervisor(policy: configuration.reconnect, servers: servers, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }

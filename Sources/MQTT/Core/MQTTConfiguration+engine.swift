@@ -26,7 +26,6 @@ extension MQTTConfiguration {
         engine.requestTimeout = requestTimeout.inNanoseconds
         // The server may have kept what an earlier process of this client left there.
         engine.acceptsUnknownSession = true
-        engine.use(credentials)
         return engine
     }
 

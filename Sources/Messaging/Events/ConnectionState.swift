@@ -2,7 +2,7 @@
 public enum ConnectionState<Failure: Error & Sendable>: Sendable {
     /// Not connected, and not trying to be; with the reason if it was not ours.
     case disconnected(Failure?)
-    /// Opening a connection; attempts count from 1 since the last success.
+    /// Opening a connection; attempts count from 1 since the last success, a round through all servers as one.
     case connecting(attempt: Int)
     case connected
     /// Waiting before the next attempt.

@@ -1,24 +1,31 @@
+import Synchronization
 package import Transport
 
-/// Opens the streams that a client's URL asks for: the one place where both protocols get their transport.
+/// Opens the streams that a client's URLs ask for: the one place where both protocols get their transport.
 ///
 /// A stream comes with its layers open: TLS verified, the WebSocket accepted.
-package struct StreamOpener: Sendable {
+package final class StreamOpener: Sendable {
     /// What tests open instead of the network.
     package typealias Override = @Sendable () async throws(TransportError) -> OpenedStream
 
-    private let url: Result<BrokerURL, TransportError>
+    private let servers: Result<[BrokerURL], TransportError>
     private let timeout: Int64
     private let loop: EventLoop
     private let options: StreamOptions
     private let tls: TLSContexts
     private let override: Override?
+    private let tried = Mutex<BrokerURL?>(nil)
 
     /// - Parameters:
-    ///   - url: kept unread until the first attempt, so that a mistake in it is reported where people await.
+    ///   - urls: kept unread until the first attempt, so that a mistake in one is reported where people await.
     ///   - timeout: nanoseconds for the look-up of the name, the connection and all handshakes below the protocol.
-    package init(url: String, options: StreamOptions, timeout: Int64, loop: EventLoop, override: Override?) {
-        self.url = Result { () throws(TransportError) in try BrokerURL(url).limited(to: options.schemes) }
+    package init(urls: [String], options: StreamOptions, timeout: Int64, loop: EventLoop, override: Override?) {
+        servers = Result { () throws(TransportError) in
+            guard !urls.isEmpty else { throw TransportError(.badURL, "there is no server to connect to: name one") }
+            var servers: [BrokerURL] = []
+            for url in urls { servers.append(try BrokerURL(url).limited(to: options.schemes)) }
+            return servers
+        }
         self.timeout = timeout
         self.loop = loop
         self.options = options
@@ -26,24 +33,32 @@ package struct StreamOpener: Sendable {
         self.override = override
     }
 
-    /// The credentials in the URL.
-    package var credentials: Credentials? { (try? url.get())?.credentials }
+    package var serverCount: Int { (try? servers.get())?.count ?? 1 }
 
-    /// The servers that a server reference names; none if the URL is none.
+    /// The server that was opened last, or that is being opened.
+    package var server: BrokerURL? { tried.withLock { $0 } }
+
+    /// The servers that a server reference names; none if there is no URL that says how to get there.
     package func endpoints(inReference reference: String) -> [Endpoint] {
-        (try? url.get())?.endpoints(inReference: reference) ?? []
+        server?.endpoints(inReference: reference) ?? []
     }
 
-    /// The host's name, for protocols that say it to the server; empty without one.
-    package var host: String { (try? url.get())?.host ?? "" }
-
-    /// - Parameter other: a server that is used instead of the one in the URL, with everything else as there.
-    package func open(redirectedTo other: Endpoint? = nil) async throws(TransportError) -> OpenedStream {
-        if let override, other == nil { return try await override() }
-        var url = try url.get()
+    /// Chooses the server for what follows.
+    ///
+    /// - Parameter other: an endpoint that is used instead of the one in the URL, with everything else as there.
+    package func choose(_ index: Int, redirectedTo other: Endpoint? = nil) throws(TransportError) -> BrokerURL {
+        let servers = try servers.get()
+        var url = servers[index]
         if let other { url = url.redirected(to: other) }
+        tried.withLock { $0 = url }
+        return url
+    }
+
+    /// - Parameter isRedirected: whether the server is one that tests cannot stand in for.
+    package func open(_ url: BrokerURL, isRedirected: Bool = false) async throws(TransportError) -> OpenedStream {
+        if let override, !isRedirected { return try await override() }
         do throws(TransportError) {
-            return try await open(url)
+            return try await openNow(url)
         } catch {
             // Certificates may have been replaced since they were read.
             if url.scheme.isSecure { tls.reload() }
@@ -51,7 +66,7 @@ package struct StreamOpener: Sendable {
         }
     }
 
-    private func open(_ url: BrokerURL) async throws(TransportError) -> OpenedStream {
+    private func openNow(_ url: BrokerURL) async throws(TransportError) -> OpenedStream {
         let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
         // Before the connection: what cannot work needs no server.
         let layers = try layers(for: url)

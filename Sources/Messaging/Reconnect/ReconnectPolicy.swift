@@ -1,4 +1,7 @@
 /// When and how often a lost connection is opened again.
+///
+/// With several servers an attempt is a round in which each of them is tried, one right after the other; the waits lie
+/// between rounds.
 public struct ReconnectPolicy: Sendable, Equatable {
     /// The wait before the first new attempt.
     public var initialDelay: Duration

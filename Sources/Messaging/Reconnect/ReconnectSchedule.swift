@@ -19,8 +19,13 @@ package struct ReconnectSchedule: Sendable {
         self.policy = policy
     }
 
-    /// The number of the attempt that is under way or comes next, from 1.
+    /// The number of the attempt that is under way or comes next, from 1; a round through all servers is one.
     package var attempt: Int { failures + 1 }
+
+    /// Whether the connection has held for as long as the policy asks for.
+    package func isStable(at now: Int64) -> Bool {
+        connectedAt.map { now - $0 >= policy.stableAfter.inNanoseconds } ?? false
+    }
 
     package mutating func established(at now: Int64) {
         everConnected = true
@@ -32,10 +37,10 @@ package struct ReconnectSchedule: Sendable {
     ///
     /// - Parameter random: uniform in 0..<1; draws the jitter.
     package mutating func failed(at now: Int64, random: Double) -> Decision {
-        if let connectedAt {
+        if connectedAt != nil {
             // Only a connection that held starts the waits over: a server that drops us at once is not helped.
-            if now - connectedAt >= policy.stableAfter.inNanoseconds { nextDelay = nil }
-            self.connectedAt = nil
+            if isStable(at: now) { nextDelay = nil }
+            connectedAt = nil
         } else {
             failures += 1
         }

@@ -5,7 +5,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
     associatedtype Failure: Error & Sendable
 
     /// Opens a stream to a server; called in a task of its own for each attempt.
-    func openStream(attempt: Int) async throws(Failure) -> OpenedStream
+    func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream
     /// Hands the stream to the link; on the loop's thread.
     func attach(_ opened: OpenedStream)
     /// Drops the connection without a word; on the loop's thread.
@@ -17,6 +17,12 @@ package protocol SupervisedClient: AnyObject, Sendable {
     /// Whether the next attempt may follow without a wait, because the client has changed something about it (another
     /// version, another server); called once for each failure, on the loop's thread, before anything else is asked.
     func retriesAtOnce(after failure: Failure) -> Bool
+    /// Whether the server refused the credentials, and asking for others may help.
+    func wantsFreshCredentials(after failure: Failure) -> Bool
+    /// An attempt is about to begin; on the loop's thread.
+    func willTry(_ attempt: ConnectionAttempt)
+    /// It failed before the server had accepted; on the loop's thread.
+    func attemptFailed(_ failure: Failure)
     /// The failure of everything that waits when the client is told to stop.
     var stopped: Failure { get }
     /// The peer ended the connection without a reason.
@@ -25,6 +31,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
 
 extension SupervisedClient {
     package func retriesAtOnce(after failure: Failure) -> Bool { false }
+    package func willTry(_ attempt: ConnectionAttempt) {}
 }
 
 /// A stream and the layers between it and the engine.
@@ -40,6 +47,7 @@ package struct OpenedStream: Sendable {
 
 /// Keeps a client connected: opens a stream, waits for the protocol to settle, and opens another after a loss.
 ///
+/// With several servers the next one is tried as soon as one has failed; the wait comes when all have, and after a loss.
 /// Between attempts there is no task, only an alarm on the loop. Everything runs on the loop's thread; the public
 /// entry points post themselves there.
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
@@ -51,6 +59,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private let loop: EventLoop
     private weak var client: Client?
     private var schedule: ReconnectSchedule
+    private var rotation: ServerRotation
+    private let servers: ServerRotation
+    /// The credentials were refused and others asked for; once until a server accepts.
+    private var askedForFresh = false
     private var phase = Phase.idle
     private var task: Task<Void, Never>?
     /// Tells answers of an attempt that was given up from those of the one under way.
@@ -62,8 +74,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private lazy var alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
     private static var stopTimeout: Int64 { 3_000_000_000 }
 
-    package init(policy: ReconnectPolicy, loop: EventLoop) {
+    package init(policy: ReconnectPolicy, servers: ServerRotation, loop: EventLoop) {
         schedule = ReconnectSchedule(policy: policy)
+        rotation = servers
+        self.servers = servers
         self.loop = loop
     }
 
@@ -136,6 +150,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     package func established(at now: Int64) {
         guard phase == .settling else { return }
         phase = .connected
+        askedForFresh = false
         schedule.established(at: now)
         client?.stateChanged(to: .connected)
         resumeWaiters(.success(()))
@@ -150,9 +165,20 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
         guard let client else { return finish(nil) }
         let reason = failure ?? client.endedByPeer
+        let wasConnected = phase == .connected
         generation += 1
+        if !wasConnected { client.attemptFailed(reason) }
         if client.retriesAtOnce(after: reason) { return open() }
+        if !askedForFresh, client.wantsFreshCredentials(after: reason) {
+            askedForFresh = true
+            return open(credentialsWereRefused: true)
+        }
         if client.isPermanent(reason) { return finish(reason) }
+        if wasConnected {
+            rotation.lost(held: schedule.isStable(at: now))
+        } else if rotation.failed() {
+            return open()
+        }
         let attempt = schedule.attempt
         switch schedule.failed(at: now, random: Double.random(in: 0..<1)) {
         case .giveUp:
@@ -193,6 +219,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .idle:
             waits.append(wait)
             schedule = ReconnectSchedule(policy: schedule.policy)
+            rotation = servers
+            askedForFresh = false
             open()
         case .suspended:
             waits.append(wait)
@@ -200,19 +228,21 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func open() {
+    private func open(credentialsWereRefused: Bool = false) {
         guard let client else { return finish(nil) }
         phase = .opening
         generation += 1
         let mine = generation
-        let attempt = schedule.attempt
+        let attempt = ConnectionAttempt(
+            number: schedule.attempt, server: rotation.current, credentialsWereRefused: credentialsWereRefused)
         alarm.set(.max)
-        client.stateChanged(to: .connecting(attempt: attempt))
+        client.willTry(attempt)
+        client.stateChanged(to: .connecting(attempt: attempt.number))
         task = Task { [self, weak client] in
             guard let client else { return }
             let result: Result<OpenedStream, Client.Failure>
             do throws(Client.Failure) {
-                result = .success(try await client.openStream(attempt: attempt))
+                result = .success(try await client.openStream(attempt))
             } catch {
                 result = .failure(error)
             }

@@ -23,18 +23,26 @@ public actor STOMPClient {
     /// - Parameter url: `stomp://[login:passcode@]host[:port]`, `stomps:` for TLS, `ws://host/path` and `wss:` for
     ///   WebSocket, or `unix:/path`. A mistake in it is reported by ``connect()``.
     public init(_ url: String, configuration: STOMPConfiguration = STOMPConfiguration()) {
-        self.init(url, configuration: configuration, loop: .shared, override: nil)
+        self.init([url], configuration: configuration, loop: .shared, override: nil)
+    }
+
+    /// Makes a client that tries several servers in turn; nothing is opened before ``connect()``.
+    ///
+    /// The next server is tried as soon as one has failed, the wait of ``ReconnectPolicy`` follows when all have. What
+    /// no other server can heal (refused credentials, a mistake in a URL) ends the attempts all the same.
+    /// - Parameter urls: as for one server; each may hold its own login and passcode. See
+    ///   ``STOMPConfiguration/serverOrder``.
+    public init(_ urls: [String], configuration: STOMPConfiguration = STOMPConfiguration()) {
+        self.init(urls, configuration: configuration, loop: .shared, override: nil)
     }
 
     /// Makes a client on a loop and over streams of the caller's choice.
     package init(
-        _ url: String, configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
+        _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            url: url, options: configuration.streamOptions, timeout: configuration.connectTimeout.inNanoseconds,
-            loop: loop, override: override)
-        var configuration = configuration
-        configuration.credentials = configuration.credentials ?? opener.credentials
+            urls: urls + configuration.furtherServers, options: configuration.streamOptions,
+            timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
         core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)
     }
 
@@ -43,6 +51,9 @@ public actor STOMPClient {
 
     /// Where the connection stands now.
     public nonisolated var state: STOMPConnectionState { core.states.latest ?? .disconnected(nil) }
+
+    /// The server that is connected, or else was tried last; nil before the first attempt.
+    public nonisolated var server: BrokerURL? { core.opener.server }
 
     /// What happens to the client, from now on. A slow reader misses the oldest events.
     public nonisolated var events: Updates<STOMPClientEvent> { core.events.updates }

@@ -9,6 +9,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     typealias Failure = STOMPError
 
     let opener: StreamOpener
+    let credentialsSource: CredentialsSource
     let configuration: STOMPConfiguration
     let loop: EventLoop
     let link: Link<STOMPMachine>
@@ -21,7 +22,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     /// Whether the broker that is connected wants to hear how long a message lives rather than until when.
     let expiresRelatively = Atomic(false)
     /// Why the configuration cannot be said in CONNECT.
-    private let misconfiguration: STOMPError?
+    let misconfiguration: STOMPError?
 
     // The loop's thread only.
     var routes: [UInt64: STOMPRoute] = [:]
@@ -29,7 +30,6 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     var profile = STOMPBrokerProfile.generic
     private var closeReason: STOMPError?
     private var pausedRoutes: [STOMPRoute] = []
-    private var refusedCredentials = 0
     /// Requests whose replies are awaited, by correlation id.
     var requests: [[UInt8]: STOMPRequest] = [:]
 
@@ -54,7 +54,10 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
             let version = link?.perform { $0.engine.version } ?? .v12
             return STOMPFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
         }
-        supervisor = Supervisor(policy: configuration.reconnect, loop: loop)
+        credentialsSource = CredentialsSource(
+            fixed: configuration.credentials, provider: configuration.credentialsProvider)
+        let servers = ServerRotation(count: opener.serverCount, order: configuration.serverOrder)
+        supervisor = Supervisor(policy: configuration.reconnect, servers: servers, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
@@ -70,41 +73,6 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     var stopped: STOMPError { .disconnectedByUser }
     var endedByPeer: STOMPError { STOMPError(lost: nil) }
-
-    func isPermanent(_ failure: STOMPError) -> Bool {
-        switch failure.code {
-        case .unsupportedVersion, .invalidRequest: true
-        // Fresh credentials are asked for once.
-        case .badCredentials: configuration.credentialsProvider == nil || refusedCredentials > 1
-        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
-        default: false
-        }
-    }
-
-    func openStream(attempt: Int) async throws(STOMPError) -> OpenedStream {
-        if let misconfiguration { throw misconfiguration }
-        if let provider = configuration.credentialsProvider {
-            let credentials: Credentials?
-            do {
-                credentials = try await provider(attempt)
-            } catch {
-                throw STOMPError(.badCredentials, "no credentials could be had: \(error)", underlying: error)
-            }
-            let options = configuration.connectOptions(credentials: credentials)
-            try link.perform { machine throws(STOMPError) in
-                do throws(STOMPMisuse) {
-                    try machine.engine.setConnectOptions(options)
-                } catch {
-                    throw STOMPError(error)
-                }
-            }
-        }
-        do throws(TransportError) {
-            return try await opener.open()
-        } catch {
-            throw STOMPError(connecting: error)
-        }
-    }
 
     func attach(_ opened: OpenedStream) {
         closeReason = nil
@@ -151,7 +119,6 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
         let reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
         closeReason = nil
-        refusedCredentials = reason.code == .badCredentials ? refusedCredentials + 1 : 0
         failUnsubscribes(reason)
         failRequests(reason)
         supervisor.ended(reason, at: MonotonicClock.now)
@@ -171,7 +138,6 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         case .connected(let connected):
             profile = connected.profile
             expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
-            refusedCredentials = 0
             counters.connected()
             supervisor.established(at: MonotonicClock.now)
             events.send(.connected(connected))

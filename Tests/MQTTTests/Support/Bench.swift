@@ -33,7 +33,7 @@ final class Bench: Sendable {
         configuration.reconnect.maximumDelay = .milliseconds(50)
         change(&configuration)
         let client = MQTTClient(
-            "mqtt://bench", configuration: configuration, loop: .shared, override: override(number))
+            ["mqtt://bench"], configuration: configuration, loop: .shared, override: override(number))
         clients.withLock { $0[ObjectIdentifier(client)] = number }
         return client
     }

@@ -72,7 +72,7 @@ final class ScriptedServer: Sendable {
         configuration.reconnect.initialDelay = .milliseconds(10)
         configuration.reconnect.maximumDelay = .milliseconds(50)
         change(&configuration)
-        return MQTTClient("mqtt://scripted", configuration: configuration, loop: .shared, override: override)
+        return MQTTClient(["mqtt://scripted"], configuration: configuration, loop: .shared, override: override)
     }
 
     private var override: StreamOpener.Override {

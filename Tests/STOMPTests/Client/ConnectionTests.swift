@@ -184,8 +184,9 @@ import Transport
             let asked = Atomic(0)
             let wrong = broker.client {
                 $0.reconnect.firstConnectAttempts = nil
-                $0.credentialsProvider = { _ in
+                $0.credentialsProvider = { request in
                     asked.add(1, ordering: .relaxed)
+                    #expect(request.wereRefused == (asked.load(ordering: .relaxed) == 2))
                     return Credentials(userName: "ann", password: "old")
                 }
             }
@@ -199,11 +200,10 @@ import Transport
             try await Task.sleep(for: .milliseconds(100))
             #expect(broker.statistics.connections == 2)
 
+            // At once: not even one failed attempt is allowed.
             let healed = broker.client {
-                $0.reconnect.firstConnectAttempts = nil
-                $0.credentialsProvider = { _ in
-                    Credentials(
-                        userName: "ann", password: asked.add(1, ordering: .relaxed).newValue > 3 ? "new" : "old")
+                $0.credentialsProvider = { request in
+                    Credentials(userName: "ann", password: request.wereRefused ? "new" : "old")
                 }
             }
             try await healed.connect()
@@ -260,7 +260,7 @@ import Transport
         try await withBroker(options) { broker in
             let next = Atomic(0)
             let client = STOMPClient(
-                "stomp://pair", configuration: .impatient, loop: .shared,
+                ["stomp://pair"], configuration: .impatient, loop: .shared,
                 override: { () throws(TransportError) in
                     let (client, server) = MemoryPair.make()
                     let number = next.add(1, ordering: .relaxed).newValue

@@ -17,7 +17,7 @@ final class FakeServer: Sendable {
         var configuration = STOMPConfiguration.impatient
         change(&configuration)
         return STOMPClient(
-            "stomp://fake", configuration: configuration, loop: .shared,
+            ["stomp://fake"], configuration: configuration, loop: .shared,
             override: { () throws(TransportError) in
                 let (client, server) = MemoryPair.make()
                 self.opened.withLock { $0.append(FakeConnection(server)) }

@@ -1,13 +1,12 @@
 import Foundation
-import TestSupport
 
 /// A listener whose queue is full and that accepts nobody: whoever connects hears nothing.
-final class SilentServer: Sendable {
+public final class SilentServer: Sendable {
     private let descriptor: Int32
     private let fillers: [Int32]
-    let port: UInt16
+    public let port: UInt16
 
-    init(unixPath: String? = nil) throws {
+    public init(unixPath: String? = nil) throws {
         #if canImport(Darwin)
             let stream = SOCK_STREAM
         #else
@@ -55,7 +54,7 @@ final class SilentServer: Sendable {
     }
 
     /// Takes everybody out of the queue.
-    func acceptAll() {
+    public func acceptAll() {
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         while true {
             let connection = accept(descriptor, nil, nil)

@@ -1,0 +1,53 @@
+import Messaging
+import STOMPCore
+import Transport
+
+extension STOMPClientCore {
+    func openStream(_ attempt: ConnectionAttempt) async throws(STOMPError) -> OpenedStream {
+        if let misconfiguration { throw misconfiguration }
+        let server: BrokerURL
+        do throws(TransportError) {
+            server = try opener.choose(attempt.server)
+        } catch {
+            throw STOMPError(connecting: error)
+        }
+        events.send(.connecting(to: server))
+        try await prepareCredentials(attempt, server)
+        do throws(TransportError) {
+            return try await opener.open(server)
+        } catch {
+            throw STOMPError(connecting: error)
+        }
+    }
+
+    private func prepareCredentials(_ attempt: ConnectionAttempt, _ server: BrokerURL) async throws(STOMPError) {
+        let credentials: Credentials?
+        do {
+            credentials = try await credentialsSource.credentials(for: attempt, at: server)
+        } catch {
+            throw STOMPError(.noCredentials, "no credentials could be had: \(error)", underlying: error)
+        }
+        let options = configuration.connectOptions(credentials: credentials)
+        do throws(STOMPMisuse) {
+            try link.perform { machine throws(STOMPMisuse) in try machine.engine.setConnectOptions(options) }
+        } catch {
+            throw STOMPError(error)
+        }
+    }
+
+    func isPermanent(_ failure: STOMPError) -> Bool {
+        switch failure.code {
+        case .badCredentials, .unsupportedVersion, .invalidRequest: true
+        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
+        default: false
+        }
+    }
+
+    func wantsFreshCredentials(after failure: STOMPError) -> Bool {
+        credentialsSource.isFresh && failure.code == .badCredentials
+    }
+
+    func attemptFailed(_ failure: STOMPError) {
+        if let server = opener.server { events.send(.attemptFailed(server, failure)) }
+    }
+}

@@ -1,0 +1,85 @@
+import LoopbackBroker
+import STOMP
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5)), .turns) struct ServersTests {
+    private func url(_ broker: LoopbackBroker) -> String { "stomp://127.0.0.1:\(broker.ports.stomp ?? 0)" }
+
+    /// A client whose waits are so long that a test would notice one.
+    private func client(_ urls: [String], _ change: (inout STOMPConfiguration) -> Void = { _ in }) -> STOMPClient {
+        var configuration = STOMPConfiguration()
+        configuration.reconnect.initialDelay = .seconds(600)
+        configuration.reconnect.maximumDelay = .seconds(600)
+        configuration.connectTimeout = .seconds(1)
+        configuration.requestTimeout = .seconds(1)
+        change(&configuration)
+        return STOMPClient(urls, configuration: configuration)
+    }
+
+    @Test(arguments: BadServer.Kind.allCases, ["stomp", "stomps"])
+    func uselessServerCostsOneTimeOutAtMost(kind: BadServer.Kind, scheme: String) async throws {
+        let bad = try BadServer.start(kind)
+        try await withBroker { good in
+            let client = client(["\(scheme)://127.0.0.1:\(bad.port)", url(good)])
+            var events = client.events.makeAsyncIterator()
+            try await client.connect()
+            var log: [String] = []
+            while let event = await events.next() {
+                if case .connecting(let server) = event { log.append("\(server)") }
+                if case .attemptFailed(let server, _) = event { log.append("not \(server)") }
+                if case .connected = event { break }
+            }
+            let address = "\(scheme)://127.0.0.1:\(bad.port)"
+            #expect(log == [address, "not \(address)", url(good)])
+            #expect(client.server.map { "\($0)" } == url(good))
+            try await client.sendAndConfirm("x", to: "/queue/q")
+            await client.disconnect()
+        }
+        _ = bad
+    }
+
+    @Test func movesToTheNextServerWithItsSubscriptions() async throws {
+        try await withBroker { second in
+            let first = try await LoopbackBroker.start()
+            let client = client([url(first), url(second)]) {
+                $0.reconnect.initialDelay = .milliseconds(10)
+                $0.reconnect.stableAfter = .zero
+            }
+            var events = client.events.makeAsyncIterator()
+            try await client.connect()
+            let messages = try await client.subscribe(to: "/queue/q")
+            await first.stop()
+            while let event = await events.next() {
+                if case .resubscribed("/queue/q") = event { break }
+            }
+            #expect(client.server.map { "\($0)" } == url(second))
+            try await client.sendAndConfirm("moved", to: "/queue/q")
+            #expect(try await messages.texts(1) == ["moved"])
+            await client.disconnect()
+        }
+    }
+
+    @Test func eachURLHasCredentialsOfItsOwn() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "bob", password: "b:b")]
+        try await withBroker(options) { second in
+            let bad = try BadServer.start(.closed)
+            let client = client([
+                "stomp://ann:a@127.0.0.1:\(bad.port)", "stomp://bob:b%3Ab@127.0.0.1:\(second.ports.stomp ?? 0)",
+            ])
+            try await client.connect()
+            #expect(client.server?.credentials?.userName == "bob")
+            await client.disconnect()
+        }
+    }
+
+    @Test func mistakeInAnyURLIsPermanent() async throws {
+        try await withBroker { broker in
+            for urls in [[url(broker), "mqtt://localhost"], []] {
+                await expectError(.connectFailed) { try await client(urls).connect() }
+            }
+            #expect(broker.statistics.connections == 0)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import Synchronization
+
+/// A server on a loopback port that is of no use, in one of the ways that networks know.
+public final class BadServer: Sendable {
+    public enum Kind: Sendable, CaseIterable {
+        /// Nothing listens there.
+        case closed
+        /// The connection does not come about.
+        case unreachable
+        /// The connection comes about, and then nothing.
+        case mute
+        /// Whoever connects gets bytes that belong to no protocol.
+        case garbage
+    }
+
+    public let port: Int
+    private let silent: SilentServer?
+    private let descriptor: Int32
+    private let isOver = Atomic(false)
+
+    /// Starts to listen, unless that is what it does not do; ends with the last reference.
+    public static func start(_ kind: Kind) throws -> BadServer {
+        let server = try BadServer(kind)
+        guard kind == .garbage else { return server }
+        // Has a thread of its own, since it blocks, and holds the server only while it looks.
+        let descriptor = server.descriptor
+        Thread.detachNewThread { [weak server] in
+            while server?.isOver.load(ordering: .relaxed) == false {
+                var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                guard poll(&entry, 1, 20) > 0 else { continue }
+                let connection = accept(descriptor, nil, nil)
+                guard connection >= 0 else { continue }
+                let bytes = (0..<64).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 5) }
+                _ = bytes.withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }
+                close(connection)
+            }
+            close(descriptor)
+        }
+        return server
+    }
+
+    private init(_ kind: Kind) throws {
+        silent = kind == .unreachable ? try SilentServer() : nil
+        port = silent.map { Int($0.port) } ?? FreePort.next()
+        guard kind == .mute || kind == .garbage else {
+            descriptor = -1
+            return
+        }
+        let address = SocketAddress.loopback(UInt16(port))
+        descriptor = address.makeSocket()
+        guard address.withPointer({ bind(descriptor, $0, $1) }) == 0, listen(descriptor, 16) == 0 else {
+            let code = errno
+            close(descriptor)
+            throw SystemCallError("listening on \(port)", code)
+        }
+        if kind == .mute { return }
+        // Closed by its thread.
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    }
+
+    deinit {
+        isOver.store(true, ordering: .relaxed)
+        guard descriptor >= 0, fcntl(descriptor, F_GETFL) & O_NONBLOCK == 0 else { return }
+        close(descriptor)
+    }
+}
