@@ -50,6 +50,8 @@ public struct MQTTConfiguration: Sendable {
     public var tls = TLSOptions()
     /// For `ws:` and `wss:`.
     public var webSocket = WebSocketOptions()
+    /// Through which proxy the servers are reached; not for `unix:`.
+    public var proxy = Proxy.none
     /// How lost connections are opened again.
     public var reconnect = ReconnectPolicy.automatic
     /// For the look-up of the name, the connection and its handshakes below MQTT.
@@ -94,6 +96,7 @@ public struct MQTTConfiguration: Sendable {
 extension MQTTConfiguration {
     var streamOptions: StreamOptions {
         var options = StreamOptions()
+        options.proxy = proxy
         options.tls = tls
         options.webSocket = webSocket
         options.subprotocols = [version == .v3_1 ? "mqttv3.1" : "mqtt"]

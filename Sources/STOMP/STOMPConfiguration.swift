@@ -33,6 +33,8 @@ public struct STOMPConfiguration: Sendable {
     public var tls = TLSOptions()
     /// For `ws:` and `wss:`.
     public var webSocket = WebSocketOptions()
+    /// Through which proxy the servers are reached; not for `unix:`.
+    public var proxy = Proxy.none
     /// How lost connections are opened again.
     public var reconnect = ReconnectPolicy.automatic
     /// For the look-up of the name, the connection and its handshakes below STOMP.
@@ -52,6 +54,7 @@ public struct STOMPConfiguration: Sendable {
 extension STOMPConfiguration {
     var streamOptions: StreamOptions {
         var options = StreamOptions()
+        options.proxy = proxy
         options.tls = tls
         options.webSocket = webSocket
         options.subprotocols = [(STOMPVersion.v12, "v12.stomp"), (.v11, "v11.stomp"), (.v10, "v10.stomp")]

@@ -13,6 +13,7 @@ package final class StreamOpener: Sendable {
     private let loop: EventLoop
     private let options: StreamOptions
     private let tls: TLSContexts
+    private let proxies: ProxyChoice
     private let override: Override?
     private let tried = Mutex<BrokerURL?>(nil)
 
@@ -30,6 +31,7 @@ package final class StreamOpener: Sendable {
         self.loop = loop
         self.options = options
         tls = TLSContexts(client: options.tls)
+        proxies = ProxyChoice(options.proxy, variable: System.environment)
         self.override = override
     }
 
@@ -69,18 +71,30 @@ package final class StreamOpener: Sendable {
     private func openNow(_ url: BrokerURL) async throws(TransportError) -> OpenedStream {
         let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
         // Before the connection: what cannot work needs no server.
-        let layers = try layers(for: url)
-        let stream = try await Connector.connect(to: url.endpoint, timeout: timeout, loop: loop)
+        let proxy = try proxies.proxy(for: url.endpoint)
+        let layers = try layers(for: url, proxy)
+        let stream = try await connect(to: url, proxy)
         guard !layers.isEmpty else { return OpenedStream(stream: stream) }
-        let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url))
+        let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url, proxy))
         try await LayerHandshake.run(stack, over: stream, loop: loop)
         return OpenedStream(stream: stream, layers: stack)
     }
 
+    private func connect(to url: BrokerURL, _ proxy: ProxyServer?) async throws(TransportError) -> SocketStream {
+        guard let proxy else { return try await Connector.connect(to: url.endpoint, timeout: timeout, loop: loop) }
+        do throws(TransportError) {
+            let name = "\(url.endpoint), through the proxy \(proxy),"
+            return try await Connector.connect(to: proxy.endpoint, peerName: name, timeout: timeout, loop: loop)
+        } catch {
+            throw TransportError(error.code, "no way to the proxy: \(error.message)", errno: error.errno)
+        }
+    }
+
     /// The lowest first.
-    private func layers(for url: BrokerURL) throws(TransportError) -> [any ByteLayer] {
+    private func layers(for url: BrokerURL, _ proxy: ProxyServer?) throws(TransportError) -> [any ByteLayer] {
         guard case .host(let host, let port) = url.endpoint else { return [] }
         var layers: [any ByteLayer] = []
+        if let proxy { layers.append(try proxy.layer(to: host, port: port)) }
         if url.scheme.isSecure {
             // A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.
             let protocols = url.scheme.isWebSocket ? ["http/1.1"] : []
@@ -95,7 +109,12 @@ package final class StreamOpener: Sendable {
         return layers
     }
 
-    private func handshakeTimeout(_ url: BrokerURL) -> TransportError {
+    private func handshakeTimeout(_ url: BrokerURL, _ proxy: ProxyServer?) -> TransportError {
+        if let proxy {
+            return TransportError(
+                .timedOut,
+                "the proxy \(proxy) accepted the connection, but \(url.endpoint) was not reached through it in time")
+        }
         let handshakes = url.scheme == .ws ? "WebSocket" : url.scheme == .wss ? "TLS and WebSocket" : "TLS"
         return TransportError(
             .timedOut,

@@ -2,6 +2,7 @@ package import Transport
 
 /// What a client's configuration says about everything below its protocol.
 package struct StreamOptions: Sendable {
+    package var proxy = Proxy.none
     package var tls = TLSOptions()
     package var webSocket = WebSocketOptions()
     /// Offered in a WebSocket handshake unless the options name others.

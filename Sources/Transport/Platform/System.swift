@@ -88,6 +88,11 @@ package enum System {
         return code
     }
 
+    /// A variable of the environment; nil if it is not there, or not UTF-8.
+    package static func environment(_ name: String) -> String? {
+        getenv(name).flatMap { String(validatingCString: $0) }
+    }
+
     package static func describe(_ code: Int32) -> String {
         String(cString: strerror(code))
     }

@@ -13,12 +13,14 @@ package enum Connector {
     /// Connects to the first address of `endpoint` that answers, in the manner of RFC 8305: families alternate, and
     /// the next address is tried as well when one has not answered within 250 ms.
     ///
-    /// - Parameter timeout: nanoseconds for all of it, the name's look-up included.
+    /// - Parameters:
+    ///   - peerName: what the stream calls its other end; the endpoint if it is nil.
+    ///   - timeout: nanoseconds for all of it, the name's look-up included.
     package static func connect(
-        to endpoint: Endpoint, timeout: Int64, loop: EventLoop
+        to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, loop: EventLoop
     ) async throws(TransportError) -> SocketStream {
         let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
-        let race = ConnectRace(endpoint: endpoint, deadline: deadline, loop: loop)
+        let race = ConnectRace(endpoint: endpoint, peerName: peerName ?? "\(endpoint)", deadline: deadline, loop: loop)
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 race.start(continuation)
@@ -44,8 +46,9 @@ package enum Connector {
 
 /// The attempts on all addresses of one endpoint; the first that succeeds wins, and the rest are dropped.
 private final class ConnectRace: LoopHandler, @unchecked Sendable {
-    // Sendable because all but `endpoint` and `overall` is touched on the loop's thread only.
+    // Sendable because all but the constants is touched on the loop's thread only.
     private let endpoint: Endpoint
+    fileprivate let peerName: String
     private let overall: Int64
     private var continuation: UnsafeContinuation<Result<SocketStream, TransportError>, Never>?
     private var isOver = false
@@ -55,8 +58,9 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     private static let attemptDelay: Int64 = 250_000_000
 
-    init(endpoint: Endpoint, deadline: Int64, loop: EventLoop) {
+    init(endpoint: Endpoint, peerName: String, deadline: Int64, loop: EventLoop) {
         self.endpoint = endpoint
+        self.peerName = peerName
         overall = deadline
         super.init(loop: loop)
     }
@@ -173,8 +177,6 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
         loop.setDeadline(self, to: .max)
         continuation.resume(returning: result)
     }
-
-    fileprivate var peerName: String { "\(endpoint)" }
 }
 
 /// One non-blocking `connect(2)` under way.

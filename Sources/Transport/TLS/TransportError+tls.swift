@@ -30,6 +30,6 @@ extension TransportError.Code {
 extension TransportError.Code {
     /// Whether the options or the machine have to change before another attempt makes sense.
     package var isConfigurationMistake: Bool {
-        self == .badURL || self == .tlsUnavailable || self == .tlsConfiguration
+        self == .badURL || self == .tlsUnavailable || self == .tlsConfiguration || self == .proxyCredentialsRefused
     }
 }

@@ -74,34 +74,24 @@ package struct WebSocketClientHandshake: Sendable {
     }
 
     private mutating func judge() throws(WebSocketHandshakeError) {
-        let (status, reason) = try statusLine()
-        let fields = head.fields
-        switch status {
+        let response = try HTTPResponseHead(startLine: head.startLine, fields: head.fields)
+        let fields = response.fields
+        switch response.status {
         case 101:
+            guard response.minorVersion >= 1 else {
+                throw WebSocketHandshakeError(.wrongUpgrade, "the server switched protocols in HTTP/1.0")
+            }
             outcome = .accepted(subprotocol: try checkUpgrade(fields), fields: fields)
-        case 100..<200:
+        case _ where response.isInterim:
             head.restart()
         default:
             refusal = (
-                WebSocketRefusedResponse(status: status, reason: reason, fields: fields, body: []),
-                HTTPBodyCollector(status: status, fields: fields, limit: bodyLimit)
+                WebSocketRefusedResponse(
+                    status: response.status, reason: response.reason, fields: fields, body: []),
+                HTTPBodyCollector(status: response.status, fields: fields, limit: bodyLimit)
             )
             finishRefusal(isEnd: false)
         }
-    }
-
-    private func statusLine() throws(WebSocketHandshakeError) -> (status: Int, reason: String) {
-        let parts = head.startLine.split(separator: HTTPSyntax.space, maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count >= 2, let minor = HTTPSyntax.minorVersion(of: parts[0]), parts[1].count == 3,
-            parts[1].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let status = Int(HTTPSyntax.text(parts[1])),
-            status >= 100
-        else {
-            throw WebSocketHandshakeError(.notHTTP, "the first line is not a response of HTTP/1")
-        }
-        guard status != 101 || minor >= 1 else {
-            throw WebSocketHandshakeError(.wrongUpgrade, "the server switched protocols in HTTP/1.0")
-        }
-        return (status, parts.count == 3 ? HTTPSyntax.text(parts[2]) : "")
     }
 
     /// The checks of section 4.1, items 2 to 6 of what the server's response has to be.

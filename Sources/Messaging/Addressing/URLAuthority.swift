@@ -1,0 +1,92 @@
+/// The part of a URL between its slashes and its path: `[user[:password]@]host[:port]`.
+struct URLAuthority {
+    /// What is wrong with it, as the end of a sentence.
+    struct Flaw: Error {
+        let reason: String
+    }
+
+    let credentials: Credentials?
+    /// A name, or an address without brackets.
+    let host: String
+    let port: UInt16?
+
+    init(_ text: ArraySlice<UInt8>) throws(Flaw) {
+        var rest = text
+        if let at = text.lastIndex(of: UInt8(ascii: "@")) {
+            let info = text[..<at]
+            rest = text[(at + 1)...]
+            let split = info.firstIndex(of: UInt8(ascii: ":"))
+            let password = split.map { info[($0 + 1)...] }
+            guard let user = Self.decoded(info[..<(split ?? info.endIndex)]),
+                password == nil || password.flatMap(Self.decoded) != nil
+            else {
+                throw Flaw(reason: "its user name or password is not percent-encoded UTF-8")
+            }
+            credentials = Credentials(userName: user, password: password.flatMap(Self.decoded))
+        } else {
+            credentials = nil
+        }
+        var name = rest
+        var number: ArraySlice<UInt8>?
+        if rest.first == UInt8(ascii: "[") {
+            guard let close = rest.firstIndex(of: UInt8(ascii: "]")) else {
+                throw Flaw(reason: "an IPv6 address must end with ']'")
+            }
+            name = rest[(rest.startIndex + 1)..<close]
+            let after = rest[(close + 1)...]
+            if !after.isEmpty {
+                guard after.first == UInt8(ascii: ":") else { throw Flaw(reason: "only a port may follow ']'") }
+                number = after.dropFirst()
+            }
+        } else if let colon = rest.lastIndex(of: UInt8(ascii: ":")) {
+            name = rest[..<colon]
+            number = rest[(colon + 1)...]
+            guard !name.contains(UInt8(ascii: ":")) else {
+                throw Flaw(reason: "an IPv6 address must stand in brackets: [::1]")
+            }
+        }
+        guard let host = Self.decoded(name), !host.isEmpty else { throw Flaw(reason: "it names no host") }
+        self.host = host
+        guard let number, !number.isEmpty else {
+            port = nil
+            return
+        }
+        guard let port = UInt16(Self.string(number)), port > 0 else {
+            throw Flaw(reason: "'\(Self.string(number))' is not a port from 1 to 65535")
+        }
+        self.port = port
+    }
+
+    static func string(_ bytes: ArraySlice<UInt8>) -> String {
+        // The bytes are cut out of a valid string at ASCII characters, so that nothing is repaired here.
+        String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func decoded(_ bytes: ArraySlice<UInt8>) -> String? {
+        var result: [UInt8] = []
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            if bytes[index] == UInt8(ascii: "%") {
+                guard index + 2 < bytes.endIndex, let high = hexDigit(bytes[index + 1]),
+                    let low = hexDigit(bytes[index + 2])
+                else { return nil }
+                result.append(high << 4 | low)
+                index += 3
+            } else {
+                result.append(bytes[index])
+                index += 1
+            }
+        }
+        guard !result.contains(0) else { return nil }
+        return String(validating: result, as: UTF8.self)
+    }
+
+    private static func hexDigit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import WebSocketCore
+
+/// CONNECT: an HTTP proxy is asked for a tunnel (RFC 9110 section 9.3.6), with Basic authentication (RFC 7617).
+struct HTTPConnect: ProxyHandshake {
+    let subject: String
+    private let request: [UInt8]
+    private let hasLogin: Bool
+    private var parser: HTTPResponseParser
+    private(set) var isDone = false
+
+    init(_ proxy: ProxyServer, host: String, port: UInt16) throws(TransportError) {
+        let authority: String
+        do throws(WebSocketError) {
+            authority = "\(try WebSocketClientRequest(host: host).authority()):\(port)"
+        } catch {
+            throw TransportError(.badURL, "a proxy cannot be asked for the host: \(error.message)")
+        }
+        subject = "the HTTP proxy \(proxy), asked for \(authority),"
+        var lines = ["CONNECT \(authority) HTTP/1.1", "Host: \(authority)"]
+        if let login = proxy.login {
+            // The server could not tell where the name ends.
+            guard !login.userName.utf8.contains(UInt8(ascii: ":")) else {
+                throw TransportError(.badURL, "the user name for the HTTP proxy \(proxy) must not hold a colon")
+            }
+            let text = Base64.encode(Array("\(login.userName):\(login.password)".utf8))
+            lines.append("Proxy-Authorization: Basic \(text)")
+        }
+        request = Array((lines + ["", ""]).joined(separator: "\r\n").utf8)
+        hasLogin = proxy.login != nil
+        parser = HTTPResponseParser()
+    }
+
+    mutating func begin(wire: inout [UInt8]) {
+        wire += request
+    }
+
+    mutating func receive(_ bytes: RawSpan, wire: inout [UInt8]) throws(TransportError) -> Int {
+        let consumed: Int
+        do throws(WebSocketHandshakeError) {
+            consumed = try parser.receive(bytes)
+        } catch {
+            throw TransportError(.proxyFailed, "\(subject) gave no answer of HTTP: \(error.message)")
+        }
+        guard let response = parser.response else { return consumed }
+        // Whatever length a success claims, what follows its head comes from the server.
+        guard (200..<300).contains(response.status) else { throw refusal(response) }
+        isDone = true
+        return consumed
+    }
+
+    private func refusal(_ response: HTTPResponseHead) -> TransportError {
+        let reason = response.reason.prefix(100)
+        let words = "\(subject) refused with status \(response.status)\(reason.isEmpty ? "" : " \(reason)")"
+        guard response.status == 407 else { return TransportError(.proxyRefused, words) }
+        return TransportError(
+            .proxyCredentialsRefused,
+            hasLogin
+                ? "\(words); check the user name and the password in its URL"
+                : "\(words); put a user name and a password into its URL")
+    }
+}
