@@ -11,4 +11,18 @@ extension MQTTClient {
         core.link.setTap(core.inspector)
         return core.inspector.frames(showingSecrets: showingSecrets)
     }
+
+    /// Puts every packet that goes over the connection into `log` from now on, over reconnects; secrets are masked.
+    ///
+    /// Call it before ``connect()``: what follows a CONNECT can only be read by who knows its version.
+    /// - Parameter name: What the packets of this client are marked with; by default its client identifier.
+    public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
+        core.inspector.feed(log, as: name ?? core.configuration.clientID)
+        core.link.setTap(core.inspector)
+    }
+
+    /// Puts nothing more into `log`.
+    public nonisolated func stopInspecting(into log: FrameLog) {
+        core.inspector.stopFeeding(log)
+    }
 }

@@ -51,10 +51,14 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             engine: MQTTEngine(configuration: configuration.engineConfiguration),
             dropsOldest: configuration.queueOverflow == .dropOldest)
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
+        let aliases = MQTTSeenAliases()
         inspector = FrameInspector { [weak link] bytes, direction, showsSecrets in
             // Asked anew each time: it may have fallen back. CONNECT says its own.
             let version = link?.perform { $0.engine.version } ?? .v5_0
             return MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
+        } log: { [weak link] bytes, direction, limit in
+            let version = link?.perform { $0.engine.version } ?? .v5_0
+            return MQTTFrameRecord.logged(bytes, version: version, direction, limit: limit, aliases: aliases)
         }
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)

@@ -7,7 +7,8 @@ extension MQTTFrameRecord: CustomStringConvertible {
         ([type.description] + details).joined(separator: " ")
     }
 
-    private var details: [String] {
+    /// Everything but the type, in words.
+    var details: [String] {
         switch packet {
         case .connect(let packet): words(packet)
         case .connack(let packet): [packet.reasonCode.description] + (packet.sessionPresent ? ["session-present"] : [])

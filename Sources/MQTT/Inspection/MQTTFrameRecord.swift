@@ -28,17 +28,26 @@ public struct MQTTFrameRecord: Sendable {
     static func records(
         _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, showsSecrets: Bool
     ) -> [MQTTFrameRecord] {
-        var decoder = MQTTDecoder(version: version, maximumPacketSize: MQTTFrameHeader.largestPacket)
-        decoder.push(bytes)
         var records: [MQTTFrameRecord] = []
-        var left = decoder.bufferedCount
-        // What is no packet ends the connection, which says so itself.
-        while let packet = try? decoder.next() {
-            let size = left - decoder.bufferedCount
-            left = decoder.bufferedCount
-            records.append(MQTTFrameRecord(packet, size: size, direction, showsSecrets: showsSecrets))
+        forEachPacket(in: bytes, version: version) { packet, range in
+            records.append(MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: showsSecrets))
         }
         return records
+    }
+
+    /// Reads whole packets, with their secrets, and where they stand.
+    static func forEachPacket(
+        in bytes: RawSpan, version: MQTTVersion, _ body: (_ packet: MQTTPacket, _ range: Range<Int>) -> Void
+    ) {
+        var decoder = MQTTDecoder(version: version, maximumPacketSize: MQTTFrameHeader.largestPacket)
+        decoder.push(bytes)
+        var start = 0
+        // What is no packet ends the connection, which says so itself.
+        while let packet = try? decoder.next() {
+            let end = bytes.byteCount - decoder.bufferedCount
+            body(packet, start..<end)
+            start = end
+        }
     }
 }
 

@@ -11,4 +11,18 @@ extension STOMPClient {
         core.link.setTap(core.inspector)
         return core.inspector.frames(showingSecrets: showingSecrets)
     }
+
+    /// Puts every frame and heart-beat that goes over the connection into `log` from now on, over reconnects; secrets are
+    /// masked.
+    ///
+    /// - Parameter name: What the frames of this client are marked with; by default its `client-id`.
+    public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
+        core.inspector.feed(log, as: name ?? core.configuration.clientID ?? "")
+        core.link.setTap(core.inspector)
+    }
+
+    /// Puts nothing more into `log`.
+    public nonisolated func stopInspecting(into log: FrameLog) {
+        core.inspector.stopFeeding(log)
+    }
 }

@@ -53,6 +53,9 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
             // Asked anew each time: CONNECTED changes it.
             let version = link?.perform { $0.engine.version } ?? .v12
             return STOMPFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
+        } log: { [weak link] bytes, direction, limit in
+            let version = link?.perform { $0.engine.version } ?? .v12
+            return STOMPFrameRecord.logged(bytes, version: version, direction, limit: limit)
         }
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)

@@ -12,9 +12,12 @@ public struct STOMPFrameRecord: Sendable {
     public let frame: STOMPFrame?
     /// The size of the frame's body in bytes.
     public let bodyCount: Int
+    /// The size of the whole frame in bytes, with the line ends that stand before it.
+    public let size: Int
 
-    init(_ frame: STOMPFrame?, _ direction: FrameDirection, showsSecrets: Bool) {
+    init(_ frame: STOMPFrame?, size: Int, _ direction: FrameDirection, showsSecrets: Bool) {
         self.direction = direction
+        self.size = size
         time = WallClock.milliseconds
         bodyCount = frame?.body.count ?? 0
         self.frame = frame?.trimmed(showsSecrets: showsSecrets)
@@ -24,20 +27,30 @@ public struct STOMPFrameRecord: Sendable {
     static func records(
         _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, showsSecrets: Bool
     ) -> [STOMPFrameRecord] {
+        var records: [STOMPFrameRecord] = []
+        forEachFrame(in: bytes, version: version) { frame, range in
+            records.append(STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: showsSecrets))
+        }
+        return records
+    }
+
+    /// Reads whole frames, with their secrets, and where they stand; nil stands for a heart-beat.
+    static func forEachFrame(
+        in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void
+    ) {
         let most = Int.max
         let limits = STOMPLimits(lineLength: most, headerCount: most, headerBytes: most, bodyBytes: most)
         var decoder = STOMPDecoder(version: version, limits: limits)
         decoder.push(bytes)
-        var records: [STOMPFrameRecord] = []
+        var start = 0
         // What is no frame ends the connection, which says so itself.
         while let frame = try? decoder.next() {
-            records.append(STOMPFrameRecord(frame, direction, showsSecrets: showsSecrets))
+            let end = bytes.byteCount - decoder.bufferedOctets
+            body(frame, start..<end)
+            start = end
         }
         // Line ends beside frames only keep them apart.
-        if records.isEmpty, decoder.lineEnds > 0 {
-            records.append(STOMPFrameRecord(nil, direction, showsSecrets: showsSecrets))
-        }
-        return records
+        if start == 0, decoder.lineEnds > 0 { body(nil, 0..<bytes.byteCount) }
     }
 }
 
@@ -60,7 +73,7 @@ extension STOMPFrame {
 
 extension STOMPHeaders.Field {
     /// `passcode` is the specification's; the others are what brokers and proxies take instead.
-    fileprivate var isSecret: Bool {
+    var isSecret: Bool {
         ["passcode", "password", "authorization", "token"].contains(name.lowercased())
     }
 }

@@ -50,7 +50,7 @@ struct InspectionTests {
     @Test func `keeps the start of headers and bodies`() throws {
         let long = String(repeating: "x", count: 10_000)
         let frame = STOMPFrame(.message, headers: ["h": long], body: Array(long.utf8))
-        let record = STOMPFrameRecord(frame, .received, showsSecrets: false)
+        let record = STOMPFrameRecord(frame, size: 20_000, .received, showsSecrets: false)
         let kept = try #require(record.frame)
         #expect(kept.body.count == 256)
         #expect(record.bodyCount == 10_000)

@@ -1,0 +1,169 @@
+import MQTTCore
+import Messaging
+import Transport
+
+extension MQTTFrameRecord {
+    /// Whole packets as a log keeps them, with secrets masked.
+    static func logged(
+        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, limit: Int,
+        aliases: MQTTSeenAliases = MQTTSeenAliases()
+    ) -> [LoggedFrame] {
+        var version = version
+        var frames: [LoggedFrame] = []
+        forEachPacket(in: bytes, version: version) { packet, range in
+            if case .connect(let connect) = packet {
+                version = connect.version
+                aliases.reset()
+            }
+            let record = MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: false)
+            frames.append(
+                LoggedFrame(
+                    direction, time: record.time, protocolName: "MQTT \(version)", type: record.type.description,
+                    size: range.count, destination: record.destination(aliases), qos: record.qos,
+                    payloadCount: record.payloadCount, bytes: masked(packet, bytes, range, limit: limit),
+                    opensConnection: record.type == .connect, endsConnection: record.type == .disconnect,
+                    content: record))
+        }
+        return frames
+    }
+
+    private func destination(_ aliases: MQTTSeenAliases) -> String? {
+        switch packet {
+        case .publish(let packet): aliases.topic(of: packet, direction)
+        case .subscribe(let packet): packet.subscriptions.map(\.filter).joined(separator: ", ")
+        case .unsubscribe(let packet): packet.filters.joined(separator: ", ")
+        default: nil
+        }
+    }
+
+    private var qos: Int? {
+        if case .publish(let packet) = packet { Int(packet.qos.rawValue) } else { nil }
+    }
+
+    private static func masked(
+        _ packet: MQTTPacket, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
+    ) -> [UInt8] {
+        let kept = FrameBytes.keptCount(of: range.count, limit: limit)
+        let password: [UInt8]?
+        let data: [UInt8]?
+        switch packet {
+        case .connect(let packet): (password, data) = (packet.password, packet.properties.authenticationData)
+        case .connack(let packet): (password, data) = (nil, packet.properties.authenticationData)
+        case .auth(let packet): (password, data) = (nil, packet.properties.authenticationData)
+        default: (password, data) = (nil, nil)
+        }
+        guard password != nil || data != nil else {
+            return FrameBytes.copy(bytes, range.lowerBound..<(range.lowerBound + kept))
+        }
+        // Masked before it is cut: a secret may lie across the cut.
+        var copy = FrameBytes.copy(bytes, range)
+        // The password is the last field [MQTT-3.1.3-1].
+        if let password { FrameBytes.mask(&copy, (copy.count - password.count)..<copy.count) }
+        if let data {
+            let identifier = MQTTPropertyIdentifier.authenticationData.rawValue
+            let prefix = [
+                identifier, UInt8(truncatingIfNeeded: data.count >> 8), UInt8(truncatingIfNeeded: data.count),
+            ]
+            FrameBytes.mask(&copy, data, behind: prefix)
+        }
+        return Array(copy.prefix(kept))
+    }
+}
+
+extension MQTTFrameRecord: FrameContent {
+    package var note: String {
+        // Topic and quality of service are shown beside it.
+        if case .publish = packet {
+            details.dropFirst(2).joined(separator: " ")
+        } else {
+            details.joined(separator: " ")
+        }
+    }
+
+    package var payloadPreview: String? {
+        guard case .publish(let packet) = packet, payloadCount > 0 else { return nil }
+        return FrameText.preview(packet.payload, of: payloadCount)
+    }
+
+    package var fields: [LoggedFrame.Field] {
+        switch packet {
+        case .connect(let packet): fields(packet)
+        case .connack(let packet):
+            [flag("Session Present", packet.sessionPresent), .init("Reason Code", packet.reasonCode.description)]
+                + fields(packet.properties)
+        case .publish(let packet):
+            [.init("Topic Name", packet.topic), .init("QoS", "\(packet.qos.rawValue)")] + id(packet.packetID)
+                + [flag("Retain", packet.retain), flag("DUP", packet.duplicate)] + fields(packet.properties)
+                + [.init("Payload", "\(payloadCount) octets")]
+        case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
+            id(packet.packetID) + [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
+        case .subscribe(let packet):
+            id(packet.packetID)
+                + packet.subscriptions.map { .init("Topic Filter", "\($0.filter), \($0.qos)") }
+                + fields(packet.properties)
+        case .unsubscribe(let packet):
+            id(packet.packetID) + packet.filters.map { .init("Topic Filter", $0) } + fields(packet.properties)
+        case .suback(let packet): id(packet.packetID) + codes(packet.reasonCodes) + fields(packet.properties)
+        case .unsuback(let packet): id(packet.packetID) + codes(packet.reasonCodes) + fields(packet.properties)
+        case .pingreq, .pingresp: []
+        case .disconnect(let packet):
+            [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
+        case .auth(let packet): [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
+        }
+    }
+
+    private func fields(_ packet: MQTTPacket.Connect) -> [LoggedFrame.Field] {
+        var fields: [LoggedFrame.Field] = [
+            .init("Protocol", "\(packet.version.protocolName) \(packet.version)"),
+            .init("Client Identifier", packet.clientID),
+            flag(packet.version.hasProperties ? "Clean Start" : "Clean Session", packet.cleanStart),
+            .init("Keep Alive", "\(packet.keepAlive) s"),
+        ]
+        if let user = packet.username { fields.append(.init("User Name", user)) }
+        if let password = packet.password {
+            fields.append(.init("Password", String(decoding: password, as: UTF8.self)))
+        }
+        fields += self.fields(packet.properties)
+        guard let will = packet.will else { return fields }
+        let payload = FrameText.preview(Array(will.payload.prefix(FrameText.previewLimit)), of: will.payload.count)
+        return fields + [
+            .init("Will Topic", will.topic), .init("Will QoS", "\(will.qos.rawValue)"),
+            flag("Will Retain", will.retain), .init("Will Payload", payload),
+        ] + self.fields(will.properties)
+    }
+
+    private func flag(_ name: String, _ isSet: Bool) -> LoggedFrame.Field { .init(name, isSet ? "yes" : "no") }
+
+    private func id(_ packetID: UInt16) -> [LoggedFrame.Field] {
+        packetID == 0 ? [] : [.init("Packet Identifier", "\(packetID)")]
+    }
+
+    private func codes(_ codes: [MQTTReasonCode]) -> [LoggedFrame.Field] {
+        codes.map { .init("Reason Code", $0.description) }
+    }
+
+    private func fields(_ properties: MQTTProperties) -> [LoggedFrame.Field] {
+        properties.list.map { property in
+            let value =
+                switch property.value {
+                case .integer(let value): "\(value)"
+                case .string(let value): value
+                case .binary(let value):
+                    FrameText.preview(Array(value.prefix(FrameText.previewLimit)), of: value.count)
+                case .pair(let pair): "\(pair.name): \(pair.value)"
+                }
+            return .init(Self.words("\(property.identifier)"), value)
+        }
+    }
+
+    /// `sessionExpiryInterval` as the specification writes it: `Session Expiry Interval`.
+    private static func words(_ name: String) -> String {
+        var words = ""
+        for character in name {
+            // QoS is one word.
+            if character.isUppercase, words.last?.isUppercase == false, !words.hasSuffix("Qo") { words.append(" ") }
+            words += words.isEmpty ? character.uppercased() : String(character)
+        }
+        return words
+    }
+}

@@ -1,0 +1,31 @@
+/// The octets of a frame that a log keeps.
+package enum FrameBytes {
+    /// Of frames that are too large to be kept.
+    package static let cutLimit = 4096
+    private static let star = UInt8(ascii: "*")
+
+    /// How many octets are kept of a frame of that size.
+    package static func keptCount(of size: Int, limit: Int) -> Int {
+        size <= limit ? size : min(size, cutLimit, limit)
+    }
+
+    /// The octets of a part of what was exchanged.
+    package static func copy(_ bytes: RawSpan, _ range: Range<Int>) -> [UInt8] {
+        bytes.extracting(range).withUnsafeBytes { Array($0) }
+    }
+
+    /// Puts a `*` in place of each octet of the range, so that everything else stays where it is.
+    package static func mask(_ bytes: inout [UInt8], _ range: Range<Int>) {
+        for index in range.clamped(to: bytes.indices) { bytes[index] = star }
+    }
+
+    /// Masks `secret` wherever it stands behind `prefix`.
+    package static func mask(_ bytes: inout [UInt8], _ secret: [UInt8], behind prefix: [UInt8]) {
+        let pattern = prefix + secret
+        guard !secret.isEmpty, bytes.count >= pattern.count else { return }
+        for start in 0...(bytes.count - pattern.count) where bytes[start] == pattern[0] {
+            guard bytes[start..<(start + pattern.count)].elementsEqual(pattern) else { continue }
+            mask(&bytes, (start + prefix.count)..<(start + pattern.count))
+        }
+    }
+}

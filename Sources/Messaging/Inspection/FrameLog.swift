@@ -1,0 +1,115 @@
+import Synchronization
+
+/// The last frames of one client or many, for showing, searching and exporting.
+///
+///     let log = FrameLog()
+///     client.inspect(into: log)
+///     for frame in log.snapshot().frames { print(frame.direction, frame.type, frame.destination ?? "") }
+///
+/// The log is bounded by number and by octets; the oldest frames go first, and are counted. Secrets are masked before a
+/// frame is kept. A client that has no log pays nothing for it; one that has never waits for whoever reads it.
+public final class FrameLog: Sendable {
+    /// What a log held at one moment.
+    public struct Snapshot: Sendable {
+        /// Oldest first.
+        public let frames: [LoggedFrame]
+        /// The number of the newest frame that the log has ever kept: what to hand in as `since` the next time.
+        public let cursor: UInt64
+        /// Frames after `since` that had been dropped before anybody asked for them.
+        public let missedCount: Int
+        /// Frames that had to make room so far.
+        public let droppedCount: Int
+        /// Frames that passed by while the log was paused.
+        public let skippedCount: Int
+        /// How often the log was cleared: when it has changed, what was fetched before is gone.
+        public let clearCount: Int
+        public let isPaused: Bool
+    }
+
+    private let state: Mutex<FrameStore>
+    /// A frame is kept whole up to this many octets.
+    let largestFrame: Int
+
+    /// Makes an empty log.
+    ///
+    /// - Parameters:
+    ///   - limit: Frames that are kept, at least one.
+    ///   - bytes: Octets of frames that are kept, at least 4096.
+    public init(limit: Int = 1_000, bytes: Int = 1 << 20) {
+        let bytes = max(4096, bytes)
+        largestFrame = max(512, bytes / 8)
+        state = Mutex(FrameStore(limit: max(1, limit), bytes: bytes))
+    }
+
+    /// Whether frames pass by without being kept.
+    public var isPaused: Bool { state.withLock { $0.isPaused } }
+
+    /// Keeps what is there and lets everything else pass by until ``resume()``.
+    public func pause() {
+        state.withLock { $0.isPaused = true }
+    }
+
+    /// Keeps frames again.
+    public func resume() {
+        state.withLock { $0.isPaused = false }
+    }
+
+    /// Forgets all frames; their numbers are not used again.
+    public func clear() {
+        let gone = state.withLock { $0.clear() }
+        // Given back here, outside the lock.
+        _ = consume gone
+    }
+
+    /// What the log holds now.
+    ///
+    /// - Parameter since: A ``Snapshot/cursor``: only newer frames are of interest. Asking again and again with the last
+    ///   one tells of every frame once.
+    public func snapshot(since: UInt64 = 0) -> Snapshot {
+        state.withLock { $0.snapshot(since: since) }
+    }
+
+    /// The frame with this number, unless it has been dropped.
+    public func frame(_ number: UInt64) -> LoggedFrame? {
+        state.withLock { $0.frame(number) }
+    }
+
+    /// The frames in which a text occurs, oldest first; see ``LoggedFrame/contains(_:)``.
+    public func frames(containing text: String) -> [LoggedFrame] {
+        snapshot().frames.filter { $0.contains(text) }
+    }
+
+    // MARK: For clients
+
+    /// A new client that feeds the log.
+    package func source(_ name: String) -> FrameLogSource {
+        FrameLogSource(self, name)
+    }
+
+    package func append(_ frames: [LoggedFrame], from source: FrameLogSource) {
+        let gone = state.withLock { $0.append(frames, from: source) }
+        _ = consume gone
+    }
+
+    func ended(_ source: FrameLogSource) {
+        state.withLock { $0.ended(source) }
+    }
+
+    /// The frames, and the openings of their connections that are no longer among them, by connection.
+    func capture() -> (frames: [LoggedFrame], openings: [Int: LoggedFrame]) {
+        state.withLock { ($0.snapshot(since: 0).frames, $0.openings) }
+    }
+}
+
+/// One client's way into a log.
+package final class FrameLogSource: Sendable {
+    let log: FrameLog
+    let name: String
+    /// The present connection's number, 0 before the first; changed only under the log's lock.
+    let connection = Atomic(0)
+
+    init(_ log: FrameLog, _ name: String) {
+        self.log = log
+        self.name = name
+    }
+}

@@ -1,0 +1,137 @@
+import Synchronization
+
+/// What a log keeps, in the order in which it came.
+struct FrameStore {
+    let limit: Int
+    let byteLimit: Int
+    var isPaused = false
+
+    /// From `first` on; what is before has been dropped and goes when it is half of all.
+    private var frames: [LoggedFrame?] = []
+    private var first = 0
+    private var bytes = 0
+    private var lastNumber: UInt64 = 0
+    private var lastConnection = 0
+    private var droppedCount = 0
+    private var skippedCount = 0
+    private var clearCount = 0
+    private var connections: [Int: Connection] = [:]
+
+    /// A connection that is alive or has left frames.
+    private struct Connection {
+        /// Without its first frame nobody knows the version that the others are written in, so it outlives its place in
+        /// the row.
+        var opening: LoggedFrame?
+        var keptCount = 0
+        var isAlive = true
+    }
+
+    /// Longer openings are dropped like every other frame.
+    private static let largestOpening = 4096
+
+    init(limit: Int, bytes: Int) {
+        self.limit = limit
+        byteLimit = bytes
+    }
+
+    private var count: Int { frames.count - first }
+
+    var openings: [Int: LoggedFrame] { connections.compactMapValues(\.opening) }
+
+    /// Returns the frames that had to go, to be freed where nobody waits.
+    mutating func append(_ new: [LoggedFrame], from source: FrameLogSource) -> [LoggedFrame] {
+        var gone: [LoggedFrame] = []
+        for var frame in new {
+            frame.client = source.name
+            frame.connection = connection(of: source, opened: frame.opensConnection)
+            if isPaused {
+                skippedCount += 1
+                if frame.opensConnection { keep(opening: frame) }
+                continue
+            }
+            lastNumber += 1
+            frame.number = lastNumber
+            frames.append(frame)
+            bytes += frame.bytes.count
+            connections[frame.connection]?.keptCount += 1
+            while count > limit || bytes > byteLimit { gone.append(dropOldest()) }
+        }
+        return gone
+    }
+
+    private mutating func connection(of source: FrameLogSource, opened: Bool) -> Int {
+        let current = source.connection.load(ordering: .relaxed)
+        guard opened || current == 0 else { return current }
+        ended(source)
+        lastConnection += 1
+        source.connection.store(lastConnection, ordering: .relaxed)
+        connections[lastConnection] = Connection()
+        return lastConnection
+    }
+
+    /// Nothing more will come over the source's connection.
+    mutating func ended(_ source: FrameLogSource) {
+        let number = source.connection.load(ordering: .relaxed)
+        connections[number]?.isAlive = false
+        forgetIfEmpty(number)
+    }
+
+    private mutating func dropOldest() -> LoggedFrame {
+        // The loop that calls has looked: there is one.
+        let frame = frames[first]!
+        frames[first] = nil
+        first += 1
+        if first > 64, first > frames.count / 2 {
+            frames.removeFirst(first)
+            first = 0
+        }
+        droppedCount += 1
+        remove(frame)
+        return frame
+    }
+
+    private mutating func remove(_ frame: LoggedFrame) {
+        bytes -= frame.bytes.count
+        connections[frame.connection]?.keptCount -= 1
+        if frame.opensConnection { keep(opening: frame) }
+        forgetIfEmpty(frame.connection)
+    }
+
+    private mutating func keep(opening frame: LoggedFrame) {
+        if frame.bytes.count <= Self.largestOpening { connections[frame.connection]?.opening = frame }
+    }
+
+    private mutating func forgetIfEmpty(_ number: Int) {
+        if let connection = connections[number], connection.keptCount == 0, !connection.isAlive {
+            connections[number] = nil
+        }
+    }
+
+    mutating func clear() -> [LoggedFrame] {
+        let gone = frames.compactMap(\.self)
+        frames = []
+        first = 0
+        clearCount += 1
+        droppedCount = 0
+        skippedCount = 0
+        for frame in gone { remove(frame) }
+        return gone
+    }
+
+    // MARK: Reading
+
+    func snapshot(since: UInt64) -> FrameLog.Snapshot {
+        let oldest = lastNumber - UInt64(count) + 1
+        let skipped = since < oldest ? 0 : Int(min(since - oldest + 1, UInt64(count)))
+        return FrameLog.Snapshot(
+            frames: frames[(first + skipped)...].compactMap(\.self), cursor: lastNumber,
+            missedCount: since < oldest - 1 ? Int(oldest - 1 - since) : 0, droppedCount: droppedCount,
+            skippedCount: skippedCount, clearCount: clearCount, isPaused: isPaused)
+    }
+
+    func frame(_ number: UInt64) -> LoggedFrame? {
+        let oldest = lastNumber - UInt64(count) + 1
+        guard number >= oldest, number <= lastNumber else { return nil }
+        return frames[first + Int(number - oldest)]
+    }
+}

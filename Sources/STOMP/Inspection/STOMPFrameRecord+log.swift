@@ -1,0 +1,79 @@
+import Messaging
+import STOMPCore
+import Transport
+
+extension STOMPFrameRecord {
+    /// Whole frames as a log keeps them, with secrets masked.
+    static func logged(
+        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, limit: Int
+    ) -> [LoggedFrame] {
+        var frames: [LoggedFrame] = []
+        forEachFrame(in: bytes, version: version) { frame, range in
+            let record = STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: false)
+            frames.append(
+                LoggedFrame(
+                    direction, time: record.time, protocolName: "STOMP \(version)",
+                    type: frame?.commandName ?? "heart-beat", size: range.count,
+                    destination: record.frame?.headers["destination"], qos: nil, payloadCount: record.bodyCount,
+                    bytes: masked(frame, bytes, range, limit: limit),
+                    opensConnection: frame?.command == .connect || frame?.command == .stomp,
+                    endsConnection: frame?.command == .disconnect || frame?.command == .error, content: record))
+        }
+        return frames
+    }
+
+    private static func masked(
+        _ frame: STOMPFrame?, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
+    ) -> [UInt8] {
+        let kept = FrameBytes.keptCount(of: range.count, limit: limit)
+        guard let frame, frame.headers.fields.contains(where: \.isSecret) else {
+            return FrameBytes.copy(bytes, range.lowerBound..<(range.lowerBound + kept))
+        }
+        // Masked before it is cut: a secret may lie across the cut.
+        var copy = FrameBytes.copy(bytes, range)
+        maskHeaders(&copy)
+        return Array(copy.prefix(kept))
+    }
+
+    /// Masks the values of secret headers where they stand.
+    private static func maskHeaders(_ bytes: inout [UInt8]) {
+        let (lineFeed, carriageReturn, colon) = (UInt8(0x0A), UInt8(0x0D), UInt8(ascii: ":"))
+        // Line ends before the frame, then the command.
+        var start = bytes.firstIndex { $0 != lineFeed && $0 != carriageReturn } ?? bytes.count
+        var isCommand = true
+        while let feed = bytes[start...].firstIndex(of: lineFeed) {
+            let end = feed > start && bytes[feed - 1] == carriageReturn ? feed - 1 : feed
+            // The empty line, and behind it the body.
+            if end == start { return }
+            if !isCommand, let separator = bytes[start..<end].firstIndex(of: colon) {
+                let name = String(decoding: bytes[start..<separator], as: UTF8.self)
+                if STOMPHeaders.Field(name, "").isSecret {
+                    FrameBytes.mask(&bytes, (separator + 1)..<end)
+                }
+            }
+            isCommand = false
+            start = feed + 1
+        }
+    }
+}
+
+extension STOMPFrameRecord: FrameContent {
+    package var note: String {
+        guard let frame else { return "" }
+        // The destination is shown beside it.
+        var words = frame.headers.filter { $0.name != "destination" }.map { "\($0.name):\($0.value)" }
+        if let payloadPreview { words.insert(payloadPreview, at: 0) }
+        return words.joined(separator: " ")
+    }
+
+    package var payloadPreview: String? {
+        guard let frame, bodyCount > 0 else { return nil }
+        return FrameText.preview(frame.body, of: bodyCount)
+    }
+
+    package var fields: [LoggedFrame.Field] {
+        guard let frame else { return [] }
+        let headers = frame.headers.map { LoggedFrame.Field($0.name, $0.value) }
+        return bodyCount > 0 ? headers + [.init("body", "\(bodyCount) octets")] : headers
+    }
+}

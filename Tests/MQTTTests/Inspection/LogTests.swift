@@ -1,0 +1,182 @@
+import LoopbackBroker
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+@Suite(.turns)
+struct LogTests {
+    private func configuration(_ version: MQTTVersion) -> MQTTConfiguration {
+        var configuration = MQTTConfiguration(clientID: "c")
+        configuration.version = version
+        configuration.fallbackVersions = []
+        configuration.credentials = Credentials(userName: "ann", password: "hush-hush")
+        configuration.keepAlive = .seconds(1)
+        return configuration
+    }
+
+    /// A conversation with every type of packet that a client and a server exchange without enhanced authentication.
+    private func converse(_ client: MQTTClient, _ log: FrameLog) async throws {
+        try await client.connect()
+        let messages = try await client.subscribe(to: "kitchen/+", qos: .exactlyOnce)
+        let payloads = ["on", "off", String(repeating: "long ", count: 1000)]
+        for (payload, qos) in zip(payloads, [QoS.atMostOnce, .atLeastOnce, .exactlyOnce]) {
+            try await client.publish(payload, to: "kitchen/light", qos: qos)
+        }
+        var count = 0
+        for try await _ in messages {
+            count += 1
+            if count == 3 { break }
+        }
+        // Both exchanges of QoS 2 have come to their end, and a ping to its answer.
+        let isComplete = await eventually {
+            let types = log.snapshot().frames.map(\.type)
+            return types.contains("PINGRESP") && types.count { $0 == "PUBCOMP" } == 2
+        }
+        #expect(isComplete)
+        try await messages.unsubscribe()
+        await client.disconnect()
+    }
+
+    private static let types = [
+        "CONNECT", "CONNACK", "SUBSCRIBE", "SUBACK", "PUBLISH", "PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "PINGREQ",
+        "PINGRESP", "UNSUBSCRIBE", "UNSUBACK", "DISCONNECT",
+    ]
+
+    /// What tshark reads agrees with the log in the type and topic of every packet.
+    private func expectAgreement(_ log: FrameLog) async throws {
+        let frames = log.snapshot().frames
+        let capture = try Capture(log.pcapng())
+        #expect(try await capture.problems() == [])
+        #expect(try await capture.information().contains("Raw IP"))
+        let read = try await capture.packets("mqtt", fields: ["mqtt.msgtype", "mqtt.topic"])
+        #expect(
+            read.map { $0[0] }
+                == frames.map { frame in
+                    "\(MQTTPacketType.allCases.first { $0.description == frame.type }?.rawValue ?? 0)"
+                })
+        #expect(read.map { $0[1] } == frames.map { $0.destination ?? "" })
+    }
+
+    @Test(.requires(program: "tshark", "capinfos"), arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `tshark reads an exported conversation with the embedded broker`(version: MQTTVersion) async throws {
+        let broker = try await LoopbackBroker.start()
+        let log = FrameLog()
+        let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", configuration: configuration(version))
+        client.inspect(into: log)
+        try await converse(client, log)
+        await broker.stop()
+        let frames = log.snapshot().frames
+        #expect(Set(frames.map(\.type)) == Set(Self.types))
+        #expect(Set(frames.map(\.protocolName)) == ["MQTT \(version)"])
+        #expect(frames.filter { $0.type == "PUBLISH" && $0.direction == .sent }.map(\.qos) == [0, 1, 2])
+        #expect(frames.allSatisfy { $0.isWhole && $0.client == "c" && $0.connection == 1 })
+        try await expectAgreement(log)
+    }
+
+    @Test(.requires(.mosquitto), .requires(program: "tshark", "capinfos"), arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `tshark reads an exported conversation with Mosquitto`(version: MQTTVersion) async throws {
+        let broker = try await Mosquitto.start { $0.users = [BrokerUser("ann", password: "hush-hush")] }
+        let log = FrameLog()
+        let client = MQTTClient("mqtt://127.0.0.1:\(broker.port)", configuration: configuration(version))
+        client.inspect(into: log, as: "kitchen")
+        try await converse(client, log)
+        #expect(Set(log.snapshot().frames.map(\.type)) == Set(Self.types))
+        #expect(log.snapshot().frames.allSatisfy { $0.client == "kitchen" })
+        try await expectAgreement(log)
+        #expect(!String(decoding: log.pcapng(), as: UTF8.self).contains("hush"))
+    }
+
+    @Test func `masks secrets in fields and octets, and leaves the rest where it is`() throws {
+        var properties = MQTTProperties()
+        properties.authenticationMethod = "PLAIN"
+        properties.authenticationData = Array("secret-data".utf8)
+        let packets: [MQTTPacket] = [
+            .connect(
+                .init(
+                    clientID: "c", username: "ann", password: Array("hush-hush".utf8),
+                    will: MQTTWill(topic: "will", payload: Array("gone".utf8)), properties: properties)),
+            .auth(.init(reasonCode: .continueAuthentication, properties: properties)),
+            .connack(.init(properties: properties)),
+        ]
+        for packet in packets {
+            let bytes = try packet.encoded(version: .v5_0)
+            let frame = try #require(
+                MQTTFrameRecord.logged(bytes.span.bytes, version: .v5_0, .sent, limit: 4096).first)
+            #expect(frame.bytes.count == bytes.count)
+            let text = String(decoding: frame.bytes, as: UTF8.self)
+            #expect(!text.contains("hush") && !text.contains("secret"))
+            #expect(text.contains("PLAIN") && text.contains("***********"))
+            #expect(frame.fields.contains(.init("Authentication Data", "\"***\"")))
+            #expect(!frame.contains("hush") && !frame.contains("secret"))
+            // Only stars differ.
+            #expect(zip(bytes, frame.bytes).allSatisfy { $0 == $1 || $1 == UInt8(ascii: "*") })
+        }
+        let connect = try packets[0].encoded(version: .v5_0)
+        let frame = try #require(MQTTFrameRecord.logged(connect.span.bytes, version: .v3_1_1, .sent, limit: 4096).first)
+        #expect(frame.protocolName == "MQTT 5.0")
+        #expect(frame.fields.contains(.init("Password", "***")))
+        #expect(frame.fields.contains(.init("Will Payload", "\"gone\"")))
+        #expect(String(decoding: frame.bytes.suffix(14), as: UTF8.self).hasSuffix("ann\0\u{9}*********"))
+    }
+
+    @Test(.requires(program: "tshark")) func `tshark reads enhanced authentication with its data masked`() async throws
+    {
+        var properties = MQTTProperties()
+        properties.authenticationMethod = "PLAIN"
+        properties.authenticationData = Array("secret-data".utf8)
+        let log = FrameLog()
+        let source = log.source("c")
+        let authentication = MQTTPacket.auth(.init(reasonCode: .continueAuthentication, properties: properties))
+        let packets: [(MQTTPacket, FrameDirection)] = [
+            (.connect(.init(clientID: "c", properties: properties)), .sent), (authentication, .received),
+            (authentication, .sent), (.connack(.init(properties: properties)), .received),
+        ]
+        for (packet, direction) in packets {
+            let bytes = try packet.encoded(version: .v5_0)
+            log.append(
+                MQTTFrameRecord.logged(bytes.span.bytes, version: .v5_0, direction, limit: 4096), from: source)
+        }
+        try await expectAgreement(log)
+    }
+
+    @Test func `keeps the start of a packet that is too large, and nothing of its password`() throws {
+        let packet = MQTTPacket.publish(.init(topic: "t", payload: Array(repeating: 7, count: 100_000)))
+        let bytes = try packet.encoded(version: .v3_1_1)
+        let frame = try #require(
+            MQTTFrameRecord.logged(bytes.span.bytes, version: .v3_1_1, .sent, limit: 50_000).first)
+        #expect(frame.bytes == Array(bytes.prefix(4096)))
+        #expect(frame.size == bytes.count)
+        #expect(!frame.isWhole)
+        let connect = MQTTPacket.connect(
+            .init(version: .v3_1_1, clientID: "c", username: "ann", password: Array(repeating: 0x41, count: 60_000)))
+        let whole = try connect.encoded(version: .v3_1_1)
+        let masked = try #require(
+            MQTTFrameRecord.logged(whole.span.bytes, version: .v3_1_1, .sent, limit: 50_000).first)
+        #expect(masked.bytes.count == 4096)
+        #expect(!masked.bytes.contains(0x41))
+    }
+
+    @Test func `a client that is told to stop feeds a log no more`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", clientID: "c")
+        let (log, other) = (FrameLog(), FrameLog())
+        for log in [log, log, other] { client.inspect(into: log) }
+        try await client.connect()
+        #expect(await eventually { other.snapshot().frames.count == 2 })
+        client.stopInspecting(into: log)
+        try await client.publish("on", to: "a", qos: .atLeastOnce)
+        #expect(log.snapshot().frames.map(\.type) == ["CONNECT", "CONNACK"])
+        #expect(other.snapshot().frames.map(\.type) == ["CONNECT", "CONNACK", "PUBLISH", "PUBACK"])
+        await client.disconnect()
+        await broker.stop()
+    }
+}
+
+extension MQTTPacket {
+    fileprivate func encoded(version: MQTTVersion) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        try encode(into: &bytes, version: version)
+        return bytes
+    }
+}
