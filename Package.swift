@@ -51,10 +51,10 @@ let package = Package(
 
         // The two little programs.
         .target(
-            name: "WebPages", path: "Examples/Pages",
+            name: "WebPages", path: "Examples/Pages", exclude: ["Screenshots"],
             resources: [
                 "locations.html", "motions.html", "style.css", "stomp.js", "mqtt.js", "session.js", "frames.js",
-                "panel.js", "map.js", "sparkline.js", "locations.js", "motions.js",
+                "panel.js", "map.js", "sparkline.js", "locations.js", "motions.js", "inspector.html", "inspector.js",
             ].map { .embedInCode($0) }, swiftSettings: common),
         .target(
             name: "DeviceSupport", dependencies: ["LoopbackBroker", "Messaging", "Transport", "WebPages"],

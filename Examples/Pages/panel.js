@@ -29,6 +29,8 @@ const Panel = (() => {
       $('now').addEventListener('click', () => this.#session.tryNow());
       $('url').addEventListener('input', () => this.#complain(''));
       this.#show('off', { reason: '' });
+      // Only the program that serves this page has frames to show.
+      for (const link of document.querySelectorAll('.served')) link.hidden = location.protocol === 'file:';
     }
 
     // Call when the page is ready to show messages.

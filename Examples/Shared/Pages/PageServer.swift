@@ -1,9 +1,11 @@
-package import Transport
+import Transport
 
-/// Serves the headquarters pages to browsers on this machine: GET over HTTP/1.1, one request per connection, and no
-/// other address than 127.0.0.1.
+/// Serves the headquarters pages to browsers on this machine: HTTP/1.1, one request per connection, and no other address
+/// than 127.0.0.1.
 package final class PageServer: Sendable {
     private let listener: Listener
+    /// A loop of its own: no client waits while a long answer is put together.
+    private let loop: EventLoop
 
     /// The port that was taken.
     package var port: Int { Int(listener.port) }
@@ -15,16 +17,26 @@ package final class PageServer: Sendable {
     ///
     /// - Parameter port: 0 takes a free one.
     /// - Throws: `TransportError` with the code `cannotListen` when the port is taken.
-    package static func start(_ site: PageSite, port: UInt16 = 0, loop: EventLoop = .shared) async throws -> PageServer
-    {
-        let listener = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: loop) { stream in
-            Link(machine: PageMachine(site), loop: loop, outboxLimit: 1 << 20).attach(stream)
+    package static func start(_ site: PageSite, port: UInt16 = 0) async throws -> PageServer {
+        let loop = EventLoop.start()
+        do {
+            let listener = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: loop) { stream in
+                Link(machine: PageMachine(site), loop: loop, outboxLimit: 1 << 20).attach(stream)
+            }
+            return PageServer(listener, loop)
+        } catch {
+            loop.stop()
+            throw error
         }
-        return PageServer(listener)
     }
 
-    private init(_ listener: Listener) {
+    private init(_ listener: Listener, _ loop: EventLoop) {
         self.listener = listener
+        self.loop = loop
+    }
+
+    deinit {
+        loop.stop()
     }
 
     /// Stops listening; the port is free when this returns, and requests that have come are still answered.

@@ -1,3 +1,4 @@
+package import Messaging
 internal import WebPages
 
 /// What the page server answers: the files that are built in, and for each page the broker that it is to open.
@@ -6,15 +7,19 @@ package struct PageSite: Sendable {
     package var first: Device
     /// For each page the WebSocket URL that it connects to by itself.
     package var brokers: [Device: String]
+    /// What the inspector shows; without it that page says that there is nothing.
+    package var frames: FrameLog?
 
-    package init(first: Device, brokers: [Device: String]) {
+    package init(first: Device, brokers: [Device: String], frames: FrameLog? = nil) {
         self.first = first
         self.brokers = brokers
+        self.frames = frames
     }
 
     /// The whole response; the connection ends after it.
     package func response(to request: PageRequest?) -> [UInt8] {
         guard let request else { return Self.response("400 Bad Request", text: "This is no HTTP/1.1 request.") }
+        if let frames, let feed = FrameFeed(request.path) { return answer(feed, frames, request) }
         guard request.method == "GET" else {
             return Self.response("405 Method Not Allowed", ["Allow: GET"], text: "Only GET is served here.")
         }
@@ -30,6 +35,22 @@ package struct PageSite: Sendable {
             return Self.response("404 Not Found", text: "There is nothing at this address.")
         }
         return Self.response("200 OK", ["Content-Type: \(file.contentType)"], body: file.bytes)
+    }
+
+    private func answer(_ feed: FrameFeed, _ log: FrameLog, _ request: PageRequest) -> [UInt8] {
+        guard request.isFromHere else {
+            return Self.response("403 Forbidden", text: "Frames are shown to the pages of this server alone.")
+        }
+        guard request.method == feed.method else {
+            return Self.response("405 Method Not Allowed", ["Allow: \(feed.method)"], text: "Use \(feed.method) here.")
+        }
+        guard let answer = feed.answer(from: log, request) else {
+            return Self.response("404 Not Found", text: "This frame is no longer there.")
+        }
+        return Self.response(
+            "200 OK",
+            ["Content-Type: \(answer.contentType)", "Cross-Origin-Resource-Policy: same-origin"] + answer.fields,
+            body: answer.body)
     }
 
     private func redirect(to page: Device) -> [UInt8] {
@@ -68,9 +89,9 @@ package struct PageSite: Sendable {
         return Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8) + body
     }
 
-    /// What the pages do, and nothing else: their own files, any broker, street tiles, a worker for heart-beats.
+    /// What the pages do, and nothing else: their own files and frames, any broker, street tiles, a worker for heart-beats.
     private static let policy = """
         default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https://tile.openstreetmap.org; \
-        connect-src ws: wss:; worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
+        connect-src 'self' ws: wss:; worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
         """
 }
