@@ -18,7 +18,7 @@ package final class PageServer: Sendable {
     /// - Parameter port: 0 takes a free one.
     /// - Throws: `TransportError` with the code `cannotListen` when the port is taken.
     package static func start(_ site: PageSite, port: UInt16 = 0) async throws -> PageServer {
-        let loop = EventLoop.start()
+        let loop = try EventLoop.start()
         do {
             let listener = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: loop) { stream in
                 Link(machine: PageMachine(site), loop: loop, outboxLimit: 1 << 20).attach(stream)
