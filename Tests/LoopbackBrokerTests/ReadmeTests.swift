@@ -15,7 +15,7 @@ struct ReadmeTests {
         let code = try String(contentsOf: here, encoding: .utf8)
         let snippets = readme.components(separatedBy: "```swift\n").dropFirst()
             .compactMap { $0.components(separatedBy: "```").first }
-        #expect(snippets.count == 3)
+        #expect(snippets.count == 4)
         for snippet in snippets {
             let body = snippet.split(separator: "\n", omittingEmptySubsequences: false)
                 .drop { $0.hasPrefix("import ") || $0.isEmpty }.joined(separator: "\n")
@@ -47,6 +47,19 @@ func workOffOrders() async throws {
             print(order.text ?? "")
             try order.acknowledge()
         }
+    }
+}
+
+func sendOrdersToTheCluster() async throws {
+    var configuration = STOMPConfiguration()
+    configuration.serverOrder = .shuffled
+    configuration.proxy = .environment
+    let nodes = ["stomps://one.example.com", "stomps://two.example.com", "stomps://three.example.com"]
+    let client = STOMPClient(nodes, configuration: configuration)
+    let quorum: STOMPHeaders = ["x-queue-type": "quorum", "durable": "true", "auto-delete": "false"]
+    try await client.withConnection { client in
+        try await client.sendAndConfirm(
+            "{\"pizza\":1}", to: "/queue/orders", options: STOMPSendOptions(persistent: true, headers: quorum))
     }
 }
 

@@ -51,7 +51,8 @@ struct HTTPConnect: ProxyHandshake {
     private func refusal(_ response: HTTPResponseHead) -> TransportError {
         let reason = response.reason.prefix(100)
         let words = "\(subject) refused with status \(response.status)\(reason.isEmpty ? "" : " \(reason)")"
-        guard response.status == 407 else { return TransportError(.proxyRefused, words) }
+        // tinyproxy answers a wrong password with 401.
+        guard response.status == 407 || response.status == 401 else { return TransportError(.proxyRefused, words) }
         return TransportError(
             .proxyCredentialsRefused,
             hasLogin

@@ -79,6 +79,11 @@ public final class BrokerServer: Sendable {
 
     func thaw() { process.withLock { $0 }?.signal(SIGCONT) }
 
+    /// Whether it has written that to its output.
+    func hasSaid(_ words: String) -> Bool {
+        process.withLock { $0 }?.text().contains(words) ?? false
+    }
+
     var log: String {
         let files = logFiles.compactMap { FileManager.default.contents(atPath: $0) }
             .map { String(decoding: $0.suffix(8192), as: UTF8.self) }

@@ -22,6 +22,15 @@ public final class RabbitMQ: RunningBroker {
         public init() {}
     }
 
+    /// What makes a node one of a cluster.
+    struct Membership {
+        var name: String
+        /// Where the port mapper listens that all nodes use.
+        var mapperPort: Int
+        /// The node that this one becomes a member with; nil for the first.
+        var joins: String?
+    }
+
     public let stompPort: Int
     /// `ws://127.0.0.1:PORT/ws`, with binary frames.
     public let webStompPort: Int
@@ -34,7 +43,7 @@ public final class RabbitMQ: RunningBroker {
     public let options: Options
     public let server: BrokerServer
     /// The port mapper of Erlang nodes, which would otherwise be started by the node and outlive it.
-    private let portMapper: ChildProcess
+    private let portMapper: ChildProcess?
     private let environment: [String: String]
 
     /// Starts a broker on free ports; it ends with the last reference.
@@ -55,7 +64,7 @@ public final class RabbitMQ: RunningBroker {
     /// The first user.
     public var user: BrokerUser { options.users[0] }
 
-    private init(_ options: Options) async throws {
+    init(_ options: Options, _ membership: Membership? = nil) async throws {
         self.options = options
         let scratch = try ScratchDirectory("rabbitmq")
         stompPort = FreePort.next()
@@ -84,6 +93,12 @@ public final class RabbitMQ: RunningBroker {
             if let stompTLSPort { lines.append("stomp.listeners.ssl.1 = 127.0.0.1:\(stompTLSPort)") }
             if let mqttTLSPort { lines.append("mqtt.listeners.ssl.1 = 127.0.0.1:\(mqttTLSPort)") }
         }
+        if let joins = membership?.joins {
+            lines += [
+                "cluster_formation.peer_discovery_backend = classic_config",
+                "cluster_formation.classic_config.nodes.1 = \(joins)@localhost",
+            ]
+        }
         lines += options.extraLines
         try scratch.write(lines.joined(separator: "\n") + "\n", to: "rabbitmq.conf")
         try scratch.write(Self.definitions(options), to: "definitions.json")
@@ -92,10 +107,12 @@ public final class RabbitMQ: RunningBroker {
         for name in ["home", "mnesia", "log"] { try scratch.makeDirectory(name) }
         try scratch.giveTo(user: "rabbitmq")
 
-        let mapperPort = FreePort.next()
+        let mapperPort = membership?.mapperPort ?? FreePort.next()
+        // Who knows the cookie is one of us.
+        let cookie = membership == nil ? "" : " -setcookie \(mapperPort)"
         environment = [
             "HOME": scratch.file("home"),
-            "RABBITMQ_NODENAME": "test@localhost",
+            "RABBITMQ_NODENAME": "\(membership?.name ?? "test")@localhost",
             "RABBITMQ_MNESIA_BASE": scratch.file("mnesia"),
             "RABBITMQ_LOG_BASE": scratch.file("log"),
             "RABBITMQ_CONFIG_FILE": scratch.file("rabbitmq.conf"),
@@ -104,7 +121,7 @@ public final class RabbitMQ: RunningBroker {
             "RABBITMQ_PID_FILE": scratch.file("pid"),
             "RABBITMQ_DIST_PORT": "\(FreePort.next())",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS":
-                "-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false",
+                "-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false\(cookie)",
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": "\(mapperPort)",
             "ERL_CRASH_DUMP_BYTES": "0",
@@ -112,15 +129,12 @@ public final class RabbitMQ: RunningBroker {
             // signals.
             "RUNNING_UNDER_SYSTEMD": "true",
         ]
-        portMapper = try await ChildProcess.start(
-            Command("epmd", ["-address", "127.0.0.1", "-port", "\(mapperPort)"], user: "rabbitmq"))
-        let listening = await eventually { (try? await RawConnection.open(port: mapperPort)) != nil }
-        guard listening else { throw TimeoutError("epmd does not listen; \(portMapper.report)") }
+        portMapper = membership == nil ? try await Self.startPortMapper(mapperPort) : nil
 
         let (user, host) = (options.users[0], options.virtualHosts[0])
         server = BrokerServer(
             Command(Self.program, environment: environment, directory: scratch.path, user: "rabbitmq"), in: scratch,
-            grace: .seconds(20), startTimeout: .seconds(60)
+            grace: .seconds(20), startTimeout: .seconds(membership == nil ? 60 : 180)
         ) { [stompPort, mqttPort] in
             let stomp = try await RawConnection.open(port: stompPort)
             guard try await Readiness.stomp(stomp, user: user, host: host) else { return false }
@@ -128,6 +142,17 @@ public final class RabbitMQ: RunningBroker {
             return try await Readiness.mqtt(RawConnection.open(port: mqttPort), user: user)
         }
     }
+
+    static func startPortMapper(_ port: Int) async throws -> ChildProcess {
+        let mapper = try await ChildProcess.start(
+            Command("epmd", ["-address", "127.0.0.1", "-port", "\(port)"], user: "rabbitmq"))
+        let listening = await eventually { (try? await RawConnection.open(port: port)) != nil }
+        guard listening else { throw TimeoutError("epmd does not listen; \(mapper.report)") }
+        return mapper
+    }
+
+    /// Whether it has said that it is a member, and lets the next one in.
+    var hasJoined: Bool { server.hasSaid("Will try to unlock") }
 
     private static func definitions(_ options: Options) -> String {
         func list<Element>(_ elements: [Element], _ text: (Element) -> String) -> String {

@@ -58,7 +58,7 @@ import Transport
     }
 
     @Test func `refused credentials are permanent and not shown`() throws {
-        let outcome = try withLogin.outcome(to: "b", bytes("HTTP/1.1 407 No\r\n\r\n"))
+        let outcome = try withLogin.outcome(to: "b", bytes("HTTP/1.1 401 Unauthorized\r\n\r\n"))
         let error = try #require(outcome.error)
         #expect(error.code == .proxyCredentialsRefused && error.code.isConfigurationMistake)
         #expect(error.message.contains("check") && !error.message.contains("sesame"))

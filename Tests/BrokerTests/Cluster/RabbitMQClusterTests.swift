@@ -1,0 +1,117 @@
+import MQTT
+import STOMP
+import Synchronization
+import TestSupport
+import Testing
+
+/// A cluster of three nodes, one of which dies.
+@Suite(.serialized, .requires(.rabbitMQ), .timeLimit(.minutes(10)), .turns)
+struct RabbitMQClusterTests {
+    private static let queue = "/queue/confirmed"
+    /// What makes a queue live on several nodes.
+    private static let quorum: STOMPHeaders = [
+        "x-queue-type": "quorum", "durable": "true", "auto-delete": "false", "exclusive": "false",
+    ]
+
+    private func stomp(_ cluster: RabbitMQCluster) -> STOMPClient {
+        var configuration = STOMPConfiguration()
+        configuration.reconnect.initialDelay = .milliseconds(50)
+        configuration.reconnect.maximumDelay = .milliseconds(500)
+        return STOMPClient(
+            cluster.nodes.map { "stomp://guest:guest@127.0.0.1:\($0.stompPort)" }, configuration: configuration)
+    }
+
+    private func mqtt(_ cluster: RabbitMQCluster) -> MQTTClient {
+        var configuration = MQTTConfiguration(clientID: "cluster-%%%%")
+        configuration.reconnect.initialDelay = .milliseconds(50)
+        configuration.reconnect.maximumDelay = .milliseconds(500)
+        // Client identifiers are agreed upon by the nodes, which takes a while after one of them is gone.
+        configuration.requestTimeout = .seconds(30)
+        return MQTTClient(
+            cluster.nodes.map { "mqtt://guest:guest@127.0.0.1:\($0.mqttPort ?? 0)" }, configuration: configuration)
+    }
+
+    @Test func `the node of all clients is killed: they move, and nothing confirmed is lost`() async throws {
+        let cluster = try await RabbitMQCluster.start()
+        let (sender, receiver, client) = (stomp(cluster), stomp(cluster), mqtt(cluster))
+        try await sender.connect()
+        try await receiver.connect()
+        try await client.connect()
+        #expect(sender.server?.endpoint == .host("127.0.0.1", port: UInt16(cluster.nodes[0].stompPort)))
+
+        // MQTT: what is published after the move arrives after the move. With QoS 0, since RabbitMQ 3.10 keeps the
+        // queue of a QoS 1 subscription on its node, and lets nobody subscribe with that identifier while it is down.
+        let numbers = try await client.subscribe(to: "cluster/numbers", qos: .atMostOnce)
+        let arrived = Mutex<Set<String>>([])
+        let listening = Task {
+            for try await message in numbers { arrived.withLock { _ = $0.insert(message.text ?? "") } }
+        }
+        try await client.publish("before", to: "cluster/numbers", qos: .atLeastOnce)
+        #expect(await eventually(timeout: .seconds(20)) { arrived.withLock { $0.contains("before") } })
+
+        // STOMP: a sender repeats what is not confirmed; a receiver acknowledges what it has noted.
+        let messages = try await receiver.subscribe(
+            to: Self.queue, ack: .clientIndividual, options: STOMPSubscribeOptions(headers: Self.quorum))
+        let received = Mutex<Set<String>>([])
+        let receiving = Task {
+            for try await message in messages {
+                received.withLock { _ = $0.insert(message.text ?? "") }
+                // One of a connection that is gone comes again.
+                try? message.acknowledge()
+            }
+        }
+        let total = 200
+        let confirmed = Mutex<[String]>([])
+        let repeats = Atomic(0)
+        let sending = Task {
+            for number in 0..<total {
+                while !Task.isCancelled {
+                    do {
+                        try await sender.sendAndConfirm(
+                            "\(number)", to: Self.queue,
+                            options: STOMPSendOptions(persistent: true, headers: Self.quorum))
+                        confirmed.withLock { $0.append("\(number)") }
+                        break
+                    } catch {
+                        repeats.add(1, ordering: .relaxed)
+                        try await Task.sleep(for: .milliseconds(20))
+                    }
+                }
+            }
+        }
+        #expect(await eventually(timeout: .seconds(60)) { confirmed.withLock { $0.count } >= total / 4 })
+        await cluster.nodes[0].kill()
+        #expect(confirmed.withLock { $0.count } < total, "killed too late to matter")
+
+        #expect(await eventually(timeout: .seconds(120)) { confirmed.withLock { $0.count } == total })
+        sending.cancel()
+        let isComplete = await eventually(timeout: .seconds(60)) {
+            received.withLock { $0 }.isSuperset(of: confirmed.withLock { $0 })
+        }
+        #expect(isComplete, "lost: \(Set(confirmed.withLock { $0 }).subtracting(received.withLock { $0 }))")
+        #expect(repeats.load(ordering: .relaxed) > 0)
+
+        #expect(
+            await eventually(timeout: .seconds(60)) { client.counters.connections >= 2 && client.state.isConnected })
+        let isHeard = await eventually(timeout: .seconds(60), every: .milliseconds(100)) {
+            // The subscription may stand a moment later than the connection.
+            _ = try? await client.publish("after", to: "cluster/numbers", qos: .atLeastOnce)
+            return arrived.withLock { $0.contains("after") }
+        }
+        #expect(isHeard)
+        let dead = Set([cluster.nodes[0].stompPort, cluster.nodes[0].mqttPort ?? 0])
+        for server in [sender.server, receiver.server, client.server] {
+            guard case .host(_, let port)? = server?.endpoint else {
+                Issue.record("no server")
+                continue
+            }
+            #expect(!dead.contains(Int(port)))
+        }
+        listening.cancel()
+        receiving.cancel()
+        await sender.disconnect()
+        await receiver.disconnect()
+        await client.disconnect()
+        await cluster.stop()
+    }
+}
