@@ -54,7 +54,16 @@ struct ProxyTests {
         var configuration = MQTTConfiguration(clientID: "proxy-%%%%")
         configuration.proxy = option(kind, proxy.url())
         configuration.tls = .trusting(certificates)
-        try await roundTrip(MQTTClient("wss://localhost:\(port)", configuration: configuration), topic: "tunnel")
+        // Not the long conversation of the other tests, which takes half a minute here.
+        let client = MQTTClient("wss://localhost:\(port)", configuration: configuration)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "tunnel", qos: .atLeastOnce)
+        try await client.publish(Array(largeBody.prefix(50_000)), to: "tunnel", qos: .atLeastOnce)
+        for try await message in messages {
+            #expect(message.bytes == Array(largeBody.prefix(50_000)))
+            break
+        }
+        await client.disconnect()
         configuration.tls.serverName = "elsewhere.example"
         let misled = MQTTClient("wss://localhost:\(port)", configuration: configuration)
         await #expect { try await misled.connect() } throws: {
