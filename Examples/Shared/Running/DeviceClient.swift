@@ -9,6 +9,7 @@ package protocol DeviceClient: Sendable {
     func connect() async throws(Failure)
     func disconnect() async
     func inspect(showingSecrets: Bool) -> Updates<Frame>
+    func inspect(into log: FrameLog, as name: String?)
 
     /// The line and the status to end with because of a connection that failed.
     static func final(_ failure: Failure) -> DeviceFailure

@@ -19,6 +19,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     ///
     /// - Throws: What `body` throws, or a `DeviceFailure` when the client has given up.
     package func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        if let log = post.fleet.frames { client.inspect(into: log, as: post.id) }
         let frames = await showFrames()
         do {
             try await post.stop.untilStopped { try await connected(body) }

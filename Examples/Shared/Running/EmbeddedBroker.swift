@@ -1,9 +1,12 @@
 import LoopbackBroker
+import Messaging
 
 /// What a program brings along when it is told of no broker: a broker of its own, and the headquarters page beside it.
 struct EmbeddedBroker: Sendable {
     private let broker: LoopbackBroker
     private let page: PageServer?
+    /// What the inspector page shows; nil without a page.
+    let frames: FrameLog?
     /// Where the program's own devices connect to.
     let url: String
     /// One line per address, to be printed.
@@ -18,11 +21,14 @@ struct EmbeddedBroker: Sendable {
         options.wsPort = .preferred(61614)
         do {
             let broker = try await LoopbackBroker.start(options)
-            guard servesPage else { return EmbeddedBroker(broker, page: nil, for: device) }
+            guard servesPage else { return EmbeddedBroker(broker, page: nil, frames: nil, for: device) }
             let webSocket = broker.urls.ws ?? ""
-            let site = PageSite(first: device, brokers: [.locations: webSocket, .motions: webSocket])
+            let frames = FrameLog(limit: 2_000)
+            let site = PageSite(
+                first: device, brokers: [.locations: webSocket, .motions: webSocket], frames: frames)
             do {
-                return EmbeddedBroker(broker, page: try await PageServer.start(site), for: device)
+                let page = try await PageServer.start(site)
+                return EmbeddedBroker(broker, page: page, frames: frames, for: device)
             } catch {
                 await broker.stop()
                 throw error
@@ -32,9 +38,10 @@ struct EmbeddedBroker: Sendable {
         }
     }
 
-    private init(_ broker: LoopbackBroker, page: PageServer?, for device: Device) {
+    private init(_ broker: LoopbackBroker, page: PageServer?, frames: FrameLog?, for device: Device) {
         self.broker = broker
         self.page = page
+        self.frames = frames
         let urls = broker.urls
         let own = device == .motions ? [urls.mqtt, urls.stomp] : [urls.stomp, urls.mqtt]
         url = own.first.flatMap { $0 } ?? ""

@@ -7,6 +7,8 @@ package struct Fleet: Sendable {
     /// The broker, without user information.
     package let url: String
     package let meter: ProgressMeter
+    /// Where all devices put their frames, for the inspector page.
+    package let frames: FrameLog?
     private let keys = Broadcaster<Key>(capacity: 64)
 
     /// Runs one device per id, shows what they share, and ends with a summary.
@@ -33,7 +35,8 @@ package struct Fleet: Sendable {
         for line in embedded?.lines ?? [] { console.line(line) }
         let fleet = Fleet(
             program: program, options: options, url: embedded?.url ?? options.broker?.url ?? "",
-            meter: ProgressMeter(unit: unit, duration: duration, devices: options.deviceIDs.count, console: console))
+            meter: ProgressMeter(unit: unit, duration: duration, devices: options.deviceIDs.count, console: console),
+            frames: embedded?.frames)
         let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
         let result: Result<DeviceSummary, any Error>
         do {
