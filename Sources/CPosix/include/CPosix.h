@@ -1,7 +1,7 @@
 #ifndef CPOSIX_H
 #define CPOSIX_H
 
-// What the toolchain's Glibc module leaves out. No logic lives here.
+// What the toolchain's Glibc module leaves out or cannot call. No logic lives here.
 #if defined(__linux__)
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -11,6 +11,12 @@
 // GNU extensions: declared here because the Glibc module is built without _GNU_SOURCE.
 int accept4(int descriptor, struct sockaddr *address, socklen_t *size, int flags);
 int pthread_setname_np(pthread_t thread, const char *name);
+
+// epoll_pwait2 without a signal mask, for C libraries that do not have it yet.
+int epoll_wait_nanoseconds(int epoll, struct epoll_event *events, int maximum, long long nanoseconds);
+
+// Lets the calling thread sleep to the microsecond rather than to the fifty that Linux allows itself.
+void sleep_precisely(void);
 #endif
 
 #endif

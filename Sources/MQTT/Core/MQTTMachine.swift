@@ -50,6 +50,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
 
     var nextDeadline: Int64 { engine.nextDeadline }
     var isLatencyBound: Bool { engine.inFlightCount <= 1 }
+    var isAwaited: Bool { engine.inFlightCount > 0 }
 
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
         scratch.core = core

@@ -34,6 +34,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
 
     var nextDeadline: Int64 { engine.nextDeadline }
     var isLatencyBound: Bool { engine.pendingReceipts <= 1 }
+    var isAwaited: Bool { engine.pendingReceipts > 0 }
     var wantsClose: Bool { asksToClose || engine.wantsClose }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {

@@ -1,23 +1,6 @@
 import Synchronization
 
 extension Link where Machine: ~Copyable {
-    /// Lets callers that are at it go on for a moment before the loop sends for them.
-    ///
-    /// Whoever wakes the loop has most likely not finished: a task that publishes in a loop, or the first of a hundred
-    /// that were all resumed by one acknowledgement. As long as the outbox grows from one look to the next, waiting
-    /// turns many small writes into one; a single message costs one look. Bounded in looks and in bytes.
-    func gather() {
-        var seen = 0
-        for _ in 0..<16 {
-            let waiting = state.withLock { $0.sending || $0.stream == nil ? 0 : $0.machine.output.count }
-            guard waiting > seen, waiting < Self.selfSendThreshold / 2 else { return }
-            seen = waiting
-            // Reading the clock is the pause: yielding would hand the processor to whoever wants it for long.
-            let until = MonotonicClock.now + Self.gatherPause
-            while MonotonicClock.now < until {}
-        }
-    }
-
     /// Writes until the outbox is empty, the stream is full, or `rounds` swaps are done. The caller holds `sending`.
     func send(rounds: Int) {
         var rounds = rounds

@@ -61,12 +61,10 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     var layers: LayerStack?
     var lastScratch: Machine.Scratch?
     var closing = ClosingProgress()
+    var flood = Flood()
 
     /// Bytes that a caller sends by itself instead of waking the loop.
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
-
-    /// Nanoseconds between two looks of the loop at an outbox that grows.
-    static var gatherPause: Int64 { 1_500 }
 
     package init(machine: consuming Machine, loop: EventLoop, outboxLimit: Int) {
         state = Mutex(State(machine: machine, outboxLimit: max(1, outboxLimit)))
@@ -107,8 +105,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     override package func posted(_ code: Int, at now: Int64) {
         switch code {
         case LinkPost.settle:
-            gather()
-            settle(at: now)
+            if gather() { watchFlood() } else { settle(at: now) }
         case LinkPost.continueSending: send(rounds: 16)
         case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: connectionEnded(nil, at: now)
@@ -126,7 +123,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     }
 
     override package func deadlineReached(at now: Int64) {
-        if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
+        if flood.isDue(at: now) {
+            if !callersStillSend() { settle(at: now) }
+        } else if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
             // The peer takes nothing of our last bytes.
             connectionEnded(nil, at: now)
         } else if let layers, !layers.isOpen {
@@ -156,6 +155,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         var deadline = Int64.max
         let (next, stream) = state.withLock { state -> (SettleStep, (any ByteStream)?) in
             state.settleIsDue = false
+            flood.end()
             state.traffic += received
             received = LinkTraffic()
             if let layers, !layers.isOpen {

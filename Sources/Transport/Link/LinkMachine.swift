@@ -13,6 +13,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var nextDeadline: Int64 { get }
     /// Whether the caller's answer is all that anybody waits for, so that sending at once beats sending together.
     var isLatencyBound: Bool { get }
+    /// Whether somebody waits for the answers to what is in `output`; if not, a flood of it may be gathered for longer.
+    var isAwaited: Bool { get }
     /// Set when the connection should end once `output` is written.
     var wantsClose: Bool { get }
     /// Set while nothing more should be read: some receiver's bound is reached.
@@ -36,4 +38,5 @@ package protocol LinkScratch: AnyObject, SendableMetatype {
 
 extension LinkMachine where Self: ~Copyable {
     package var isLatencyBound: Bool { true }
+    package var isAwaited: Bool { true }
 }

@@ -143,6 +143,7 @@ package final class EventLoop: Sendable {
 
     private func run() {
         thread.store(currentThreadNumber, ordering: .relaxed)
+        sleepPrecisely()
         var events: [ReadyEvent] = []
         var work: [Work] = []
         while let timeout = timeToWait() {

@@ -9,6 +9,7 @@
         private let epoll: Int32
         private let wakeDescriptor: Int32
         private var ready = [epoll_event](repeating: epoll_event(), count: 256)
+        private var isPrecise = true
         private static let wakeToken = UInt64.max
 
         init() throws(TransportError) {
@@ -39,7 +40,7 @@
         }
 
         func wait(timeout: Int64, events: inout [ReadyEvent]) {
-            let count = epoll_wait(epoll, &ready, Int32(ready.count), pollMilliseconds(timeout))
+            let count = awaitEvents(timeout)
             guard count > 0 else { return }
             for index in 0..<Int(count) {
                 let token = ready[index].data.u64
@@ -55,6 +56,17 @@
                 if flags & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { readiness.insert(.hangUp) }
                 events.append(ReadyEvent(token: Int(token), readiness: readiness))
             }
+        }
+
+        /// Milliseconds are what timers need; only the pauses of a link are shorter.
+        private func awaitEvents(_ timeout: Int64) -> Int32 {
+            if timeout > 0 && timeout < 1_000_000 && isPrecise {
+                let count = epoll_wait_nanoseconds(epoll, &ready, Int32(ready.count), timeout)
+                if count >= 0 || errno == EINTR { return count }
+                // Linux before 5.11, or a sandbox that does not know the call.
+                isPrecise = false
+            }
+            return epoll_wait(epoll, &ready, Int32(ready.count), pollMilliseconds(timeout))
         }
 
         func wake() {

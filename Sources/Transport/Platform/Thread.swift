@@ -51,3 +51,10 @@ package func startThread(named name: StaticString, _ body: @escaping @Sendable (
     if code != 0 { Unmanaged<Box>.fromOpaque(argument).release() }
     return code
 }
+
+/// Lets the calling thread's short sleeps end on time, where the system rounds them up.
+func sleepPrecisely() {
+    #if canImport(Glibc)
+        sleep_precisely()
+    #endif
+}
