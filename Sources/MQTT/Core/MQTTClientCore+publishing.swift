@@ -12,10 +12,9 @@ extension MQTTClientCore {
         return try link.perform { machine throws(MQTTError) in
             guard machine.engine.output.count < limit else { return false }
             do throws(MQTTMisuse) {
-                // The time of QoS 0 packets only serves keep alive, which the flush refreshes.
                 _ = try machine.engine.publish(
                     topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
-                    at: MonotonicClock.now)
+                    at: machine.timeForQoS0)
             } catch {
                 throw MQTTError(error)
             }
@@ -30,7 +29,6 @@ extension MQTTClientCore {
         let limit = configuration.outboxLimit
         var next = messages.startIndex
         while true {
-            let now = MonotonicClock.now
             next = try link.perform { machine throws(MQTTError) in
                 var index = next
                 while index < messages.endIndex, machine.engine.output.count < limit {
@@ -38,7 +36,7 @@ extension MQTTClientCore {
                         let message = messages[index]
                         _ = try machine.engine.publish(
                             topic: message.topic, payload: message.payload, qos: .atMostOnce, retain: message.retain,
-                            properties: message.properties, at: now)
+                            properties: message.properties, at: machine.timeForQoS0)
                     } catch {
                         throw MQTTError(error)
                     }

@@ -35,7 +35,7 @@ struct KeepAlive: Sendable {
         pingSent = .max
     }
 
-    mutating func sent(at now: Int64) { lastSent = now }
+    mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
     mutating func received(at now: Int64) { lastReceived = now }
 
     mutating func pinged(at now: Int64) {

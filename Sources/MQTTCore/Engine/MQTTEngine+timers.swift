@@ -1,6 +1,12 @@
 // Time: connect and request timeouts, keep alive.
 
 extension MQTTEngine {
+    /// ``output`` was taken out to be written. Optional: it makes the time of the last packet sent, on which keep alive
+    /// is measured [MQTT 5.0 3.1.2-20], that of the write for callers who publish QoS 0 with an older time.
+    public mutating func outputTaken(at now: Int64) {
+        if phase == .connected { keepAlive.sent(at: now) }
+    }
+
     /// Time passed, perhaps beyond ``nextDeadline``.
     public mutating func handleTimeout(at now: Int64, into effects: inout MQTTEffects) {
         switch phase {

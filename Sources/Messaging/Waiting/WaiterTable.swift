@@ -2,25 +2,30 @@
 ///
 /// Kept under its link's lock. Tokens are a slot and its generation: looking one up costs an index, and a token of
 /// an earlier use of the slot is recognised. The three highest bits of a token are zero: they are the client's to use.
+@usableFromInline
 package struct WaiterTable<Answer: Sendable>: Sendable {
-    package typealias Waiter = UnsafeContinuation<Answer, Never>
+    @usableFromInline package typealias Waiter = UnsafeContinuation<Answer, Never>
 
-    private struct Slot: Sendable {
-        var waiter: Waiter?
-        var callerID: UInt64 = 0
-        var generation: UInt32 = 0
-        var isTaken = false
+    @usableFromInline
+    struct Slot: Sendable {
+        @usableFromInline var waiter: Waiter?
+        @usableFromInline var callerID: UInt64 = 0
+        @usableFromInline var generation: UInt32 = 0
+        @usableFromInline var isTaken = false
+
+        @inlinable init() {}
     }
 
-    private var slots: [Slot] = []
-    private var free: [Int32] = []
-    private var cancelledEarly: Set<UInt64> = []
+    @usableFromInline var slots: [Slot] = []
+    @usableFromInline var free: [Int32] = []
+    @usableFromInline var cancelledEarly: Set<UInt64> = []
 
     package init() {}
 
     /// Takes a slot for a caller.
     ///
     /// - Parameter callerID: names the caller to `cancel`; 0 for one that cannot be cancelled.
+    @inlinable
     package mutating func add(_ waiter: Waiter?, callerID: UInt64) -> UInt64 {
         let index: Int
         if let reused = free.popLast() {
@@ -36,6 +41,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
     }
 
     /// Gives the slot back and returns who waits there, if somebody still does.
+    @inlinable
     package mutating func take(_ token: UInt64) -> Waiter? {
         let index = Int(token & 0xFFFF_FFFF)
         guard index < slots.count, slots[index].isTaken, slots[index].generation == UInt32(token >> 32) else {
@@ -50,6 +56,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
     }
 
     /// Whether the caller's task was cancelled before the caller came to wait.
+    @inlinable
     package mutating func wasCancelledEarly(_ callerID: UInt64) -> Bool {
         !cancelledEarly.isEmpty && cancelledEarly.remove(callerID) != nil
     }
@@ -65,6 +72,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
     }
 
     /// The caller is done: a cancellation that came too late leaves nothing behind.
+    @inlinable
     package mutating func forget(_ callerID: UInt64) {
         cancelledEarly.remove(callerID)
     }

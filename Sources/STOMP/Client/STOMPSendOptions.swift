@@ -5,24 +5,26 @@ import Transport
 /// What a message asks of the broker beyond its body and destination.
 public struct STOMPSendOptions: Sendable {
     /// A MIME type, such as `application/json;charset=utf-8`.
-    public var contentType: String?
+    public var contentType: String? { didSet { prepare() } }
     /// Whether the broker keeps the message over a restart.
-    public var persistent: Bool?
+    public var persistent: Bool? { didSet { prepare() } }
     /// 0 (least) to 9; 4 is what brokers take when nothing is said.
-    public var priority: Int?
+    public var priority: Int? { didSet { prepare() } }
     /// After how long the broker drops the message, in whole milliseconds from when it is sent.
     public var expiresAfter: Duration?
     /// When the broker drops the message, in milliseconds since 1970; `expiresAfter` wins. RabbitMQ, which wants the
     /// time that is left, is told that.
     public var expiresAt: Int64?
     /// Where answers are to be sent.
-    public var replyTo: String?
+    public var replyTo: String? { didSet { prepare() } }
     /// Tells which answer belongs to which question.
-    public var correlationID: String?
+    public var correlationID: String? { didSet { prepare() } }
     /// Further headers, sent as they are, in order.
-    public var headers: STOMPHeaders
+    public var headers: STOMPHeaders { didSet { prepare() } }
     /// Leaves `content-length` out, which makes ActiveMQ and Artemis take the message for text.
     public var omitsContentLength = false
+    /// All of them but the expiry, made once for the many messages that are sent with the same options.
+    private var prepared: STOMPHeaders = [:]
 
     public init(
         contentType: String? = nil, persistent: Bool? = nil, priority: Int? = nil, expiresAfter: Duration? = nil,
@@ -35,26 +37,31 @@ public struct STOMPSendOptions: Sendable {
         self.replyTo = replyTo
         self.correlationID = correlationID
         self.headers = headers
+        prepare()
+    }
+
+    private mutating func prepare() {
+        var result: STOMPHeaders = [:]
+        if let contentType { result.add("content-type", contentType) }
+        if let persistent { result.add("persistent", persistent ? "true" : "false") }
+        if let priority { result.add("priority", "\(priority)") }
+        if let replyTo { result.add("reply-to", replyTo) }
+        if let correlationID { result.add("correlation-id", correlationID) }
+        result.fields += headers.fields
+        prepared = result
     }
 
     /// The headers to send, once: expiry is a point in time.
     func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
-        var result: STOMPHeaders = [:]
-        if let contentType { result.add("content-type", contentType) }
-        if let persistent { result.add("persistent", persistent ? "true" : "false") }
-        if let priority {
-            guard (0...9).contains(priority) else {
-                throw STOMPError(.invalidRequest, "the priority \(priority) is not between 0 (least) and 9")
-            }
-            result.add("priority", "\(priority)")
+        if let priority, !(0...9).contains(priority) {
+            throw STOMPError(.invalidRequest, "the priority \(priority) is not between 0 (least) and 9")
         }
-        if let (left, at) = try expiry() {
-            let isRelative = expiringRelatively.load(ordering: .relaxed)
-            result.add(isRelative ? "expiration" : "expires", "\(isRelative ? left : at)")
-        }
-        if let replyTo { result.add("reply-to", replyTo) }
-        if let correlationID { result.add("correlation-id", correlationID) }
-        result.fields += headers.fields
+        guard let (left, at) = try expiry() else { return prepared }
+        var result = prepared
+        // In front, where it wins over one among the further headers.
+        let isRelative = expiringRelatively.load(ordering: .relaxed)
+        let field = isRelative ? ("expiration", "\(left)") : ("expires", "\(at)")
+        result.fields.insert(STOMPHeaders.Field(field.0, field.1), at: 0)
         return result
     }
 

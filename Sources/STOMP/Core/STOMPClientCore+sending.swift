@@ -15,7 +15,7 @@ extension STOMPClientCore {
             do throws(STOMPMisuse) {
                 try machine.engine.send(
                     destination: destination, headers: headers, body: body, transaction: transaction,
-                    omitsContentLength: omitsContentLength, at: MonotonicClock.now)
+                    omitsContentLength: omitsContentLength, at: machine.lastWrite)
             } catch {
                 throw STOMPError(error)
             }

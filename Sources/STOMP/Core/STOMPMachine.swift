@@ -15,6 +15,9 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     var groups: [UInt64: STOMPReceiptGroup] = [:]
     /// Frames that the engine took from `send`.
     var sentCount = 0
+    /// When bytes were last taken out of `output`: time enough for a SEND without a receipt, which needs it for
+    /// heart-beats alone, and these hear of the next write too.
+    var lastWrite: Int64 = 0
     var asksToClose = false
     var wantsReadingPaused = false
 
@@ -36,6 +39,11 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     var isLatencyBound: Bool { engine.pendingReceipts <= 1 }
     var isAwaited: Bool { engine.pendingReceipts > 0 }
     var wantsClose: Bool { asksToClose || engine.wantsClose }
+
+    mutating func outputTaken(at now: Int64) {
+        lastWrite = now
+        engine.outputTaken(at: now)
+    }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
         asksToClose = false

@@ -35,6 +35,10 @@ extension STOMPEngine {
     /// We read again.
     public mutating func readingResumed(at now: Int64) { timing.resume(at: now) }
 
+    /// ``output`` was taken out to be written. Optional: it makes the time of the last octet sent, on which heart-beats
+    /// are measured, that of the write for callers who send with an older time.
+    public mutating func outputTaken(at now: Int64) { timing.wrote(at: now) }
+
     /// Does what is due at `now`. Calls that come early, late or twice do no harm.
     public mutating func handleTimeout(at now: Int64, into effects: inout STOMPEffects) {
         guard phase != .offline else { return }

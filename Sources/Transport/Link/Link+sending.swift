@@ -104,6 +104,7 @@ extension Link where Machine: ~Copyable {
             rounds -= 1
             if let layers {
                 if machineWrote {
+                    state.machine.outputTaken(at: MonotonicClock.now)
                     swap(&state.machine.output, &plain)
                     tap = state.tap
                 }
@@ -111,6 +112,7 @@ extension Link where Machine: ~Copyable {
                 loopHasToLook = state.claimSettle(closes: false)
                 return .wrap(stream, layers)
             }
+            state.machine.outputTaken(at: MonotonicClock.now)
             swap(&state.machine.output, &wire)
             tap = state.tap
             waiters = state.roomWaiters.takeAll()

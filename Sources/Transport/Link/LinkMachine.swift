@@ -20,6 +20,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// Set while nothing more should be read: some receiver's bound is reached.
     var wantsReadingPaused: Bool { get }
 
+    /// What was in `output` is being written.
+    mutating func outputTaken(at now: Int64)
     mutating func connectionOpened(at now: Int64, into scratch: Scratch)
     /// The connection is gone; `error` is nil when the peer ended it in order.
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch)
@@ -39,4 +41,5 @@ package protocol LinkScratch: AnyObject, SendableMetatype {
 extension LinkMachine where Self: ~Copyable {
     package var isLatencyBound: Bool { true }
     package var isAwaited: Bool { true }
+    package mutating func outputTaken(at now: Int64) {}
 }

@@ -10,6 +10,7 @@ struct Row {
     let goal: String
     private(set) var ours: [Double] = []
     private(set) var limits: [Double] = []
+    private var processorTimes: [Double] = []
 
     init(_ name: String, unit: String, isRate: Bool = true, goal: String) {
         self.name = name
@@ -23,14 +24,22 @@ struct Row {
         limits.append(limit)
     }
 
+    /// Adds a round of `count` messages whose limit is a rate.
+    mutating func add(_ time: Times, _ count: Int, limit: Double) {
+        add(ours: Double(count) / time.seconds, limit: limit)
+        processorTimes.append(time.processorSeconds * 1e9 / Double(count))
+    }
+
     /// The median of the ratios of each round, so that a drift of the machine cancels out.
     var ratio: Double { median(zip(ours, limits).map { $0 / $1 }) }
 
-    static let header = "| row | ours | range | plain C | ratio | goal |\n|---|---|---|---|---|---|"
+    static let header =
+        "| row | ours | range | CPU ns each | plain C | ratio | goal |\n|---|---|---|---|---|---|---|"
 
     var line: String {
         let range = "\(format(ours.min() ?? 0))–\(format(ours.max() ?? 0))"
-        return "| \(name) | \(format(median(ours))) \(unit) | \(range) | \(format(median(limits))) "
+        let processor = processorTimes.isEmpty ? "–" : format(median(processorTimes))
+        return "| \(name) | \(format(median(ours))) \(unit) | \(range) | \(processor) | \(format(median(limits))) "
             + "| \(String(format: "%.3f", ratio)) | \(goal) |"
     }
 
@@ -46,9 +55,23 @@ func median(_ values: [Double]) -> Double {
     return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
 }
 
-/// Seconds that `body` takes.
-func seconds(_ body: () async throws -> Void) async rethrows -> Double {
+/// What something took: on the wall, and of all threads of this process together.
+struct Times {
+    var seconds = 0.0
+    var processorSeconds = 0.0
+}
+
+/// How long `body` takes.
+func measured(_ body: () async throws -> Void) async rethrows -> Times {
     let start = ContinuousClock.now
+    let used = processorSeconds()
     try await body()
-    return (ContinuousClock.now - start) / .seconds(1)
+    return Times(
+        seconds: (ContinuousClock.now - start) / .seconds(1), processorSeconds: processorSeconds() - used)
+}
+
+private func processorSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }

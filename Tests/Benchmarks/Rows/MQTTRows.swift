@@ -32,12 +32,12 @@ struct MQTTRows {
         for _ in 0..<rounds {
             let limit = Double(count * 5) / (try limitSeconds("publish", count * 5))
             let client = try await client()
-            let time = try await seconds {
+            let time = try await measured {
                 for _ in 0..<count { try await client.publish(payload, to: Self.topic) }
                 try await client.publish(payload, to: Self.topic, qos: .atLeastOnce)
             }
             await client.disconnect()
-            row.add(ours: Double(count) / time, limit: limit)
+            row.add(time, count, limit: limit)
         }
         return row
     }
@@ -51,12 +51,12 @@ struct MQTTRows {
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("publish", count))
             let client = try await client()
-            let time = try await seconds {
+            let time = try await measured {
                 for _ in 0..<(count / 100) { try await client.publish(array) }
                 try await client.publish(message.payload, to: Self.topic, qos: .atLeastOnce)
             }
             await client.disconnect()
-            row.add(ours: Double(count) / time, limit: limit)
+            row.add(time, count, limit: limit)
         }
         return row
     }
@@ -75,7 +75,7 @@ struct MQTTRows {
             let client = try await client()
             var seen = 0
             var bytes = 0
-            let time = try await seconds {
+            let time = try await measured {
                 let messages = try await client.subscribe(
                     to: "#", qos: .atMostOnce, buffer: BufferPolicy(overflow: .pauseReading))
                 let flood = Task { try await client.subscribe(to: "flood/\(count)/24", qos: .atMostOnce) }
@@ -91,7 +91,7 @@ struct MQTTRows {
             }
             await client.disconnect()
             precondition(bytes >= count * 24, "the broker sent something else")
-            row.add(ours: Double(count) / time, limit: limit)
+            row.add(time, count, limit: limit)
         }
         return row
     }
@@ -106,9 +106,9 @@ struct MQTTRows {
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("window", count))
             let client = try await client()
-            let time = try await seconds { try await client.publish(array) }
+            let time = try await measured { try await client.publish(array) }
             await client.disconnect()
-            row.add(ours: Double(count) / time, limit: limit)
+            row.add(time, count, limit: limit)
         }
         return row
     }
@@ -121,7 +121,7 @@ struct MQTTRows {
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("window", count))
             let client = try await client()
-            let time = try await seconds {
+            let time = try await measured {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<100 {
                         group.addTask {
@@ -134,7 +134,7 @@ struct MQTTRows {
                 }
             }
             await client.disconnect()
-            row.add(ours: Double(count) / time, limit: limit)
+            row.add(time, count, limit: limit)
         }
         return row
     }

@@ -35,12 +35,12 @@ struct STOMPRows {
         for _ in 0..<rounds {
             let limit = try limitRate("send", count)
             let client = try await client()
-            let time = try await seconds {
+            let time = try await measured {
                 for _ in 0..<count { try await client.send(Self.body, to: Self.destination, options: Self.options) }
                 try await client.sendAndConfirm(Self.body, to: Self.destination, options: Self.options)
             }
             await client.disconnect()
-            row.add(ours: Double(count) / time, limit: limit)
+            row.add(time, count, limit: limit)
         }
         return row
     }
@@ -54,7 +54,7 @@ struct STOMPRows {
             let client = try await client()
             var seen = 0
             var bytes = 0
-            let time = try await seconds {
+            let time = try await measured {
                 let messages = try await client.subscribe(
                     to: "flood/\(count)", buffer: BufferPolicy(overflow: .pauseReading))
                 for try await message in messages {
@@ -65,7 +65,7 @@ struct STOMPRows {
             }
             await client.disconnect()
             precondition(bytes == count * Self.body.count, "the broker sent something else")
-            row.add(ours: Double(count) / time, limit: limit)
+            row.add(time, count, limit: limit)
         }
         return row
     }
@@ -77,7 +77,7 @@ struct STOMPRows {
         for _ in 0..<rounds {
             let limit = try limitRate("receipts", count)
             let client = try await client()
-            let time = try await seconds {
+            let time = try await measured {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<1024 {
                         group.addTask {
@@ -91,7 +91,7 @@ struct STOMPRows {
                 }
             }
             await client.disconnect()
-            row.add(ours: Double(count / 1024 * 1024) / time, limit: limit)
+            row.add(time, count / 1024 * 1024, limit: limit)
         }
         return row
     }
