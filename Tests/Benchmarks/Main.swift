@@ -32,9 +32,11 @@ enum Main {
         }
         if wants("mqtt-window") {
             show(try await mqtt.windowByArray())
-            show(try await mqtt.windowByTasks())
+            for place in MQTTRows.Place.allCases { show(try await mqtt.windowByTasks(place)) }
         }
-        if wants("mqtt-roundtrip") { for row in try await mqtt.roundTrip() { show(row) } }
+        if wants("mqtt-roundtrip") {
+            for place in MQTTRows.Place.allCases { for row in try await mqtt.roundTrip(place) { show(row) } }
+        }
 
         let (stompBroker, stompPort) = try Shell.serve(try Shell.compile("stomp_broker"))
         defer { stompBroker.terminate() }

@@ -58,6 +58,13 @@ public actor STOMPClient {
     /// What happens to the client, from now on. A slow reader misses the oldest events.
     public nonisolated var events: Updates<STOMPClientEvent> { core.events.updates }
 
+    /// The thread on which this client's sockets are served, for tasks that wait for many answers:
+    /// `withTaskExecutorPreference(client.executor) { … }`.
+    ///
+    /// An answer then resumes its task without a switch of threads, which is most of what a round trip on a fast network
+    /// costs. What runs there must not block: every connection of the process waits for it.
+    public nonisolated var executor: any TaskExecutor { core.loop }
+
     /// What went through the client so far.
     public nonisolated var counters: ClientCounters {
         core.counters.snapshot(sent: core.link.perform { $0.sentCount })

@@ -31,6 +31,7 @@ package final class EventLoop: Sendable {
     private enum Work {
         case post(LoopHandler, Int)
         case job(@Sendable () -> Void)
+        case task(UnownedJob)
     }
 
     private struct Inbox {
@@ -82,6 +83,12 @@ package final class EventLoop: Sendable {
     /// Runs `job` soon on the loop's thread. For the slow edges; `post` allocates nothing.
     package func execute(_ job: @escaping @Sendable () -> Void) {
         let wake = inbox.withLock { $0.add(.job(job)) }
+        if wake { selector.wake() }
+    }
+
+    /// Runs the next piece of a task soon on the loop's thread.
+    func run(_ task: UnownedJob) {
+        let wake = inbox.withLock { $0.add(.task(task)) }
         if wake { selector.wake() }
     }
 
@@ -164,6 +171,7 @@ package final class EventLoop: Sendable {
                 switch item {
                 case .post(let handler, let code): handler.posted(code, at: now)
                 case .job(let job): job()
+                case .task(let task): task.runSynchronously(on: asUnownedTaskExecutor())
                 }
             }
             work.removeAll(keepingCapacity: work.capacity <= 4096)
