@@ -95,7 +95,7 @@ let package = Package(
             name: "BrokerTests",
             dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),
         .executableTarget(
-            name: "benchmarks", dependencies: ["MQTT", "STOMP", "LoopbackBroker"], path: "Tests/Benchmarks",
+            name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"], path: "Tests/Benchmarks",
             exclude: ["C"], swiftSettings: common),
     ],
     swiftLanguageModes: [.v6]

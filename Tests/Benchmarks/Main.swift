@@ -5,6 +5,7 @@ import Foundation
 @main
 enum Main {
     static func main() async throws {
+        Allocations.startCounting()
         var arguments = Array(CommandLine.arguments.dropFirst())
         func option<Value: LosslessStringConvertible & Sendable>(_ name: String, _ fallback: Value) -> Value {
             guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else { return fallback }
@@ -25,6 +26,7 @@ enum Main {
             print(row.line)
             fflush(nil)
         }
+        if wants("codec") { for row in try await CodecRows(rounds: rounds, scale: scale).all() { show(row) } }
         if wants("mqtt-publish-single") { show(try await mqtt.publishSingly()) }
         if wants("mqtt-publish-array") { show(try await mqtt.publishArrays()) }
         if wants("mqtt-receive") {

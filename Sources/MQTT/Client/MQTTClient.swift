@@ -79,7 +79,7 @@ public actor MQTTClient {
 
     /// What went through the client so far.
     public nonisolated var counters: ClientCounters {
-        core.counters.snapshot(sent: core.link.perform { $0.publishedCount })
+        core.counters.snapshot(sent: core.link.perform { $0.publishedCount }, traffic: core.link.traffic)
     }
 
     /// The client identifier in force: expanded, or assigned by the server.

@@ -67,7 +67,7 @@ public actor STOMPClient {
 
     /// What went through the client so far.
     public nonisolated var counters: ClientCounters {
-        core.counters.snapshot(sent: core.link.perform { $0.sentCount })
+        core.counters.snapshot(sent: core.link.perform { $0.sentCount }, traffic: core.link.traffic)
     }
 
     /// Connects and returns when the server has accepted; already connected, it returns at once.

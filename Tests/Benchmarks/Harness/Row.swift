@@ -11,6 +11,8 @@ struct Row {
     private(set) var ours: [Double] = []
     private(set) var limits: [Double] = []
     private var processorTimes: [Double] = []
+    private var allocations: [Double] = []
+    private var calls: [Double] = []
 
     init(_ name: String, unit: String, isRate: Bool = true, goal: String) {
         self.name = name
@@ -19,28 +21,45 @@ struct Row {
         self.goal = goal
     }
 
-    mutating func add(ours: Double, limit: Double) {
+    mutating func add(ours: Double, limit: Double = .nan) {
         self.ours.append(ours)
         limits.append(limit)
     }
 
     /// Adds a round of `count` messages whose limit is a rate.
-    mutating func add(_ time: Times, _ count: Int, limit: Double) {
-        add(ours: Double(count) / time.seconds, limit: limit)
-        processorTimes.append(time.processorSeconds * 1e9 / Double(count))
+    mutating func add(_ costs: Costs, _ count: Int, limit: Double = .nan) {
+        add(ours: Double(count) / costs.seconds, limit: limit)
+        addCosts(costs, count)
+    }
+
+    /// Adds what a round of `count` messages cost beside time on the wall.
+    mutating func addCosts(_ costs: Costs, _ count: Int) {
+        processorTimes.append(costs.processorSeconds * 1e9 / Double(count))
+        if Allocations.areCounted { allocations.append(Double(costs.allocations) / Double(count)) }
+        calls.append(Double(costs.calls) / Double(count))
     }
 
     /// The median of the ratios of each round, so that a drift of the machine cancels out.
     var ratio: Double { median(zip(ours, limits).map { $0 / $1 }) }
 
-    static let header =
-        "| row | ours | range | CPU ns each | plain C | ratio | goal |\n|---|---|---|---|---|---|---|"
+    static let header = """
+        | row | ours | range | CPU ns each | allocations each | reads and writes each | limit | ratio | goal |
+        |---|---|---|---|---|---|---|---|---|
+        """
 
     var line: String {
         let range = "\(format(ours.min() ?? 0))–\(format(ours.max() ?? 0))"
-        let processor = processorTimes.isEmpty ? "–" : format(median(processorTimes))
-        return "| \(name) | \(format(median(ours))) \(unit) | \(range) | \(processor) | \(format(median(limits))) "
-            + "| \(String(format: "%.3f", ratio)) | \(goal) |"
+        let hasLimit = limits.contains { !$0.isNaN }
+        let cells = [
+            name, "\(format(median(ours))) \(unit)", range, processorTimes.isEmpty ? "–" : format(median(processorTimes)),
+            small(allocations), small(calls), hasLimit ? format(median(limits)) : "–",
+            hasLimit ? String(format: "%.3f", ratio) : "–", goal,
+        ]
+        return "| " + cells.joined(separator: " | ") + " |"
+    }
+
+    private func small(_ values: [Double]) -> String {
+        values.isEmpty ? "–" : String(format: "%.3f", median(values))
     }
 
     private func format(_ value: Double) -> String {
@@ -53,25 +72,4 @@ struct Row {
 func median(_ values: [Double]) -> Double {
     let sorted = values.sorted()
     return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
-}
-
-/// What something took: on the wall, and of all threads of this process together.
-struct Times {
-    var seconds = 0.0
-    var processorSeconds = 0.0
-}
-
-/// How long `body` takes.
-func measured(_ body: () async throws -> Void) async rethrows -> Times {
-    let start = ContinuousClock.now
-    let used = processorSeconds()
-    try await body()
-    return Times(
-        seconds: (ContinuousClock.now - start) / .seconds(1), processorSeconds: processorSeconds() - used)
-}
-
-private func processorSeconds() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }

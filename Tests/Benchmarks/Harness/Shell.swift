@@ -7,6 +7,8 @@ enum Shell {
     }
 
     static let directory: URL = {
+        // The same after `Allocations.startCounting()`.
+        if let path = getenv("BENCHMARK_DIRECTORY") { return URL(fileURLWithPath: String(cString: path)) }
         let url = FileManager.default.temporaryDirectory.appendingPathComponent("messaging-benchmarks-\(getpid())")
         try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         return url
@@ -16,11 +18,11 @@ enum Shell {
         .appendingPathComponent("C")
 
     /// Compiles `name.c` with the system's C compiler and returns the program's path.
-    static func compile(_ name: String, libraries: [String] = []) throws -> String {
+    static func compile(_ name: String, options: [String] = []) throws -> String {
         let program = directory.appendingPathComponent(name).path
         if FileManager.default.fileExists(atPath: program) { return program }
         let source = sources.appendingPathComponent("\(name).c").path
-        _ = try run("/usr/bin/env", ["cc", "-O2", "-o", program, source] + libraries)
+        _ = try run("/usr/bin/env", ["cc", "-O2", "-o", program, source] + options)
         return program
     }
 
@@ -47,6 +49,9 @@ enum Shell {
 
     private static func launch(_ program: String, _ arguments: [String]) throws -> (Process, FileHandle) {
         let process = Process()
+        var environment = ProcessInfo.processInfo.environment
+        environment["LD_PRELOAD"] = nil
+        process.environment = environment
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         let pipe = Pipe()

@@ -1,0 +1,157 @@
+import MQTTCore
+import STOMPCore
+
+/// The codecs and engines by themselves, on one thread: nanoseconds of processor time and allocations for each packet.
+struct CodecRows {
+    let rounds: Int
+    let scale: Double
+
+    private static let payload = [UInt8](repeating: 0x70, count: 24)
+
+    /// `body` handles as many packets as it is told.
+    private func row(
+        _ name: String, goal: String = "–", _ body: (_ count: Int) throws -> Void
+    ) async rethrows -> Row {
+        var row = Row(name, unit: "ns", isRate: false, goal: goal)
+        let count = max(1, Int(2_000_000 * scale) / 1000) * 1000
+        try body(min(count, 1000))
+        for _ in 0..<rounds {
+            let costs = try await measured { try body(count) }
+            row.add(ours: costs.processorSeconds * 1e9 / Double(count))
+            row.addCosts(costs, count)
+        }
+        return row
+    }
+
+    func all() async throws -> [Row] {
+        var rows: [Row] = []
+        for version in [MQTTVersion.v3_1_1, .v5_0] {
+            rows.append(try await encodePublish(version))
+            rows.append(try await decodePublish(version))
+            rows.append(try await decodeWhole(version))
+        }
+        rows.append(try await engineReceives())
+        rows.append(try await encodeSend())
+        rows.append(try await decodeMessage())
+        return rows
+    }
+
+    private func encodePublish(_ version: MQTTVersion) async throws -> Row {
+        var output: [UInt8] = []
+        output.reserveCapacity(1 << 17)
+        return try await row("MQTT \(version) encode PUBLISH", goal: "≤ 20 ns, 0 allocations") { count in
+            for _ in 0..<count {
+                if output.count > 1 << 16 { output.removeAll(keepingCapacity: true) }
+                try MQTTPacket.Publish.encode(
+                    into: &output, version: version, topic: MQTTRows.topic, payload: Self.payload.span.bytes)
+            }
+        }
+    }
+
+    private func packets(_ version: MQTTVersion) throws -> (bytes: [UInt8], count: Int) {
+        var bytes: [UInt8] = []
+        for _ in 0..<500 {
+            try MQTTPacket.Publish.encode(
+                into: &bytes, version: version, topic: MQTTRows.topic, payload: Self.payload.span.bytes)
+        }
+        return (bytes, 500)
+    }
+
+    /// Parts found and checked in place, topic and payload taken out as the engine does for one message.
+    private func decodePublish(_ version: MQTTVersion) async throws -> Row {
+        let (bytes, each) = try packets(version)
+        var sum = 0
+        let row = try await row("MQTT \(version) decode PUBLISH in place", goal: "≤ 60 ns, ≤ 1 allocation") { count in
+            let span = bytes.span.bytes
+            for _ in 0..<(count / each) {
+                var at = 0
+                while let header = try MQTTFrameHeader.parse(
+                    span, at: at, maximumPacketSize: 1 << 20, version: version)
+                {
+                    let view = try MQTTPublishView.parse(header, in: span, at: at, version: version)
+                    sum &+= try view.topic(in: span).utf8.count &+ view.payloadCount
+                    at += header.packetCount
+                    if at == span.byteCount { break }
+                }
+            }
+        }
+        precondition(sum > 0)
+        return row
+    }
+
+    /// The convenient decoder: a packet of its own each.
+    private func decodeWhole(_ version: MQTTVersion) async throws -> Row {
+        let (bytes, each) = try packets(version)
+        return try await row("MQTT \(version) decode, packets of their own") { count in
+            var decoder = MQTTDecoder(version: version)
+            for _ in 0..<(count / each) {
+                decoder.push(bytes)
+                while try decoder.next() != nil {}
+            }
+        }
+    }
+
+    /// What a client does with a read full of messages.
+    private func engineReceives() async throws -> Row {
+        let (bytes, each) = try packets(.v3_1_1)
+        var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
+        var effects = MQTTEffects()
+        engine.configuration.version = .v3_1_1
+        try engine.connectionOpened(at: 0)
+        let accepted: [UInt8] = [0x20, 2, 0, 0]
+        _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
+        effects.removeAll()
+        var received = 0
+        let row = await row("MQTT engine receives PUBLISH", goal: "≤ 60 ns, ≤ 1 allocation") { count in
+            for _ in 0..<(count / each) {
+                _ = engine.receive(bytes.span.bytes, at: 1, into: &effects)
+                received += effects.messages.count
+                effects.removeAll()
+            }
+        }
+        precondition(received > 0)
+        return row
+    }
+
+    private func encodeSend() async throws -> Row {
+        var engine = try connectedSTOMP()
+        return try await row("STOMP engine sends SEND, 263 octets") { count in
+            for _ in 0..<count {
+                if engine.output.count > 1 << 16 { engine.output.removeAll(keepingCapacity: true) }
+                try engine.send(
+                    destination: STOMPRows.destination,
+                    headers: STOMPRows.headers, body: STOMPRows.body, at: 1)
+            }
+        }
+    }
+
+    private func decodeMessage() async throws -> Row {
+        var engine = try connectedSTOMP()
+        var effects = STOMPEffects()
+        let head = "MESSAGE\nsubscription:1\nmessage-id:7\ndestination:\(STOMPRows.destination)\ncontent-length:"
+        let frame = Array((head + "\(STOMPRows.body.count)\n\n").utf8) + STOMPRows.body + [0]
+        let bytes = Array(repeatElement(frame, count: 200).joined())
+        var received = 0
+        _ = try engine.subscribe(id: "1", destination: "a", token: 1, at: 0)
+        engine.output.removeAll()
+        let row = await row("STOMP engine receives MESSAGE") { count in
+            for _ in 0..<(count / 200) {
+                _ = engine.receive(bytes.span.bytes, at: 1, into: &effects)
+                received += effects.messages.count
+                effects.removeAll()
+            }
+        }
+        precondition(received > 0)
+        return row
+    }
+
+    private func connectedSTOMP() throws -> STOMPEngine {
+        var engine = try STOMPEngine(client: STOMPConnectOptions())
+        var effects = STOMPEffects()
+        engine.connectionOpened(at: 0)
+        let accepted = Array("CONNECTED\nversion:1.2\n\n\0".utf8)
+        _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
+        engine.output.removeAll()
+        return engine
+    }
+}
