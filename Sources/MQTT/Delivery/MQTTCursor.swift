@@ -33,6 +33,21 @@ final class MQTTCursor {
         return MQTTMessage(batch: batch, index: index)
     }
 
+    /// What is left of the batch.
+    @usableFromInline
+    func takeRest() -> MQTTMessageBatch? {
+        guard index < count, let batch else { return nil }
+        defer { index = count }
+        return MQTTMessageBatch(batch, from: index)
+    }
+
+    /// The batch whose first message `nextBatch` has returned.
+    @usableFromInline
+    func takeWhole() -> MQTTMessageBatch? {
+        index = count
+        return batch.map { MQTTMessageBatch($0, from: 0) }
+    }
+
     @usableFromInline
     nonisolated(nonsending) func nextBatch() async throws(MQTTError) -> MQTTMessage? {
         batch = nil

@@ -51,7 +51,8 @@ struct Row {
         let range = "\(format(ours.min() ?? 0))–\(format(ours.max() ?? 0))"
         let hasLimit = limits.contains { !$0.isNaN }
         let cells = [
-            name, "\(format(median(ours))) \(unit)", range, processorTimes.isEmpty ? "–" : format(median(processorTimes)),
+            name, "\(format(median(ours))) \(unit)", range,
+            processorTimes.isEmpty ? "–" : format(median(processorTimes)),
             small(allocations), small(calls), hasLimit ? format(median(limits)) : "–",
             hasLimit ? String(format: "%.3f", ratio) : "–", goal,
         ]

@@ -67,14 +67,21 @@ struct MQTTRows {
     }
 
     enum Reading: String, CaseIterable {
-        case slices, owned
+        case slices, owned, batches
+
+        var goal: String {
+            switch self {
+            case .slices: "≥ 0.35"
+            case .owned: "≥ 0.15"
+            case .batches: "≥ 0.60"
+            }
+        }
     }
 
     /// `for try await` over a subscription.
     func receive(_ reading: Reading) async throws -> Row {
         let count = scaled(10_000_000)
-        var row = Row(
-            "MQTT QoS 0 receive, \(reading.rawValue)", unit: "msg/s", goal: reading == .slices ? "≥ 0.35" : "≥ 0.15")
+        var row = Row("MQTT QoS 0 receive, \(reading.rawValue)", unit: "msg/s", goal: reading.goal)
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("receive", count))
             let client = try await client()
@@ -84,13 +91,25 @@ struct MQTTRows {
                 let messages = try await client.subscribe(
                     to: "#", qos: .atMostOnce, buffer: BufferPolicy(overflow: .pauseReading))
                 let flood = Task { try await client.subscribe(to: "flood/\(count)/24", qos: .atMostOnce) }
-                for try await message in messages {
-                    switch reading {
-                    case .slices: bytes &+= message.payload.count
-                    case .owned: bytes &+= message.bytes.count &+ message.topic.utf8.count
+                switch reading {
+                case .slices:
+                    for try await message in messages {
+                        bytes &+= message.payload.count
+                        seen += 1
+                        if seen == count { break }
                     }
-                    seen += 1
-                    if seen == count { break }
+                case .owned:
+                    for try await message in messages {
+                        bytes &+= message.bytes.count &+ message.topic.utf8.count
+                        seen += 1
+                        if seen == count { break }
+                    }
+                case .batches:
+                    for try await batch in messages.batches {
+                        for message in batch { bytes &+= message.payload.count }
+                        seen += batch.count
+                        if seen == count { break }
+                    }
                 }
                 _ = try await flood.value
             }
@@ -99,22 +118,6 @@ struct MQTTRows {
             row.add(costs, count, limit: limit)
         }
         return row
-    }
-
-    /// Where the tasks of a row run.
-    enum Place: String, CaseIterable {
-        case pool = ""
-        case loop = ", on the client's executor"
-
-        /// Runs `body` there.
-        func run<Answer: Sendable>(
-            _ client: MQTTClient, _ body: @Sendable () async throws -> Answer
-        ) async throws -> Answer {
-            switch self {
-            case .pool: try await body()
-            case .loop: try await withTaskExecutorPreference(client.executor) { try await body() }
-            }
-        }
     }
 
     /// QoS 1, 100 in flight, by array.
@@ -143,7 +146,7 @@ struct MQTTRows {
             let limit = Double(count) / (try limitSeconds("window", count))
             let client = try await client()
             let costs = try await measured(calls: client.calls) {
-                try await place.run(client) {
+                try await place.run(on: client.executor) {
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<100 {
                             group.addTask {
@@ -172,7 +175,7 @@ struct MQTTRows {
             let limits = try Shell.run(limit, [port, "roundtrip", "\(count)"]).split(whereSeparator: \.isWhitespace)
                 .compactMap { Double($0) }
             let client = try await client()
-            let times = try await place.run(client) {
+            let times = try await place.run(on: client.executor) {
                 var times: [Double] = []
                 times.reserveCapacity(count)
                 for _ in 0..<count {

@@ -1,0 +1,65 @@
+import Foundation
+
+/// What the rows share: their size, and the brokers in C, which start when the first row needs them.
+final class Setting {
+    let rounds: Int
+    let scale: Double
+    private var brokers: [Process] = []
+
+    init(rounds: Int, scale: Double) {
+        self.rounds = rounds
+        self.scale = scale
+    }
+
+    /// In the order of the table.
+    static let rows: [(name: String, run: @Sendable (Setting) async throws -> [Row])] = [
+        ("codec", { try await CodecRows(rounds: $0.rounds, scale: $0.scale).all() }),
+        ("mqtt-publish-single", { [try await $0.mqtt.publishSingly()] }),
+        ("mqtt-publish-array", { [try await $0.mqtt.publishArrays()] }),
+        ("mqtt-receive-slices", { [try await $0.mqtt.receive(.slices)] }),
+        ("mqtt-receive-owned", { [try await $0.mqtt.receive(.owned)] }),
+        ("mqtt-receive-batches", { [try await $0.mqtt.receive(.batches)] }),
+        ("mqtt-window-array", { [try await $0.mqtt.windowByArray()] }),
+        ("mqtt-window-tasks", { [try await $0.mqtt.windowByTasks(.pool)] }),
+        ("mqtt-window-executor", { [try await $0.mqtt.windowByTasks(.loop)] }),
+        ("mqtt-roundtrip", { try await $0.mqtt.roundTrip(.pool) }),
+        ("mqtt-roundtrip-executor", { try await $0.mqtt.roundTrip(.loop) }),
+        ("stomp-send", { [try await $0.stomp.send()] }),
+        ("stomp-receive", { [try await $0.stomp.receive()] }),
+        ("stomp-receipts", { [try await $0.stomp.receipts(.pool)] }),
+        ("stomp-receipts-executor", { [try await $0.stomp.receipts(.loop)] }),
+        ("stomp-receipts-array", { [try await $0.stomp.receiptsByArray()] }),
+    ]
+
+    private(set) lazy var mqtt = Result {
+        MQTTRows(
+            port: try serve("mqtt_broker"), limit: try Shell.compile("mqtt_limit"), rounds: rounds, scale: scale)
+    }.unwrapped
+
+    private(set) lazy var stomp = Result {
+        STOMPRows(
+            port: try serve("stomp_broker"), limit: try Shell.compile("stomp_limit"), rounds: rounds, scale: scale)
+    }.unwrapped
+
+    /// Starts a broker of ours and returns its port.
+    private func serve(_ name: String) throws -> String {
+        let (broker, port) = try Shell.serve(try Shell.compile(name))
+        brokers.append(broker)
+        return port
+    }
+
+    func end() {
+        for broker in brokers { broker.terminate() }
+        try? FileManager.default.removeItem(at: Shell.directory)
+    }
+}
+
+extension Result {
+    /// A benchmark that cannot start its broker has nothing to say.
+    fileprivate var unwrapped: Success {
+        switch self {
+        case .success(let value): value
+        case .failure(let error): fatalError("\(error)")
+        }
+    }
+}
