@@ -13,7 +13,12 @@ final class Setting {
 
     /// In the order of the table.
     static let rows: [(name: String, run: @Sendable (Setting) async throws -> [Row])] = [
-        ("codec", { try await CodecRows(rounds: $0.rounds, scale: $0.scale).all() }),
+        ("codec-mqtt-encode", { try await $0.codecs.forBothVersions($0.codecs.encodePublish) }),
+        ("codec-mqtt-decode", { try await $0.codecs.forBothVersions($0.codecs.decodePublish) }),
+        ("codec-mqtt-packets", { try await $0.codecs.forBothVersions($0.codecs.decodeWhole) }),
+        ("codec-mqtt-engine", { [try await $0.codecs.engineReceives()] }),
+        ("codec-stomp-send", { [try await $0.codecs.encodeSend()] }),
+        ("codec-stomp-receive", { [try await $0.codecs.decodeMessage()] }),
         ("mqtt-publish-single", { [try await $0.mqtt.publishSingly()] }),
         ("mqtt-publish-array", { [try await $0.mqtt.publishArrays()] }),
         ("mqtt-receive-slices", { [try await $0.mqtt.receive(.slices)] }),
@@ -30,6 +35,8 @@ final class Setting {
         ("stomp-receipts-executor", { [try await $0.stomp.receipts(.loop)] }),
         ("stomp-receipts-array", { [try await $0.stomp.receiptsByArray()] }),
     ]
+
+    var codecs: CodecRows { CodecRows(rounds: rounds, scale: scale) }
 
     private(set) lazy var mqtt = Result {
         MQTTRows(

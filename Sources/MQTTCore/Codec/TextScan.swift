@@ -17,16 +17,17 @@ struct TextScan: OptionSet {
         var offset = range.lowerBound
         var high: UInt64 = 0
         if range.count >= 8 {
-            let last = range.upperBound - 8
-            while true {
-                let word = bytes.word(at: offset)
-                high |= word
-                if hasZero(word) { found.insert(.null) }
-                // `#` is 0x23 and `+` is 0x2B: they differ in one bit.
-                if hasZero((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B) { found.insert(.wildcard) }
-                if offset == last { break }
-                offset = min(offset + 8, last)
+            // Only gathered here: a branch for each word would cost more than the rest.
+            var nulls: UInt64 = 0
+            var wildcards: UInt64 = 0
+            let last = range.upperBound &- 8
+            while offset < last {
+                gather(bytes.word(at: offset), &high, &nulls, &wildcards)
+                offset &+= 8
             }
+            gather(bytes.word(at: last), &high, &nulls, &wildcards)
+            if nulls & 0x8080_8080_8080_8080 != 0 { found.insert(.null) }
+            if wildcards & 0x8080_8080_8080_8080 != 0 { found.insert(.wildcard) }
         } else {
             while offset < range.upperBound {
                 let byte = bytes.byte(at: offset)
@@ -41,8 +42,19 @@ struct TextScan: OptionSet {
     }
 
     @inline(__always)
-    private static func hasZero(_ word: UInt64) -> Bool {
-        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 != 0
+    private static func gather(
+        _ word: UInt64, _ high: inout UInt64, _ nulls: inout UInt64, _ wildcards: inout UInt64
+    ) {
+        high |= word
+        nulls |= zeros(word)
+        // `#` is 0x23 and `+` is 0x2B: they differ in one bit.
+        wildcards |= zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
+    }
+
+    /// Has the highest bit of some byte set if and only if a byte is zero; the other bits mean nothing.
+    @inline(__always)
+    private static func zeros(_ word: UInt64) -> UInt64 {
+        (word &- 0x0101_0101_0101_0101) & ~word
     }
 
     /// The well-formed sequences of the Unicode Standard, table 3-7.

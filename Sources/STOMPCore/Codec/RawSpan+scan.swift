@@ -88,11 +88,27 @@ extension RawSpan {
     func holds(_ text: StaticString, at start: Int) -> Bool {
         let count = text.utf8CodeUnitCount
         guard start >= 0, byteCount - start >= count else { return false }
-        // A StaticString with more than one scalar has a pointer to that many code units, for as long as we run.
-        return text.withUTF8Buffer { buffer in
-            for index in 0..<count where unsafe buffer[index] != octet(start &+ index) { return false }
-            return true
+        let known = unsafe UnsafeRawPointer(text.utf8Start)
+        // A StaticString with more than one scalar has a pointer to that many code units, for as long as we run; no
+        // load goes beyond `count`. The last load overlaps the one before it.
+        if count >= 8 {
+            var index = 0
+            while index < count &- 8 {
+                if unsafe known.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
+                    != word(start &+ index)
+                {
+                    return false
+                }
+                index &+= 8
+            }
+            index = count &- 8
+            return unsafe known.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
+                == word(start &+ index)
         }
+        for index in 0..<count {
+            if unsafe known.load(fromByteOffset: index, as: UInt8.self) != octet(start &+ index) { return false }
+        }
+        return true
     }
 
     /// Whether two ranges of equal length, here and in `other`, hold the same octets. Compared from the end, where

@@ -41,7 +41,7 @@ extension STOMPEngine {
     ) throws(STOMPMisuse) -> [UInt8]? {
         var receipt: [UInt8]?
         for field in headers.fields {
-            for name in reserved where field.name.hasOctets(of: name) {
+            if let name = field.name.firstMatch(in: reserved) {
                 throw STOMPMisuse(
                     .reservedHeader,
                     "The header \"\(name)\" is written by the operation itself. Use its parameter, or leave it out.")
@@ -129,16 +129,22 @@ extension STOMPEngine {
 }
 
 extension String {
-    @inline(__always)
+    /// The one of `names` that has the same octets. Most names differ from all of them in length already.
+    func firstMatch(in names: [StaticString]) -> StaticString? {
+        let count = utf8.count
+        for name in names where name.utf8CodeUnitCount == count && hasOctets(of: name) { return name }
+        return nil
+    }
+
     func hasOctets(of text: StaticString) -> Bool {
         let count = text.utf8CodeUnitCount
         guard utf8.count == count else { return false }
-        var index = 0
-        for octet in utf8 {
-            // A StaticString of ours is a pointer to that many code units, for as long as we run.
-            if unsafe text.utf8Start[index] != octet { return false }
-            index &+= 1
+        // The span of the string is used only inside the closure.
+        let isSame = unsafe utf8.withContiguousStorageIfAvailable { octets in
+            unsafe RawSpan(_unsafeElements: octets).holds(text, at: 0)
         }
-        return true
+        if let isSame { return isSame }
+        var copy = self
+        return copy.withUTF8 { unsafe RawSpan(_unsafeElements: $0).holds(text, at: 0) }
     }
 }
