@@ -94,6 +94,8 @@ let package = Package(
         .testTarget(
             name: "BrokerTests",
             dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),
+        .testTarget(
+            name: "BenchmarkTests", dependencies: ["benchmarks", "TestSupport"], swiftSettings: common),
         .executableTarget(
             name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"], path: "Tests/Benchmarks",
             exclude: ["C"], swiftSettings: common),

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Prints the table. `benchmarks [--rounds N] [--scale X] [ROW …]`, where a row is named as in ``Setting/rows``, or by how
+/// Prints the table. `benchmarks [--rounds N] [--scale X] [--peers] [ROW …]`, where a row is named as in ``Setting/rows``, or by how
 /// its name begins, and X multiplies the number of messages (for profilers, which are slow).
 @main
 enum Main {
@@ -12,7 +12,9 @@ enum Main {
             defer { arguments.removeSubrange(index...(index + 1)) }
             return Value(arguments[index + 1]) ?? fallback
         }
-        let setting = Setting(rounds: option("--rounds", 3), scale: option("--scale", 1.0))
+        let withPeers = arguments.contains("--peers")
+        arguments.removeAll { $0 == "--peers" }
+        let setting = Setting(rounds: option("--rounds", 3), scale: option("--scale", 1.0), withPeers: withPeers)
         let chosen = Setting.rows.filter { row in
             arguments.isEmpty || arguments.contains { row.name.hasPrefix($0) }
         }

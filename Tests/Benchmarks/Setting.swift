@@ -6,7 +6,11 @@ final class Setting {
     let scale: Double
     private var brokers: [Process] = []
 
-    init(rounds: Int, scale: Double) {
+    /// Whether other clients are measured too.
+    let withPeers: Bool
+
+    init(rounds: Int, scale: Double, withPeers: Bool) {
+        self.withPeers = withPeers
         self.rounds = rounds
         self.scale = scale
     }
@@ -34,8 +38,17 @@ final class Setting {
         ("stomp-receipts", { [try await $0.stomp.receipts(.pool)] }),
         ("stomp-receipts-executor", { [try await $0.stomp.receipts(.loop)] }),
         ("stomp-receipts-array", { [try await $0.stomp.receiptsByArray()] }),
+        ("idle", { try await IdleRows(port: try $0.serve("idle_broker"), scale: $0.scale).rows() }),
+        ("streams", { try await StreamRows(rounds: $0.rounds, scale: $0.scale).all() }),
+        ("store-memory", { [try await $0.stores.row(.memory)] }),
+        ("store-file", { [try await $0.stores.row(.file)] }),
+        ("store-synced", { [try await $0.stores.row(.synced)] }),
+        ("peers-mqtt", { $0.withPeers ? try $0.peers.mqtt($0.mqtt) : [] }),
+        ("peers-stomp", { $0.withPeers ? try $0.peers.stomp($0.stomp) : [] }),
     ]
 
+    var stores: StoreRows { StoreRows(mqtt: mqtt, rounds: rounds) }
+    var peers: PeerRows { PeerRows(rounds: rounds, scale: scale) }
     var codecs: CodecRows { CodecRows(rounds: rounds, scale: scale) }
 
     private(set) lazy var mqtt = Result {
@@ -49,7 +62,7 @@ final class Setting {
     }.unwrapped
 
     /// Starts a broker of ours and returns its port.
-    private func serve(_ name: String) throws -> String {
+    func serve(_ name: String) throws -> String {
         let (broker, port) = try Shell.serve(try Shell.compile(name))
         brokers.append(broker)
         return port

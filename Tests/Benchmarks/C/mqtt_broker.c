@@ -57,7 +57,7 @@ static void flood(int fd, long count, size_t payload) {
 }
 
 static void serve(int fd) {
-    static unsigned char buffer[1 << 20];
+    static unsigned char buffer[32 << 20];
     static unsigned char answers[1 << 18];
     size_t have = 0;
     for (;;) {

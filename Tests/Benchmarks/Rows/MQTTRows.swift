@@ -15,7 +15,7 @@ struct MQTTRows {
     static let topic = "benchmark/site-0001/line-0002/machine-0003/state"
 
     /// Thousands, so that every way of sharing them out comes out even enough.
-    private func scaled(_ count: Int) -> Int { max(1, Int(Double(count) * scale) / 1000) * 1000 }
+    func scaled(_ count: Int) -> Int { max(1, Int(Double(count) * scale) / 1000) * 1000 }
 
     private func client() async throws -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "bench")

@@ -1,0 +1,63 @@
+import Foundation
+import TestSupport
+
+/// The benchmark as it was built beside the tests, and the table that it prints.
+struct BenchmarkTable {
+    /// The cells of each row by its name, in the order of the columns.
+    private var rows: [String: [String]] = [:]
+
+    private static let program = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+        .appendingPathComponent("benchmarks").path
+
+    /// Runs rows by their names on the command line.
+    static func run(_ rows: [String], scale: Double) async throws -> BenchmarkTable {
+        let process = try await ChildProcess.start(
+            Command(program, ["--rounds", "1", "--scale", "\(scale)"] + rows))
+        let status = try await process.waitForEnd(timeout: .seconds(240))
+        guard status == .exited(0) else {
+            throw Failure(description: "benchmarks ended with \(status): \(process.lines(.errors))")
+        }
+        var table = BenchmarkTable()
+        for line in process.lines() where line.hasPrefix("| ") {
+            let cells = line.dropFirst(2).dropLast(2).components(separatedBy: " | ")
+            table.rows[cells[0]] = cells
+        }
+        return table
+    }
+
+    /// Instructions of one row at two sizes, of which the difference counts: what starting costs falls out.
+    static func instructions(_ row: String, valgrind: String) async throws -> Double {
+        var totals: [Double] = []
+        for scale in [0.01, 0.02] {
+            let process = try await ChildProcess.start(
+                Command(
+                    valgrind,
+                    [
+                        "--tool=callgrind", "--callgrind-out-file=/dev/null", program, "--rounds", "1", "--scale",
+                        "\(scale)", row,
+                    ], environment: ["BENCHMARK_IS_COUNTING": "1"]))
+            _ = try await process.waitForEnd(timeout: .seconds(240))
+            let line = process.lines(.errors).first { $0.contains("Collected :") }
+            guard let total = line?.components(separatedBy: " : ").last.flatMap(Double.init) else {
+                throw Failure(description: "callgrind said \(process.lines(.errors).suffix(5))")
+            }
+            totals.append(total)
+        }
+        // `scale` is of two million packets in each of the row's lines.
+        return (totals[1] - totals[0]) / 20_000
+    }
+
+    func allocations(_ name: String) throws -> Double { try number(name, 4) }
+    func calls(_ name: String) throws -> Double { try number(name, 5) }
+
+    private func number(_ name: String, _ column: Int) throws -> Double {
+        guard let cells = rows[name], cells.count > column, let value = Double(cells[column]) else {
+            throw Failure(description: "no figure for \(name); there are \(rows.keys.sorted())")
+        }
+        return value
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+}

@@ -1,0 +1,60 @@
+import TestSupport
+import Testing
+
+// Counts, not times: the same on every machine, and so worth failing for. What the optimiser leaves out is what counts,
+// so that these tests exist in release builds only.
+#if !DEBUG
+    @Suite(.turns, .timeLimit(.minutes(10)))
+    struct GuardTests {
+        @Test func codecsAndEnginesAllocateNothing() async throws {
+            let table = try await BenchmarkTable.run(["codec"], scale: 0.01)
+            for version in ["3.1.1", "5.0"] {
+                #expect(try table.allocations("MQTT \(version) encode PUBLISH") < 0.01)
+                // The topic.
+                #expect(try table.allocations("MQTT \(version) decode PUBLISH in place") < 1.01)
+                #expect(try table.allocations("MQTT \(version) decode, packets of their own") < 2.01)
+            }
+            #expect(try table.allocations("MQTT engine receives PUBLISH") < 0.01)
+            #expect(try table.allocations("STOMP engine sends SEND, 263 octets") < 0.01)
+            #expect(try table.allocations("STOMP engine receives MESSAGE") < 0.01)
+        }
+
+        @Test func sendingAllocatesNothingAndSharesWrites() async throws {
+            let table = try await BenchmarkTable.run(
+                ["mqtt-publish", "mqtt-window-array", "stomp-send"], scale: 0.1)
+            for (name, calls) in [
+                ("MQTT QoS 0 publish, one call each", 0.2), ("MQTT QoS 0 publish, arrays of 100", 0.05),
+                ("MQTT QoS 1 publish, window 100, array", 0.2), ("STOMP send, one call each", 0.3),
+            ] {
+                #expect(try table.allocations(name) < 0.02, "\(name)")
+                #expect(try table.calls(name) < calls, "\(name)")
+            }
+        }
+
+        @Test func receivingAllocatesOncePerMessageAtMost() async throws {
+            let table = try await BenchmarkTable.run(["mqtt-receive", "stomp-receive"], scale: 0.05)
+            #expect(try table.allocations("MQTT QoS 0 receive, slices") < 0.05)
+            #expect(try table.allocations("MQTT QoS 0 receive, owned") < 1.05)
+            #expect(try table.allocations("MQTT QoS 0 receive, batches") < 0.05)
+            #expect(try table.allocations("STOMP receive") < 0.05)
+            for name in ["MQTT QoS 0 receive, slices", "STOMP receive"] {
+                #expect(try table.calls(name) < 0.05, "\(name)")
+            }
+        }
+
+        @Test(
+            .enabled(if: Command.path(of: "valgrind") != nil, "valgrind is not installed"),
+            arguments: [
+                // Two versions of the protocol in the first three.
+                ("codec-mqtt-encode", 1_400.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
+                ("codec-mqtt-engine", 500), ("codec-stomp-send", 2_600), ("codec-stomp-receive", 3_600),
+            ])
+        func instructionsStayFew(_ row: String, limit: Double) async throws {
+            let valgrind = try #require(Command.path(of: "valgrind"))
+            let instructions = try await BenchmarkTable.instructions(row, valgrind: valgrind)
+            #expect(instructions < limit)
+            // A row that does nothing would pass too.
+            #expect(instructions > limit / 10)
+        }
+    }
+#endif

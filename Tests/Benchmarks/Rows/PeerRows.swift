@@ -1,0 +1,81 @@
+import Foundation
+
+/// Other clients on the same machine, in the same minute, against the same brokers: `--peers`.
+///
+/// Needs `libmosquitto-dev` and `libpaho-mqtt-dev` of Debian, and stomp.py for the Python that `PYTHON` names; a peer that
+/// is missing is left out with a word on standard error.
+struct PeerRows {
+    struct Peer {
+        let name: String
+        let program: String
+        let library: String
+    }
+
+    let rounds: Int
+    let scale: Double
+    static let peers = [
+        Peer(name: "libmosquitto", program: "peer_mosquitto", library: "-lmosquitto"),
+        Peer(name: "Paho C", program: "peer_paho", library: "-lpaho-mqtt3a"),
+    ]
+
+    func mqtt(_ mqtt: MQTTRows) throws -> [Row] {
+        var rows: [Row] = []
+        for peer in Self.peers {
+            guard let program = try? Shell.compile(peer.program, options: [peer.library, "-lpthread"]) else {
+                complain("\(peer.name) cannot be compiled: install its -dev package")
+                continue
+            }
+            for (mode, what, count) in [
+                ("publish", "QoS 0 publish", 300_000), ("window", "QoS 1 publish, window 100", 200_000),
+                ("receive", "QoS 0 receive", 1_000_000),
+            ] {
+                let count = max(1000, Int(Double(count) * scale))
+                var row = Row("\(peer.name): MQTT \(what)", unit: "msg/s", goal: "a peer")
+                for _ in 0..<rounds {
+                    let limit = Double(count) / (try seconds(mqtt.limit, [mqtt.port, mode, "\(count)"]))
+                    row.add(
+                        ours: Double(count) / (try seconds(program, [mqtt.port, mode, "\(count)"])), limit: limit)
+                }
+                rows.append(row)
+            }
+            var median = Row("\(peer.name): MQTT QoS 1 round trip, median", unit: "ns", isRate: false, goal: "a peer")
+            let count = max(1000, Int(10_000 * scale))
+            for _ in 0..<rounds {
+                let limit = try seconds(mqtt.limit, [mqtt.port, "roundtrip", "\(count)"])
+                median.add(ours: try seconds(program, [mqtt.port, "roundtrip", "\(count)"]), limit: limit)
+            }
+            rows.append(median)
+        }
+        return rows
+    }
+
+    func stomp(_ stomp: STOMPRows) throws -> [Row] {
+        let python = ProcessInfo.processInfo.environment["PYTHON"] ?? "/usr/bin/python3"
+        let script = Shell.sources.appendingPathComponent("peer_stomp.py").path
+        var rows: [Row] = []
+        for (mode, what) in [("send", "send"), ("receive", "receive")] {
+            let count = max(1000, Int(50_000 * scale))
+            var row = Row("stomp.py: STOMP \(what)", unit: "frames/s", goal: "a peer")
+            for _ in 0..<rounds {
+                let limit = Double(count) / (try seconds(stomp.limit, [stomp.port, mode, "\(count)"]))
+                guard let time = try? seconds(python, [script, stomp.port, mode, "\(count)"]) else {
+                    complain("stomp.py does not run with \(python): name a Python that has it with PYTHON")
+                    return []
+                }
+                row.add(ours: Double(count) / time, limit: limit)
+            }
+            rows.append(row)
+        }
+        return rows
+    }
+
+    /// The first number that a program prints.
+    private func seconds(_ program: String, _ arguments: [String]) throws -> Double {
+        let words = try Shell.run(program, arguments).split(whereSeparator: \.isWhitespace)
+        return words.first.flatMap { Double($0) } ?? .nan
+    }
+
+    private func complain(_ text: String) {
+        FileHandle.standardError.write(Data((text + "\n").utf8))
+    }
+}

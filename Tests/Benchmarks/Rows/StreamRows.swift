@@ -1,0 +1,88 @@
+import Foundation
+import LoopbackBroker
+import MQTT
+import STOMP
+
+/// The ways to a broker beside plain TCP, each against plain TCP to the same broker, which is our own in this process: its
+/// work is in every figure, so that the ratios say less than a layer alone would.
+struct StreamRows {
+    let rounds: Int
+    let scale: Double
+    private let certificate = Shell.directory.appendingPathComponent("certificate.pem").path
+    private let key = Shell.directory.appendingPathComponent("key.pem").path
+
+    func all() async throws -> [Row] {
+        _ = try Shell.run(
+            "/usr/bin/env",
+            [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-days",
+                "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key,
+                "-out",
+                certificate, "-quiet",
+            ])
+        var options = LoopbackBrokerOptions()
+        options.tls = TLSServerOptions(identity: TLSIdentity(certificates: .file(certificate), key: .file(key)))
+        let broker = try await LoopbackBroker.start(options)
+        let urls = broker.urls
+        var rows: [Row] = []
+        for (name, url) in [("TLS", urls.mqtts), ("WebSocket", urls.ws), ("WebSocket over TLS", urls.wss)] {
+            rows.append(try await mqtt(name, url ?? "", plain: urls.mqtt ?? ""))
+        }
+        for (name, url) in [("TLS", urls.stomps), ("WebSocket", urls.ws), ("WebSocket over TLS", urls.wss)] {
+            rows.append(try await stomp(name, url ?? "", plain: urls.stomp ?? ""))
+        }
+        await broker.stop()
+        return rows
+    }
+
+    private func mqtt(_ name: String, _ url: String, plain: String) async throws -> Row {
+        let count = max(1, Int(1_000_000 * scale) / 1000) * 1000
+        var row = Row("MQTT QoS 0 publish, arrays of 100, \(name); limit: TCP", unit: "msg/s", goal: "–")
+        for _ in 0..<rounds {
+            let limit = Double(count) / (try await publish(count, plain)).seconds
+            row.add(try await publish(count, url), count, limit: limit)
+        }
+        return row
+    }
+
+    private func publish(_ count: Int, _ url: String) async throws -> Costs {
+        var configuration = MQTTConfiguration(clientID: "stream")
+        configuration.tls.trust = .authorities([.file(certificate)])
+        let client = MQTTClient(url, configuration: configuration)
+        try await client.connect()
+        let message = MQTTOutgoingMessage(topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24))
+        let array = [MQTTOutgoingMessage](repeating: message, count: 100)
+        let costs = try await measured(calls: client.calls) {
+            for _ in 0..<(count / 100) { try await client.publish(array) }
+            try await client.publish(message.payload, to: MQTTRows.topic, qos: .atLeastOnce)
+        }
+        await client.disconnect()
+        return costs
+    }
+
+    private func stomp(_ name: String, _ url: String, plain: String) async throws -> Row {
+        let count = max(1, Int(300_000 * scale) / 1000) * 1000
+        var row = Row("STOMP send, \(name); limit: TCP", unit: "frames/s", goal: "–")
+        for _ in 0..<rounds {
+            let limit = Double(count) / (try await send(count, plain)).seconds
+            row.add(try await send(count, url), count, limit: limit)
+        }
+        return row
+    }
+
+    private func send(_ count: Int, _ url: String) async throws -> Costs {
+        var configuration = STOMPConfiguration()
+        configuration.tls.trust = .authorities([.file(certificate)])
+        let client = STOMPClient(url, configuration: configuration)
+        try await client.connect()
+        let costs = try await measured(calls: client.calls) {
+            for _ in 0..<count {
+                try await client.send(STOMPRows.body, to: STOMPRows.destination, options: STOMPRows.options)
+            }
+            try await client.sendAndConfirm(STOMPRows.body, to: STOMPRows.destination, options: STOMPRows.options)
+        }
+        await client.disconnect()
+        return costs
+    }
+}
