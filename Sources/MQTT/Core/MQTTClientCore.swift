@@ -140,7 +140,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     func connectionClosed(_ error: TransportError?) {
         router.connectionClosed()
         pausedRoutes = []
-        let reason = closeReason ?? MQTTError(lost: error)
+        let reason = closeReason ?? MQTTError(lost: error, hint: heldConnack ? "" : opener.hintAtTLS)
         closeReason = nil
         failUnsubscribes(reason)
         failReauthentications(reason)

@@ -52,13 +52,15 @@ extension MQTTError {
         self.init(.connectFailed, error.message, underlying: error)
     }
 
-    init(lost error: TransportError?) {
+    /// - Parameter hint: what the reason may be if the server just went.
+    init(lost error: TransportError?, hint: String = "") {
         if let error {
             // TLS 1.3 tells it only after its handshake.
             let isRefusal = error.code == .clientCertificateRefused
-            self.init(isRefusal ? .connectFailed : .connectionLost, error.message, underlying: error)
+            let hint = error.code == .connectionLost ? hint : ""
+            self.init(isRefusal ? .connectFailed : .connectionLost, error.message + hint, underlying: error)
         } else {
-            self.init(.connectionLost, "the server ended the connection")
+            self.init(.connectionLost, "the server ended the connection" + hint)
         }
     }
 

@@ -26,11 +26,16 @@ extension MQTTEngine {
                 if phase == .connected { offset = try receivePlainMessages(bytes, from: offset, &effects) }
             }
         } catch {
-            fail(error, into: &effects)
+            fail(phase == .connecting && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)
             return bytes.byteCount
         }
         if isServer && offset > 0 { keepAlive.received(at: now) }
         return offset
+    }
+
+    /// Whether a TLS server says that it does not understand CONNECT (RFC 8446 section 5.1, type 21).
+    private static func isTLSAlert(_ bytes: RawSpan) -> Bool {
+        bytes.byteCount >= 2 && bytes.byte(at: 0) == 0x15 && bytes.byte(at: 1) == 3
     }
 
     private mutating func receivedPacket(

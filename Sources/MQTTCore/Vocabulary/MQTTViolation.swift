@@ -17,6 +17,9 @@ public struct MQTTViolation: Error, Sendable, Hashable {
         MQTTViolation(.malformedPacket, message, clause: clause)
     }
 
+    static let answersInTLS = malformed(
+        "it answers in TLS; use a URL with TLS (mqtts://, wss://), or the port without", "MQTT-3.2.0-1")
+
     static func protocolError(_ message: String, _ clause: String) -> MQTTViolation {
         MQTTViolation(.protocolError, message, clause: clause)
     }

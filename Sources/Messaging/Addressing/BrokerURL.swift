@@ -11,6 +11,16 @@ public struct BrokerURL: Sendable, Hashable {
         /// Whether the protocol runs inside a WebSocket.
         public var isWebSocket: Bool { self == .ws || self == .wss }
 
+        /// The same with TLS; nil where there is no such scheme, or this is it.
+        var secured: Scheme? {
+            switch self {
+            case .mqtt: .mqtts
+            case .stomp: .stomps
+            case .ws: .wss
+            case .mqtts, .stomps, .wss, .unix: nil
+            }
+        }
+
         var defaultPort: UInt16 {
             switch self {
             case .mqtt: 1883

@@ -45,6 +45,12 @@ package final class StreamOpener: Sendable {
         server?.endpoints(inReference: reference) ?? []
     }
 
+    /// Belongs behind the news that a server ended a connection before it had answered; empty if TLS was spoken.
+    package var hintAtTLS: String {
+        guard let secure = server?.scheme.secured else { return "" }
+        return "; if it expects TLS at this port, use \(secure.rawValue):// instead"
+    }
+
     /// Chooses the server for what follows.
     ///
     /// - Parameter other: an endpoint that is used instead of the one in the URL, with everything else as there.

@@ -120,7 +120,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         pausedRoutes = []
         // The engine only saw that it ended; the stream may know why.
         let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
-        let reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
+        var reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
+        if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
         closeReason = nil
         failUnsubscribes(reason)
         failRequests(reason)

@@ -35,6 +35,18 @@ extension STOMPError {
         return reason == .closedBeforeConnected || reason == .closed
     }
 
+    /// Whether the server went without having answered CONNECT.
+    var endedBeforeConnected: Bool {
+        (underlying as? STOMPConnectionFailure)?.reason == .closedBeforeConnected
+    }
+
+    /// The same with what the reason may be, if the server just went.
+    func hinting(_ hint: String) -> STOMPError {
+        guard code == .connectionLost, !hint.isEmpty else { return self }
+        let words = message.hasSuffix(".") ? String(message.dropLast()) : message
+        return STOMPError(code, words + hint, serverError: serverError, underlying: underlying)
+    }
+
     init(connecting error: TransportError) {
         self.init(.connectFailed, error.message, underlying: error)
     }

@@ -30,7 +30,8 @@ extension STOMPEngine {
             }
             if phase == .connecting { try checkFirstCommand(bytes, base) }
         } catch {
-            handleViolation(error, bytes, base, into: &effects)
+            handleViolation(
+                phase == .connecting && isTLSAlert(bytes, base) ? .answersInTLS : error, bytes, base, into: &effects)
             return bytes.byteCount
         }
         octetsLeft = bytes.byteCount &- base
@@ -39,6 +40,7 @@ extension STOMPEngine {
 
     /// A web server or a TLS server is told apart by its first line, not after the connect timeout.
     private func checkFirstCommand(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) {
+        if isTLSAlert(bytes, base) { throw .answersInTLS }
         guard scanner.step == .headers || scanner.step == .openBody || scanner.step == .countedBody else { return }
         let isExpected =
             switch scanner.command {
@@ -47,6 +49,11 @@ extension STOMPEngine {
             default: false
             }
         if !isExpected { throw unexpected(bytes, base) }
+    }
+
+    /// Whether a TLS server says that it does not understand CONNECT (RFC 8446 section 5.1, type 21).
+    private func isTLSAlert(_ bytes: RawSpan, _ base: Int) -> Bool {
+        bytes.byteCount - base >= 2 && bytes.octet(base) == 0x15 && bytes.octet(base + 1) == 3
     }
 
     func unexpected(_ bytes: RawSpan, _ base: Int) -> STOMPViolation {

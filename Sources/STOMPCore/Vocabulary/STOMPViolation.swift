@@ -40,4 +40,8 @@ public struct STOMPViolation: Error, Sendable, Hashable, CustomStringConvertible
     }
 
     public var description: String { message }
+
+    static let answersInTLS = STOMPViolation(
+        .malformedCommand,
+        "The peer answers in TLS. Use a URL with TLS (stomps://, wss://), or the port without.")
 }
