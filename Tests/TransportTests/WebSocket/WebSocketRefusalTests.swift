@@ -1,0 +1,96 @@
+import TestSupport
+import Testing
+import Transport
+
+/// Servers that do not open a WebSocket, over real sockets.
+@Suite(.turns) struct WebSocketRefusalTests {
+    /// Connects to a server that reads the request, answers with `answer` and ends the connection.
+    private func refusal(_ answer: String?, timeout: Int64 = 10_000_000_000) async throws -> TransportError? {
+        let streams = Collected<SocketStream>()
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
+            streams.append(stream)
+            guard let answer else { return }
+            Link(machine: FakeServerMachine(answer), loop: .shared, outboxLimit: 1 << 20).attach(stream)
+        }
+        var failure: TransportError?
+        do throws(TransportError) {
+            let layer = try WebSocketLayer(
+                host: "localhost", port: listener.port, isSecure: false, target: "/ws", subprotocols: ["mqtt"],
+                options: WebSocketOptions(), acceptsText: false)
+            let layers = LayerStack(
+                [layer], deadline: MonotonicClock.now + timeout, timeout: TransportError(.timedOut, "too slow"))
+            let stream = try await Connector.connect(
+                to: .host("127.0.0.1", port: listener.port), timeout: timeout, loop: .shared)
+            try await LayerHandshake.run(layers, over: stream, loop: .shared)
+            EventLoop.shared.execute { stream.close() }
+        } catch {
+            failure = error
+        }
+        await listener.close()
+        return failure
+    }
+
+    private static let upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+
+    @Test(arguments: [
+        (
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n",
+            ["401 Unauthorized", "Basic realm=\"x\"", "Authorization"]
+        ),
+        ("HTTP/1.1 403 Forbidden\r\nContent-Length: 7\r\n\r\nnot you", ["403 Forbidden", "'not you'"]),
+        ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", ["404", "path"]),
+        (
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: wss://elsewhere.example/mqtt\r\nContent-Length: 0\r\n\r\n",
+            ["307", "wss://elsewhere.example/mqtt"]
+        ),
+        ("HTTP/1.1 200 OK\r\n\r\n<html>\u{1}hello</html>", ["200 OK", "<html> hello</html>"]),
+        ("HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n", ["503", "nothing"]),
+    ])
+    func `another status is reported with what to do`(answer: String, words: [String]) async throws {
+        let failure = try await refusal(answer)
+        #expect(failure?.code == .webSocketRefused)
+        for word in words { #expect(failure?.message.contains(word) == true, "\(failure?.message ?? "none")") }
+    }
+
+    @Test(arguments: [
+        (upgrade + "Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n", "key"),
+        (upgrade + "\r\n", "Sec-WebSocket-Accept"), ("HTTP/1.1 101 Switching Protocols\r\n\r\n", "websocket"),
+        ("220 mail.example ESMTP\r\n", "closed"), ("\u{20}\u{2}\u{0}\u{0}", "HTTP"), ("HTTP/1.1 40", "closed"),
+    ])
+    func `what is no handshake of a WebSocket fails at once`(answer: String, word: String) async throws {
+        let failure = try await refusal(answer)
+        #expect(failure?.code == .webSocketFailed, "\(failure?.message ?? "none")")
+        #expect(failure?.message.contains(word) == true, "\(failure?.message ?? "none")")
+    }
+
+    @Test func `a server that says nothing is given up at the deadline`() async throws {
+        #expect(try await refusal(nil, timeout: 100_000_000) == TransportError(.timedOut, "too slow"))
+    }
+}
+
+/// Reads a request's head, answers, and ends the connection.
+private struct FakeServerMachine: LinkMachine, ~Copyable {
+    typealias Scratch = SinkMachine.SinkScratch
+
+    private let answer: String
+    var output: [UInt8] = []
+    var nextDeadline: Int64 { .max }
+    var wantsClose = false
+    var wantsReadingPaused: Bool { false }
+
+    init(_ answer: String) {
+        self.answer = answer
+    }
+
+    mutating func connectionOpened(at now: Int64, into scratch: Scratch) {}
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {}
+    mutating func handleTimeout(at now: Int64, into scratch: Scratch) {}
+
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
+        let text = bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        guard text.utf8.suffix(4).elementsEqual("\r\n\r\n".utf8) else { return 0 }
+        output += Array(answer.utf8)
+        wantsClose = true
+        return bytes.byteCount
+    }
+}
