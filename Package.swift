@@ -86,11 +86,15 @@ let package = Package(
             name: "LoopbackBrokerTests", dependencies: ["LoopbackBroker", "MQTT", "STOMP", "TestSupport"],
             swiftSettings: common),
         .testTarget(
-            name: "DeviceTests", dependencies: ["DeviceSupport", "locations-device", "motions-device", "TestSupport"],
+            name: "DeviceTests",
+            dependencies: ["DeviceSupport", "locations-device", "LoopbackBroker", "motions-device", "TestSupport"],
             exclude: ["Recordings"], swiftSettings: common),
         .testTarget(
-            name: "PageTests", dependencies: ["DeviceSupport", "MQTT", "STOMP", "TestSupport", "WebPages"],
-            swiftSettings: common),
+            name: "PageTests",
+            dependencies: [
+                "DeviceSupport", "locations-device", "LoopbackBroker", "motions-device", "MQTT", "STOMP", "TestSupport",
+                "WebPages",
+            ], swiftSettings: common),
         .testTarget(
             name: "BrokerTests",
             dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),

@@ -11,6 +11,7 @@ extension STOMPConfiguration {
             credentials = Credentials(userName: user, password: options.common.login.password)
         }
         reconnect = options.common.reconnectPolicy
+        tls = options.common.tls
     }
 }
 

@@ -12,6 +12,7 @@ extension MQTTConfiguration {
             credentials = Credentials(userName: user, password: options.common.login.password)
         }
         reconnect = options.common.reconnectPolicy
+        tls = options.common.tls
     }
 }
 

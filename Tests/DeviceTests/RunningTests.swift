@@ -1,6 +1,7 @@
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @testable import DeviceSupport
 
@@ -65,6 +66,19 @@ struct RunningTests {
         // Usually the third one never starts; whoever did could leave.
         #expect(left.withLock { $0 } == started.withLock { $0 } - 1)
         #expect(stop.reason == .failure)
+    }
+
+    @Test(arguments: [
+        (TransportError.Code.unknownHost, DeviceSupport.ExitStatus.unknownHost), (.connectionRefused, .unavailable),
+        (.timedOut, .lost), (.connectionLost, .lost), (.notTLS, .protocolViolation), (.tlsVersion, .configuration),
+        (.certificateExpired, .configuration), (.certificateNameMismatch, .configuration),
+        (.clientCertificateRefused, .noPermission), (.webSocketFailed, .protocolViolation),
+        (.webSocketRefused, .unavailable), (.tlsUnavailable, .configuration),
+    ])
+    func everyWayNotToConnectHasItsStatus(code: TransportError.Code, status: DeviceSupport.ExitStatus) {
+        let failure = DeviceFailure(connecting: TransportError(code, "words"))
+        #expect(failure.status == status)
+        #expect(failure.message.hasPrefix("words"))
     }
 
     @Test func largeFleetsStartWithinTenSeconds() {

@@ -24,9 +24,9 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
         case .unavailable: "the broker refuses connections or cannot be reached"
         case .software: "a fault of this program"
         case .outputError: "standard output cannot be written"
-        case .lost: "the connection was lost or timed out, with --no-reconnect"
+        case .lost: "the connection was lost or timed out, and no further attempt is made"
         case .protocolViolation: "the broker broke the protocol or does not speak it"
-        case .noPermission: "the broker refuses the credentials or the subscription"
+        case .noPermission: "the broker refuses the credentials, the client certificate or the subscription"
         case .configuration: "TLS cannot be set up, or the broker's certificate is not trusted"
         }
     }

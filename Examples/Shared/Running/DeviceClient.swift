@@ -38,10 +38,22 @@ extension DeviceFailure {
             switch error.code {
             case .unknownHost: .unknownHost
             case .badURL: .usage
-            case .unsupported: .configuration
-            case .closedByPeer, .connectionLost: .lost
+            case .closedByPeer, .connectionLost, .timedOut, .tlsTruncated, .webSocketClosed: .lost
+            case .notTLS, .tlsFailed, .webSocketFailed: .protocolViolation
+            case .clientCertificateRefused: .noPermission
+            case .unsupported, .tlsUnavailable, .tlsConfiguration, .tlsVersion, .certificateExpired,
+                .certificateNotYetValid, .certificateUntrusted, .certificateSelfSigned, .certificateNameMismatch,
+                .certificateInvalid:
+                .configuration
             default: .unavailable
             }
-        self.init(status, error.message)
+        // What the library calls its options.
+        let option =
+            switch error.code {
+            case .certificateUntrusted, .certificateSelfSigned: " (here: --ca FILE)"
+            case .clientCertificateRefused: " (here: --cert FILE --key FILE)"
+            default: ""
+            }
+        self.init(status, error.message + option)
     }
 }

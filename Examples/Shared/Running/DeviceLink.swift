@@ -146,7 +146,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         } else {
             if connections == 0, Client.kind(failure) == .lost {
                 words.status = .protocolViolation
-                words.message += " before it had accepted us; check the port and the protocol"
+                words.message += "; check the port and the protocol"
             }
             words.message = "cannot connect: \(words.message)"
         }

@@ -1,8 +1,7 @@
-import Foundation
-import TestSupport
+public import Foundation
 
 /// The two programs as they were built beside the tests.
-enum DeviceProgram: String, Sendable, CaseIterable {
+public enum DeviceProgram: String, Sendable, CaseIterable {
     case motions = "motions-device"
     case locations = "locations-device"
 
@@ -15,24 +14,26 @@ enum DeviceProgram: String, Sendable, CaseIterable {
         return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     }()
 
-    var path: String { Self.directory.appendingPathComponent(rawValue).path }
+    public var path: String { Self.directory.appendingPathComponent(rawValue).path }
 
     /// Starts the program; credentials of whoever runs the tests are kept from it.
-    func start(
-        _ arguments: [String], user: BrokerUser? = nil, input: Command.Input = .null,
-        terminal: Command.TerminalSize? = nil
+    public func start(
+        _ arguments: [String], user: BrokerUser? = nil, environment more: [String: String] = [:],
+        input: Command.Input = .null, terminal: Command.TerminalSize? = nil
     ) async throws -> ChildProcess {
         var environment = ["MESSAGING_USER": user?.name ?? "", "MESSAGING_PASSWORD": user?.password ?? ""]
+        environment.merge(more) { $1 }
         if terminal != nil { environment["TERM"] = "xterm-256color" }
         return try await ChildProcess.start(
             Command(path, arguments, environment: environment, input: input, terminal: terminal))
     }
 
     /// Runs the program to its end.
-    func run(
-        _ arguments: [String], user: BrokerUser? = nil, timeout: Duration = .seconds(30)
-    ) async throws -> (status: TestSupport.ExitStatus, output: [String], errors: [String]) {
-        let process = try await start(arguments, user: user)
+    public func run(
+        _ arguments: [String], user: BrokerUser? = nil, environment: [String: String] = [:],
+        timeout: Duration = .seconds(30)
+    ) async throws -> (status: ExitStatus, output: [String], errors: [String]) {
+        let process = try await start(arguments, user: user, environment: environment)
         let status = try await process.waitForEnd(timeout: timeout)
         return (status, process.lines(), process.lines(.errors))
     }
@@ -40,14 +41,14 @@ enum DeviceProgram: String, Sendable, CaseIterable {
 
 extension ChildProcess {
     /// The port in a line such as `embedded broker: mqtt://127.0.0.1:1883`.
-    func embeddedPort(_ scheme: String) async throws -> Int {
+    public func embeddedPort(_ scheme: String) async throws -> Int {
         let prefix = "embedded broker: \(scheme)://127.0.0.1:"
         let line = try await waitForLine(containing: prefix).text
         return Int(line.dropFirst(prefix.count)) ?? 0
     }
 
     /// Ends a device by a signal and returns its status once everything is read.
-    func end(by signal: Int32 = SIGTERM) async throws -> TestSupport.ExitStatus {
+    public func end(by signal: Int32 = SIGTERM) async throws -> ExitStatus {
         self.signal(signal)
         return try await waitForEnd()
     }
