@@ -1,0 +1,101 @@
+import DeviceSupport
+import Foundation
+import LoopbackBroker
+import TestSupport
+import Testing
+
+extension BrowserTests {
+    /// The pages as the programs serve them, with devices that are processes.
+    @Suite(.serialized)
+    struct ProgramPageTests {
+        /// Opens the page whose address the program prints.
+        private func page(of program: ChildProcess) async throws -> BrowserTab {
+            let line = try await program.waitForLine(containing: "headquarters page: ").text
+            return try await SharedBrokers.browser().open(String(line.dropFirst("headquarters page: ".count)))
+        }
+
+        private func leave(_ tab: BrowserTab) async throws {
+            #expect(tab.problems == [])
+            try await tab.navigate(to: "data:text/html,gone")
+        }
+
+        @Test func `a drive is seen, and a text reaches the driver`() async throws {
+            let device = try await DeviceProgram.locations.start(
+                ["--device-id", "car", "--speed", "20", "--loop"])
+            let tab = try await page(of: device)
+            try await tab.wait(until: "document.querySelector('.marker')?.title === 'car is here'")
+            let latitude = "Locations.map.position('car').latitude"
+            let start = try await tab.number(latitude)
+            try await tab.wait(until: "Math.abs(\(latitude) - \(start)) > 1e-5")
+            try await tab.wait(until: "document.querySelector('#devices li button, #devices li') !== null")
+            try await tab.click("#devices li button, #devices li")
+            try await tab.fill("#text", "come home, naïve driver")
+            try await tab.click("#send")
+            try await device.waitForLine(containing: "text: come home, naïve driver")
+            try await tab.wait(until: "document.querySelector('#sent li')?.dataset.receipt === 'received'")
+            try await leave(tab)
+            #expect(try await device.end() == .exited(0))
+        }
+
+        @Test func `motions are drawn, an alert reaches the device, and one that is killed vanishes`() async throws {
+            let device = try await DeviceProgram.motions.start(
+                ["--device-id", "kept", "--speed", "5", "--interval", "0.5", "--loop"])
+            let tab = try await page(of: device)
+            try await tab.wait(until: "(Motions.devices.get('kept')?.sparkline.count ?? 0) > 3")
+            try await tab.click(".card button")
+            try await device.waitForLine(containing: "alert: red")
+            let victim = try await DeviceProgram.motions.start(
+                [
+                    "--device-id", "victim", "--loop", "--broker",
+                    "mqtt://127.0.0.1:\(try await device.embeddedPort("mqtt"))",
+                ])
+            try await tab.wait(until: "Motions.devices.has('victim')")
+            await victim.kill()
+            try await tab.wait(until: "!Motions.devices.has('victim')")
+            #expect(try await tab.text(of: ".card h3") == "kept")
+            try await leave(tab)
+            #expect(try await device.end() == .exited(0))
+        }
+
+        @Test func `heals when the broker comes back, and the devices with it`() async throws {
+            var options = LoopbackBrokerOptions()
+            options.stompPort = .none
+            let first = try await LoopbackBroker.start(options)
+            options.mqttPort = .exactly(first.ports.mqtt ?? 0)
+            options.wsPort = .exactly(first.ports.ws ?? 0)
+            let page = try await Headquarters.open(.motions, first.urls.ws ?? "")
+            let device = try await DeviceProgram.motions.start(
+                ["--device-id", "phone", "--loop", "--broker", first.urls.mqtt ?? ""])
+            try await page.tab.wait(until: "Motions.devices.has('phone')")
+            await first.stop()
+            try await page.waitForState("waiting")
+            try await device.waitForLine(containing: "connection lost: ")
+            let second = try await LoopbackBroker.start(options)
+            try await page.waitForState("on")
+            let again = try await device.waitForLine(containing: "connected again")
+            try await device.waitForLine(containing: "pitch: ", after: again)
+            try await page.tab.wait(until: "Motions.devices.has('phone')")
+            #expect(page.tab.problems == [])
+            try await page.close()
+            #expect(try await device.end() == .exited(0))
+            await second.stop()
+        }
+
+        @Test(arguments: [false, true])
+        func `a page from a file gets in only if that is allowed`(isAllowed: Bool) async throws {
+            var options = LoopbackBrokerOptions()
+            if isAllowed { options.allowedOrigins = ["null"] }
+            let broker = try await LoopbackBroker.start(options)
+            let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages").standardized.path
+            for page in ["locations", "motions"] {
+                let tab = try await SharedBrokers.browser().open(
+                    "file://\(folder)/\(page).html?url=\(broker.urls.ws ?? "")")
+                let state = isAllowed ? "on" : "waiting"
+                try await tab.wait(until: "document.documentElement.dataset.state === '\(state)'")
+                try await tab.navigate(to: "data:text/html,gone")
+            }
+            #expect(broker.statistics.connections >= 2)
+            await broker.stop()
+        }
+    }
+}
