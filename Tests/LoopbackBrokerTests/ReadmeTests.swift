@@ -65,7 +65,7 @@ func sendOrdersToTheCluster() async throws {
 
 func testWithoutInstallingAnything() async throws {
     let broker = try await LoopbackBroker.start()
-    let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)")
+    let client = MQTTClient(broker.urls.mqtt ?? "")
     try await client.connect()
     try await client.publish("hello", to: "greetings", qos: .exactlyOnce)
     await client.disconnect()
