@@ -30,13 +30,7 @@ extension MQTTMessage {
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, as coding: some PayloadCoding
     ) throws(DecodeFailure) -> Value {
-        let mediaType = properties.contentType.map { type in
-            String(
-                decoding: type.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != UInt8(ascii: " ") }, as: UTF8.self
-            )
-            .lowercased()
-        }
-        return try coding.value(of: type, from: payload, mediaType: mediaType).get()
+        try coding.value(of: type, from: payload, mediaType: mediaType).get()
     }
 }
 
@@ -61,10 +55,36 @@ extension MQTTSubscription {
             do {
                 return .success(try decode(message))
             } catch {
-                return .failure(
-                    DecodeFailure(
-                        "\(message.payload.count) bytes do not hold a \(Value.self): \(error)", underlying: error))
+                return .failure(DecodeFailure(message, holdsNo: Value.self, error))
             }
         }
+    }
+}
+
+extension MQTTMessage {
+    /// The type and subtype that the message says, in small letters.
+    var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }
+
+    /// What a decoder of the caller's own makes of the payload.
+    func value<Value>(_ decode: ([UInt8]) throws -> Value) -> Result<Value, DecodeFailure> {
+        do {
+            return .success(try decode(bytes))
+        } catch {
+            return .failure(DecodeFailure(self, holdsNo: Value.self, error))
+        }
+    }
+}
+
+extension DecodeFailure {
+    init<Value>(_ message: MQTTMessage, holdsNo type: Value.Type, _ error: any Error) {
+        self.init("\(message.payload.count) bytes do not hold a \(type): \(error)", underlying: error)
+    }
+}
+
+enum MediaType {
+    /// Type and subtype, in small letters and without parameters.
+    static func name(in contentType: String) -> String {
+        let name = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != UInt8(ascii: " ") }
+        return String(decoding: name, as: UTF8.self).lowercased()
     }
 }

@@ -6,16 +6,21 @@ public struct MQTTValue<Value: Sendable>: Sendable {
     public let message: MQTTMessage
     public let result: Result<Value, DecodeFailure>
 
+    /// What the wildcards of the subscription's filter stand for; see ``MQTTMessage/captures``.
+    public var captures: [String] { message.captures }
+
     /// The value.
     public func get() throws(DecodeFailure) -> Value { try result.get() }
 }
 
-/// The messages of a subscription with their values; made by ``MQTTSubscription/values(_:as:)``.
+/// The messages of a subscription with their values; made by ``MQTTSubscription/values(_:as:)``, and by subscribing to
+/// an ``MQTTTopic``.
 public struct MQTTValues<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = MQTTValue<Value>
     public typealias Failure = MQTTError
 
-    let subscription: MQTTSubscription
+    /// The subscription below, to end it and for what the server granted.
+    public let subscription: MQTTSubscription
     let decode: @Sendable (MQTTMessage) -> Result<Value, DecodeFailure>
 
     public func makeAsyncIterator() -> Iterator {
