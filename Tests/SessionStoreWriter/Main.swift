@@ -32,7 +32,7 @@ struct Main {
     private static func write(to store: FileSessionStore, from first: UInt64, seed: UInt64) throws {
         var live: [UInt64] = []
         for record in try store.open().records {
-            if case .message(let sequence, _, _, _, _, _, _) = record { live.append(sequence) }
+            if case .message(let sequence, _, _, _, _, _, _, _) = record { live.append(sequence) }
         }
         say("ready")
         var random = seed

@@ -22,6 +22,14 @@ extension MQTTProperties {
         return total
     }
 
+    /// The bytes of the properties in PUBLISH, without their length; none if they do not belong there.
+    package var publishBytes: [UInt8] {
+        guard !isEmpty, let count = try? encodedCount(in: .publish) else { return [] }
+        var bytes: [UInt8] = []
+        bytes.append(addingCapacity: count) { output in write(to: &output) }
+        return bytes
+    }
+
     /// Writes all properties, which ``encodedCount(in:)`` has checked, without their length.
     func write(to output: inout OutputSpan<UInt8>) {
         for property in list {

@@ -64,6 +64,24 @@ extension MQTTPacket.Publish {
         }
     }
 
+    /// Checks topic and properties and counts the bytes that the packet would take, without writing or allocating
+    /// anything. Before 5.0 properties are not counted.
+    static func encodedCount(
+        version: MQTTVersion, topic: String, payloadCount: Int, hasPacketID: Bool, properties: MQTTProperties
+    ) throws(MQTTEncodingError) -> Int {
+        guard MQTTTopicName.isValid(topic) else { throw .topicName(topic) }
+        var bodyCount = 2 + topic.utf8.count + (hasPacketID ? 2 : 0)
+        if version.hasProperties {
+            let count = properties.isEmpty ? 0 : try properties.encodedCount(in: .publish)
+            bodyCount += VariableByteInteger.byteCount(of: count) + count
+        }
+        let (total, overflow) = payloadCount.addingReportingOverflow(bodyCount)
+        guard !overflow, total <= VariableByteInteger.maximum else {
+            throw .packetTooLarge(.publish, Int.max, MQTTFrameHeader.largestPacket)
+        }
+        return 1 + VariableByteInteger.byteCount(of: total) + total
+    }
+
     /// How writing went, inside the closure that lends the topic.
     private enum Written {
         case bytes(Int)

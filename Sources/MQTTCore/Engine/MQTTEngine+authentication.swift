@@ -47,8 +47,11 @@ extension MQTTEngine {
         guard let method = auth.properties.authenticationMethod, isOurMethod(method) else {
             throw .protocolError("AUTH with another authentication method than CONNECT", "MQTT-4.12.0-5")
         }
-        // Before CONNACK there is only the next step. A re-authentication is a client's to begin; a server that asks
-        // for one with 0x19 is let through, because the answer is the same.
+        // Before CONNACK there is only the next step. A re-authentication is a client's to begin
+        // [MQTT 5.0 3.15.2.1]; a server goes on with 0x18.
+        if !isServer && auth.reasonCode == .reauthenticate {
+            throw .protocolError("AUTH with re-authenticate from a server", "MQTT 5.0 3.15.2.1")
+        }
         if phase != .connected && auth.reasonCode != .continueAuthentication {
             throw .protocolError("AUTH with \(auth.reasonCode) before CONNACK", "MQTT-4.12.0-2")
         }

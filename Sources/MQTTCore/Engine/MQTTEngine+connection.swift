@@ -41,6 +41,7 @@ extension MQTTEngine {
         }
         session.connectionClosed()
         heldPackets = []
+        heldConnect = []
         if sessionEndsWithConnection { session.isHeld = false }
         sessionEndsWithConnection = false
     }
@@ -71,10 +72,20 @@ extension MQTTEngine {
             keepAlive: configuration.keepAlive, username: configuration.username, password: configuration.password,
             will: configuration.will, properties: version.hasProperties ? connectProperties : [])
         if !version.hasProperties { connect.will?.properties = [] }
+        var bytes: [UInt8] = []
         do throws(MQTTEncodingError) {
-            try MQTTPacket.connect(connect).encode(into: &output, version: version)
+            try MQTTPacket.connect(connect).encode(into: &bytes, version: version)
         } catch {
             throw MQTTMisuse(.invalidConfiguration, "CONNECT cannot be written: \(error.message)")
+        }
+        let outlives = version.hasProperties ? configuration.sessionExpiry != 0 : !configuration.cleanStart
+        if configuration.persists && outlives && !session.isHeld {
+            // The server may hold the session as soon as it has read CONNECT. A process that dies after that must be
+            // remembered to have one, or its successor takes Session Present for a mistake [MQTT 5.0 3.2.2-4].
+            heldConnect = bytes
+            heldConnectTicket = store(.established)
+        } else {
+            output += bytes
         }
         connectClientID = configuration.clientID
         connectCleanStart = configuration.cleanStart
@@ -125,7 +136,6 @@ extension MQTTEngine {
         }
         let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
         sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : connectCleanStart
-        if !session.isHeld && !sessionEndsWithConnection { store(.established) }
         session.isHeld = true
         connectDeadline = .max
         authenticationDeadline = .max

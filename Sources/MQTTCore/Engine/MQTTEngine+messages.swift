@@ -88,6 +88,7 @@ extension MQTTEngine {
         if session.inbound.unansweredToken(of: id) != nil { return nil }
         entry.isRepeat = true
         entry.isAnswered = session.answered.contains(id)
+        if let reason = session.refused.removeValue(forKey: id) { entry.reason = reason }
         guard session.inbound.count < 65_535 else { return nil }
         _ = session.inbound.append(entry)
         writeAnswers(at: now)
@@ -106,7 +107,7 @@ extension MQTTEngine {
             if entry.isQoS2 { recordTaken(entry.packetID, delivery, isRefused: reason.isError) }
             writeAnswers(at: now)
         } else if let id = session.inbound.removeCarried(delivery) {
-            acknowledgeCarried(id, at: now)
+            acknowledgeCarried(id, reason, at: now)
         }
     }
 
@@ -114,7 +115,7 @@ extension MQTTEngine {
     public mutating func acknowledgeAll(through delivery: UInt64, at now: Int64) {
         for (token, id) in session.inbound.carried where token <= delivery {
             _ = session.inbound.removeCarried(token)
-            acknowledgeCarried(id, at: now)
+            acknowledgeCarried(id, .success, at: now)
         }
         var taken: [(UInt64, UInt16)] = []
         session.inbound.answerAll(through: delivery) { token, id in taken.append((token, id)) }
@@ -130,10 +131,14 @@ extension MQTTEngine {
     }
 
     /// A QoS 2 message of an earlier connection: its PUBREC leaves now if the peer repeated it, or when it does.
-    private mutating func acknowledgeCarried(_ id: UInt16, at now: Int64) {
+    private mutating func acknowledgeCarried(_ id: UInt16, _ reason: MQTTReasonCode, at now: Int64) {
         let token = session.inbound.unansweredToken(of: id)
-        if let token { _ = session.inbound.answer(token, reason: 0) }
-        recordTaken(id, token ?? 0, isRefused: false)
+        if let token {
+            _ = session.inbound.answer(token, reason: reason.rawValue)
+        } else if reason.isError {
+            session.refused[id] = reason.rawValue
+        }
+        recordTaken(id, token ?? 0, isRefused: reason.isError)
         writeAnswers(at: now)
     }
 

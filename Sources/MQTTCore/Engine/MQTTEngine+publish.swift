@@ -83,18 +83,18 @@ extension MQTTEngine {
     }
 
     /// Checks what cannot wait until the message is written: it may be a long time until then.
-    private mutating func checkWhole(
-        _ topic: String, _ payload: [UInt8], _ properties: MQTTProperties
+    private func checkWhole(
+        _ topic: String, _ payload: [UInt8], _ qos: UInt8, _ properties: MQTTProperties
     ) throws(MQTTMisuse) {
-        var whole: [UInt8] = []
+        let size: Int
         do throws(MQTTEncodingError) {
-            // The encoder judges topic and properties; the payload is only counted.
-            try MQTTPacket.Publish.encode(
-                into: &whole, version: .v5_0, topic: topic, payload: RawSpan(), properties: properties)
+            // Without a connection the version is not settled: 5.0 has the largest packets.
+            size = try MQTTPacket.Publish.encodedCount(
+                version: phase == .connected ? version : .v5_0, topic: topic, payloadCount: payload.count,
+                hasPacketID: qos != 0, properties: properties)
         } catch {
             throw MQTTMisuse(error)
         }
-        let size = whole.count + 5 + payload.count
         let limit = min(phase == .connected ? Int(limits.maximumPacketSize) : .max, MQTTFrameHeader.largestPacket)
         if size > limit {
             throw MQTTMisuse(
@@ -119,7 +119,7 @@ extension MQTTEngine {
         _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ properties: MQTTProperties, _ token: UInt64,
         _ now: Int64
     ) throws(MQTTMisuse) -> MQTTPublishOutcome {
-        try checkWhole(topic, payload, properties)
+        try checkWhole(topic, payload, flags >> 1 & 0b11, properties)
         let size = topic.utf8.count + payload.count
         if session.window.queue.count >= configuration.queueCountLimit {
             owesRoom = true
@@ -140,7 +140,8 @@ extension MQTTEngine {
             // The identifier goes into the same record: one wait for the store, not two.
             _ = session.window.identify(index)
             let slot = session.window.slots[Int(index)]
-            session.window.hold(index, until: store(slot.record))
+            let record = slot.record(wallClockOffset: configuration.wallClockOffset)
+            session.window.hold(index, until: store(record))
         }
         return .queued
     }

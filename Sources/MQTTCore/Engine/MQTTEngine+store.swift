@@ -8,6 +8,10 @@ extension MQTTEngine {
     public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
         guard ticket > persistedTicket else { return }
         persistedTicket = min(ticket, storedTicket)
+        if !heldConnect.isEmpty, phase == .connecting, heldConnectTicket <= persistedTicket {
+            output += heldConnect
+            heldConnect = []
+        }
         guard phase == .connected else { return }
         var written = 0
         while written < heldPackets.count, heldPackets[written].ticket <= persistedTicket {
@@ -18,6 +22,18 @@ extension MQTTEngine {
         heldPackets.removeFirst(written)
         writeAnswers(at: now)
         pump(at: now, into: &effects)
+    }
+
+    /// Adds a record of the caller's own: that of a kept message, or of its end.
+    public mutating func note(_ record: MQTTStoreRecord) {
+        store(record)
+    }
+
+    /// Acknowledges a received message when a record of it is stored, for a caller that keeps the message itself.
+    public mutating func acknowledge(_ delivery: UInt64, storing record: MQTTStoreRecord, at now: Int64) {
+        let ticket = store(record)
+        if ticket != 0 { session.inbound.hold(delivery, until: ticket) }
+        acknowledge(delivery, at: now)
     }
 
     /// Adds a record if there is a store, and returns its ticket; 0 without a store.

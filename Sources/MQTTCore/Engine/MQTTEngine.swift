@@ -95,6 +95,9 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var persistedTicket: UInt64 = 0
     /// PUBREL and PUBCOMP that wait for their tickets, on this connection.
     var heldPackets: [HeldPacket] = []
+    /// CONNECT, which waits until it is stored that the server may hold a session of ours; and the ticket of that.
+    var heldConnect: [UInt8] = []
+    var heldConnectTicket: UInt64 = 0
 
     /// An engine without a connection and without a session.
     public init(configuration: MQTTEngineConfiguration) {

@@ -114,6 +114,10 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Emit ``MQTTStoreRecord``s, and hold the packets of a stored exchange until their records are stored.
     public var persists: Bool
 
+    /// What the time of a call has to be increased by to be nanoseconds since 1970, so that messages age over a restart:
+    /// records say by the wall clock when a message came in.
+    public var wallClockOffset: Int64
+
     /// A configuration for `role` with bounds that suit an ordinary client.
     public init(role: Role = .client, version: MQTTVersion = .v5_0, clientID: String = "") {
         self.role = role
@@ -144,5 +148,6 @@ public struct MQTTEngineConfiguration: Sendable {
         maximumQoS = .exactlyOnce
         retainAvailable = true
         persists = false
+        wallClockOffset = 0
     }
 }

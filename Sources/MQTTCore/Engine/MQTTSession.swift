@@ -9,6 +9,8 @@ public struct MQTTSession: Sendable {
     var received = PacketIDBits()
     /// Those of them that the application has acknowledged, so that a repetition is answered at once.
     var answered = PacketIDBits()
+    /// Refusals of messages of an earlier connection, until the peer repeats them and can be told.
+    var refused: [UInt16: UInt8] = [:]
     /// Those whose PUBREC was sent on this connection: they hold a place of our Receive Maximum.
     var awaitingRelease = PacketIDBits()
     /// A server may know of this session: a connection was accepted, and the session was to outlive it.
@@ -27,6 +29,7 @@ public struct MQTTSession: Sendable {
         received.removeAll()
         answered.removeAll()
         awaitingRelease.removeAll()
+        refused.removeAll()
         inbound.removeAllCarried()
     }
 

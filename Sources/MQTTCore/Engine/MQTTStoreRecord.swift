@@ -7,10 +7,11 @@
 public enum MQTTStoreRecord: Sendable, Hashable {
     /// The server accepted a connection whose session outlives it: it may hold a session of ours from now on.
     case established
-    /// A message of QoS 1 or 2 was accepted. `packetID` is 0 if none was free.
+    /// A message of QoS 1 or 2 was accepted. `packetID` is 0 if none was free. `time` says when, in milliseconds since
+    /// 1970, for messages that expire; 0 says nothing.
     case message(
         sequence: UInt64, packetID: UInt16, topic: String, payload: [UInt8], qos: QoS, retain: Bool,
-        properties: MQTTProperties)
+        properties: MQTTProperties, time: Int64 = 0)
     /// A message got another packet identifier: the server had lost the session.
     case identified(sequence: UInt64, packetID: UInt16)
     /// PUBREC came: from now on only PUBREL is sent.
@@ -25,6 +26,14 @@ public enum MQTTStoreRecord: Sendable, Hashable {
     case receivedForgotten
     /// The session was discarded.
     case discarded
+    /// A received message is kept by the client until somebody subscribes to it, and may be acknowledged; of QoS 2 that
+    /// is ``received(packetID:)`` too. `time` says until when it is kept, in milliseconds since 1970.
+    case kept(
+        sequence: UInt64, packetID: UInt16, topic: String, payload: [UInt8], qos: QoS, retain: Bool,
+        properties: MQTTProperties,
+        time: Int64)
+    /// A kept message was handed over, or given up.
+    case keptFinished(sequence: UInt64)
 }
 
 extension MQTTSession {
@@ -32,8 +41,14 @@ extension MQTTSession {
     ///
     /// Every message that had a packet identifier is taken for sent: whether it left is not known, and sending it again
     /// under its identifier with DUP set is right in both cases.
-    /// - Parameter token: the token that completions of the restored messages carry, from the message's sequence number.
-    public init(restoring records: [MQTTStoreRecord], token: (UInt64) -> UInt64 = { _ in .max }) {
+    /// - Parameters:
+    ///   - now: the time of the engine's clock, and `wallClockOffset` what makes wall-clock time of it, so that the time
+    ///     between two processes counts against the expiry of messages [MQTT 5.0 3.3.2-6].
+    ///   - token: the token that completions of the restored messages carry, from the message's sequence number.
+    public init(
+        restoring records: [MQTTStoreRecord], at now: Int64 = 0, wallClockOffset: Int64 = 0,
+        token: (UInt64) -> UInt64 = { _ in .max }
+    ) {
         self.init()
         var slots: [UInt64: Int32] = [:]
         var image = MQTTSessionImage()
@@ -41,11 +56,12 @@ extension MQTTSession {
         for record in image.records {
             switch record {
             case .established: isHeld = true
-            case .message(let sequence, let id, let topic, let payload, let qos, let retain, let properties):
+            case .message(let sequence, let id, let topic, let payload, let qos, let retain, let properties, let time):
                 guard slots[sequence] == nil, qos != .atMostOnce else { continue }
                 slots[sequence] = window.restore(
                     sequence: sequence, id: id, topic: topic, payload: payload,
-                    flags: qos.rawValue << 1 | (retain ? 1 : 0), properties: properties, token: token(sequence))
+                    flags: qos.rawValue << 1 | (retain ? 1 : 0), properties: properties, token: token(sequence),
+                    at: Self.time(time, now, wallClockOffset))
             case .released(let sequence):
                 if let index = slots[sequence], window.slots[Int(index)].kind == .published {
                     window.markReceived(index)
@@ -53,6 +69,9 @@ extension MQTTSession {
             case .received(let id):
                 received.insert(id)
                 answered.insert(id)
+            case .kept, .keptFinished:
+                // The caller's.
+                break
             case .identified, .finished, .receivedReleased, .receivedForgotten, .discarded:
                 // An image says what is, not what became of it.
                 break
@@ -62,13 +81,26 @@ extension MQTTSession {
         if window.hasProtocolState || received.count > 0 { isHeld = true }
     }
 
+    /// The engine's time for that of a record. A message is at most as old as the longest expiry, and not younger than
+    /// now, however the wall clock was set.
+    private static func time(_ milliseconds: Int64, _ now: Int64, _ wallClockOffset: Int64) -> Int64 {
+        // Not known: it does not age before it is restored.
+        guard milliseconds > 0 else { return now }
+        let age = (now.adding(wallClockOffset) / 1_000_000).subtractingReportingOverflow(milliseconds)
+        let seconds = age.overflow ? 0 : min(max(0, age.partialValue) / 1000, Int64(UInt32.max))
+        return now - seconds * 1_000_000_000
+    }
+
     /// The shortest log of this session, for a store that makes its file small again.
-    public var records: [MQTTStoreRecord] {
+    public var records: [MQTTStoreRecord] { records(wallClockOffset: 0) }
+
+    /// The same, with the times of messages by a clock.
+    public func records(wallClockOffset: Int64) -> [MQTTStoreRecord] {
         var records: [MQTTStoreRecord] = isHeld ? [.established] : []
         for index in window.inFlight + window.queue.indices(window.slots) {
             let slot = window.slots[Int(index)]
             guard let qos = QoS(rawValue: slot.qos), qos != .atMostOnce else { continue }
-            records.append(slot.record)
+            records.append(slot.record(wallClockOffset: wallClockOffset))
             if slot.kind == .received { records.append(.released(sequence: slot.sequence)) }
         }
         for id in answered.all { records.append(.received(packetID: id)) }
@@ -78,9 +110,11 @@ extension MQTTSession {
 
 extension OutboundSlot {
     /// The record that brings the message back.
-    var record: MQTTStoreRecord {
-        .message(
+    func record(wallClockOffset: Int64) -> MQTTStoreRecord {
+        let expires = !properties.isEmpty && properties.messageExpiryInterval != nil
+        return .message(
             sequence: sequence, packetID: packetID, topic: topic, payload: payload,
-            qos: QoS(rawValue: qos) ?? .atLeastOnce, retain: flags & 1 != 0, properties: properties)
+            qos: QoS(rawValue: qos) ?? .atLeastOnce, retain: flags & 1 != 0, properties: properties,
+            time: expires ? time.adding(wallClockOffset) / 1_000_000 : 0)
     }
 }

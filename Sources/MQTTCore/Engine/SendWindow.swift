@@ -266,12 +266,10 @@ struct SendWindow: Sendable {
     /// A message of an earlier process. One with an identifier counts as sent.
     mutating func restore(
         sequence: UInt64, id: UInt16, topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties,
-        token: UInt64
+        token: UInt64, at time: Int64
     ) -> Int32 {
         let index = enqueue(
-            topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0,
-            // How long it waited is not known: its expiry does not shrink.
-            at: .max)
+            topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0, at: time)
         slots[Int(index)].sequence = sequence
         lastSequence = max(lastSequence, sequence)
         restoreIdentifier(id, of: index)

@@ -13,6 +13,14 @@ public struct MQTTSessionImage: Sendable {
     private var released: [UInt64] = []
     private var received: Set<UInt16> = []
 
+    private var keptMessages: [UInt64: MQTTStoreRecord] = [:]
+
+    /// Kept messages of QoS 2 whose identifier was not released by PUBREL.
+    private var keptIdentifiers: [UInt16: UInt64] = [:]
+
+    /// The records of received messages that are kept, oldest first.
+    public var kept: [MQTTStoreRecord] { keptMessages.sorted { $0.key < $1.key }.map(\.value) }
+
     /// The bytes of topics and payloads of the messages that are not done.
     public private(set) var byteCount = 0
 
@@ -25,19 +33,19 @@ public struct MQTTSessionImage: Sendable {
     public mutating func apply(_ record: MQTTStoreRecord) {
         switch record {
         case .established: isEstablished = true
-        case .message(let sequence, _, let topic, let payload, let qos, _, _):
+        case .message(let sequence, _, let topic, let payload, let qos, _, _, _):
             guard messages[sequence] == nil, qos != .atMostOnce else { return }
             let size = topic.utf8.count + payload.count
             messages[sequence] = Message(record: record, size: size)
             byteCount += size
         case .identified(let sequence, let id):
             guard
-                case .message(_, _, let topic, let payload, let qos, let retain, let properties) = messages[sequence]?
-                    .record
+                case .message(_, _, let topic, let payload, let qos, let retain, let properties, let time) =
+                    messages[sequence]?.record
             else { return }
             messages[sequence]?.record = .message(
                 sequence: sequence, packetID: id, topic: topic, payload: payload, qos: qos, retain: retain,
-                properties: properties)
+                properties: properties, time: time)
             // With a new identifier it is sent from the start again.
             if messages[sequence]?.isReleased == true {
                 messages[sequence]?.isReleased = false
@@ -45,7 +53,7 @@ public struct MQTTSessionImage: Sendable {
             }
         case .released(let sequence):
             guard messages[sequence]?.isReleased == false,
-                case .message(_, let id, _, _, .exactlyOnce, _, _) = messages[sequence]?.record, id != 0
+                case .message(_, let id, _, _, .exactlyOnce, _, _, _) = messages[sequence]?.record, id != 0
             else { return }
             messages[sequence]?.isReleased = true
             released.append(sequence)
@@ -54,10 +62,33 @@ public struct MQTTSessionImage: Sendable {
             byteCount -= message.size
             if message.isReleased, let index = released.firstIndex(of: sequence) { released.remove(at: index) }
         case .received(let id): received.insert(id)
-        case .receivedReleased(let id): received.remove(id)
-        case .receivedForgotten: received = []
+        case .receivedReleased(let id):
+            received.remove(id)
+            forgetIdentifier(id)
+        case .receivedForgotten:
+            received = []
+            for id in keptIdentifiers.keys { forgetIdentifier(id) }
         case .discarded: self = MQTTSessionImage()
+        case .kept(let sequence, let id, _, _, let qos, _, _, _):
+            guard keptMessages[sequence] == nil, qos != .atMostOnce else { return }
+            keptMessages[sequence] = record
+            guard qos == .exactlyOnce, id != 0 else { return }
+            forgetIdentifier(id)
+            received.insert(id)
+            keptIdentifiers[id] = sequence
+        case .keptFinished(let sequence): keptMessages[sequence] = nil
         }
+    }
+
+    /// PUBREL came: the record of a kept message does not stand for its identifier any more.
+    private mutating func forgetIdentifier(_ id: UInt16) {
+        guard let sequence = keptIdentifiers.removeValue(forKey: id),
+            case .kept(_, _, let topic, let payload, let qos, let retain, let properties, let time)? =
+                keptMessages[sequence]
+        else { return }
+        keptMessages[sequence] = .kept(
+            sequence: sequence, packetID: 0, topic: topic, payload: payload, qos: qos, retain: retain,
+            properties: properties, time: time)
     }
 
     /// The shortest log.
@@ -65,6 +96,6 @@ public struct MQTTSessionImage: Sendable {
         (isEstablished ? [.established] : [])
             + messages.sorted { $0.key < $1.key }.map(\.value.record)
             + released.map { .released(sequence: $0) }
-            + received.sorted().map { .received(packetID: $0) }
+            + received.sorted().map { .received(packetID: $0) } + kept
     }
 }

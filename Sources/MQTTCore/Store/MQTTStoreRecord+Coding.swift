@@ -4,6 +4,9 @@ extension MQTTStoreRecord {
     private enum Tag: UInt8 {
         case established = 1
         case message, identified, released, finished, received, receivedReleased, receivedForgotten, discarded
+        /// A message with the time that it came in.
+        case timedMessage
+        case kept, keptFinished
     }
 
     /// Appends the record.
@@ -12,10 +15,11 @@ extension MQTTStoreRecord {
     public func encode(into bytes: inout [UInt8]) throws(MQTTEncodingError) {
         switch self {
         case .established: bytes.append(Tag.established.rawValue)
-        case .message(let sequence, let packetID, let topic, let payload, let qos, let retain, let properties):
-            bytes.append(Tag.message.rawValue)
+        case .message(let sequence, let packetID, let topic, let payload, let qos, let retain, let properties, let time):
+            bytes.append(time == 0 ? Tag.message.rawValue : Tag.timedMessage.rawValue)
             Self.append(sequence, &bytes)
             Self.append(packetID, &bytes)
+            if time != 0 { Self.append(time, &bytes) }
             // The packet itself has to have an identifier; the record's own may be 0.
             unsafe try MQTTPacket.Publish.encode(
                 into: &bytes, version: .v5_0, topic: topic, payload: payload.span.bytes, qos: qos, retain: retain,
@@ -38,6 +42,18 @@ extension MQTTStoreRecord {
             Self.append(packetID, &bytes)
         case .receivedForgotten: bytes.append(Tag.receivedForgotten.rawValue)
         case .discarded: bytes.append(Tag.discarded.rawValue)
+        case .kept(
+            let sequence, let packetID, let topic, let payload, let qos, let retain, let properties, let time):
+            bytes.append(Tag.kept.rawValue)
+            Self.append(sequence, &bytes)
+            Self.append(packetID, &bytes)
+            Self.append(time, &bytes)
+            unsafe try MQTTPacket.Publish.encode(
+                into: &bytes, version: .v5_0, topic: topic, payload: payload.span.bytes, qos: qos, retain: retain,
+                packetID: 1, properties: properties)
+        case .keptFinished(let sequence):
+            bytes.append(Tag.keptFinished.rawValue)
+            Self.append(sequence, &bytes)
         }
     }
 
@@ -48,11 +64,11 @@ extension MQTTStoreRecord {
         switch tag {
         case .established, .receivedForgotten, .discarded: end = 1
         case .received, .receivedReleased: end = 3
-        case .released, .finished: end = 9
+        case .released, .finished, .keptFinished: end = 9
         case .identified: end = 11
-        case .message: end = bytes.count
+        case .message, .timedMessage, .kept: end = bytes.count
         }
-        guard bytes.count == end, tag != .message || end > 11 else { return nil }
+        guard bytes.count == end else { return nil }
         // The bytes of an array of bytes: nothing to reinterpret.
         let span = unsafe bytes.span.bytes
         func sequence() -> UInt64 { UInt64(span.uint32(at: 1)) << 32 | UInt64(span.uint32(at: 5)) }
@@ -65,19 +81,43 @@ extension MQTTStoreRecord {
         case .released: self = .released(sequence: sequence())
         case .finished: self = .finished(sequence: sequence())
         case .identified: self = .identified(sequence: sequence(), packetID: span.uint16(at: 9))
+        case .keptFinished: self = .keptFinished(sequence: sequence())
         case .message:
-            guard
-                let header = try? MQTTFrameHeader.parse(
-                    span, at: 11, maximumPacketSize: MQTTFrameHeader.largestPacket, version: .v5_0),
-                header.type == .publish, header.packetCount == end - 11,
-                case .publish(let publish)? = try? MQTTPacket.decode(
-                    header, body: span.extracting(header.bodyRange(in: span, at: 11)), version: .v5_0),
-                publish.qos != .atMostOnce
-            else { return nil }
+            guard let publish = Self.publish(span, at: 11) else { return nil }
             self = .message(
                 sequence: sequence(), packetID: span.uint16(at: 9), topic: publish.topic, payload: publish.payload,
                 qos: publish.qos, retain: publish.retain, properties: publish.properties)
+        case .timedMessage:
+            // Time 0 is written as a message without one.
+            guard let publish = Self.publish(span, at: 19), Self.time(span, at: 11) != 0 else { return nil }
+            self = .message(
+                sequence: sequence(), packetID: span.uint16(at: 9), topic: publish.topic, payload: publish.payload,
+                qos: publish.qos, retain: publish.retain, properties: publish.properties,
+                time: Self.time(span, at: 11))
+        case .kept:
+            guard let publish = Self.publish(span, at: 19) else { return nil }
+            self = .kept(
+                sequence: sequence(), packetID: span.uint16(at: 9), topic: publish.topic, payload: publish.payload,
+                qos: publish.qos, retain: publish.retain, properties: publish.properties,
+                time: Self.time(span, at: 11))
         }
+    }
+
+    private static func time(_ bytes: RawSpan, at offset: Int) -> Int64 {
+        Int64(bitPattern: UInt64(bytes.uint32(at: offset)) << 32 | UInt64(bytes.uint32(at: offset + 4)))
+    }
+
+    /// The PUBLISH packet that takes up all of the rest.
+    private static func publish(_ bytes: RawSpan, at offset: Int) -> MQTTPacket.Publish? {
+        guard bytes.byteCount > offset,
+            let header = try? MQTTFrameHeader.parse(
+                bytes, at: offset, maximumPacketSize: MQTTFrameHeader.largestPacket, version: .v5_0),
+            header.type == .publish, header.packetCount == bytes.byteCount - offset,
+            case .publish(let publish)? = try? MQTTPacket.decode(
+                header, body: bytes.extracting(header.bodyRange(in: bytes, at: offset)), version: .v5_0),
+            publish.qos != .atMostOnce
+        else { return nil }
+        return publish
     }
 
     private static func append(_ value: some FixedWidthInteger, _ bytes: inout [UInt8]) {

@@ -83,4 +83,16 @@ struct AuthenticationTests {
         let error = #expect(throws: MQTTMisuse.self) { try old.client.engine.authenticate(data: nil, at: old.now) }
         #expect(error?.code == .notInThisVersion)
     }
+
+    @Test func `a re-authentication is not a server's to begin [MQTT 5.0 3.15.2.1]`() throws {
+        let pair = pair()
+        pair.serverAnswers = true
+        try pair.connect()
+        let auth = MQTTPacket.Auth(
+            reasonCode: .reauthenticate, properties: [MQTTProperty(.authenticationMethod, .string("DANCE"))])
+        try pair.inject(.auth(auth), into: pair.client)
+        #expect(pair.client.violation?.reasonCode == .protocolError)
+        #expect(pair.client.violation?.clause == "MQTT 5.0 3.15.2.1")
+        #expect(authentications(pair.client).isEmpty)
+    }
 }

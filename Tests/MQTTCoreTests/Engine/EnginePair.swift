@@ -81,6 +81,10 @@ final class EnginePair {
     /// Opens a connection and lets both ends talk until they are quiet.
     func connect() throws {
         try open()
+        if client.engine.configuration.persists {
+            // CONNECT waits until the store knows of the session.
+            client.run { engine, effects in engine.persisted(through: engine.lastTicket, at: now, into: &effects) }
+        }
         settle()
     }
 

@@ -56,8 +56,8 @@ struct ObligationTableTests {
         Obligation(20, "PUBREC in order", "answers given in any order leave in the order of arrival"),
         Obligation(21, "PUBREL in order", "PUBREL is sent in the order of PUBREC"),
         Obligation(
-            22, "unwanted messages are acknowledged", "one call acknowledges everything up to a token",
-            "tokens of nobody, of yesterday and given twice do no harm"),
+            22, "unwanted messages are acknowledged", "what nobody wants or can read is acknowledged",
+            "one call acknowledges everything up to a token"),
         Obligation(
             23, "QoS 2 is delivered once", "a QoS 2 message whose PUBREC was lost is delivered once",
             "a QoS 2 message held by the application over a connection"),
@@ -68,7 +68,8 @@ struct ObligationTableTests {
         Obligation(
             28, "PUBREL for a PUBREC that took it", "a refused message completes with the reason and frees"),
         Obligation(
-            29, "expiry breaks no exchange", "the time in the queue shortens the expiry, and what expired is not sent"),
+            29, "expiry breaks no exchange", "an exchange that was begun is finished after the message expired",
+            "the time in the queue shortens the expiry, and what expired is not sent"),
         Obligation(
             30, "keep alive, and liveness", "a quiet client pings at its interval and is answered",
             "a half-open connection is noticed within interval and ping timeout",
@@ -84,7 +85,7 @@ struct ObligationTableTests {
         Obligation(35, "AUTH before CONNACK", "steps are exchanged before CONNACK and again afterwards"),
         Obligation(
             36, "AUTH by its rules", "AUTH without a method, or with another one, ends the connection",
-            "only what a side may say now is said"),
+            "only what a side may say now is said", "a re-authentication is not a server's to begin"),
         Obligation(37, "no password alone before 5.0", "before 5.0 a password needs a user name"),
         Obligation(38, "no will flags without a will", vectors),
         Obligation(39, "nothing after DISCONNECT", "DISCONNECT is the last packet and the session's messages stay"),

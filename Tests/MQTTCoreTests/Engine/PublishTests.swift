@@ -188,4 +188,24 @@ struct PublishTests {
         #expect(pair.client.publishes.last?.properties.messageExpiryInterval == 5)
         #expect(pair.client.completions.first == .init(token: 1, outcome: .expired, reason: .success))
     }
+
+    @Test func `what is queued is measured to the byte, and its topic is judged`() throws {
+        let pair = EnginePair(client: { $0.maximumInFlight = 1 }, server: { $0.maximumPacketSize = 200 })
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("fills the window", qos: .atLeastOnce)
+        // Three bytes of fixed header, 2 + 1 of the topic, 2 of the identifier, 1 of no properties.
+        let exact = String(repeating: "x", count: 200 - 9)
+        #expect(try pair.publish(exact, qos: .atLeastOnce) == .queued)
+        let error = #expect(throws: MQTTMisuse.self) { try pair.publish(exact + "x", qos: .atLeastOnce) }
+        #expect(error?.code == .packetTooLarge)
+        #expect(error?.message.contains("201") == true)
+        let topic = #expect(throws: MQTTMisuse.self) { try pair.publish("x", to: "a/#", qos: .atLeastOnce) }
+        #expect(topic?.code == .invalidTopic)
+        pair.server.acknowledges = true
+        pair.server.engine.acknowledgeAll(through: .max, at: pair.now)
+        pair.settle()
+        #expect(pair.server.texts.last == exact)
+        #expect(pair.client.completions.allSatisfy { $0.outcome == .acknowledged })
+    }
 }

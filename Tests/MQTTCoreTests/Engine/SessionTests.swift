@@ -271,4 +271,68 @@ struct SessionTests {
         #expect(pair.client.texts == ["offline"])
         #expect(pair.server.completions.map(\.token) == [5])
     }
+
+    @Test(arguments: [true, false])
+    func `a QoS 2 message of an earlier connection is refused as it was said, before or after its repetition`(
+        isEarly: Bool
+    ) throws {
+        let pair = EnginePair.persistent()
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("held", qos: .exactlyOnce, token: 3)
+        pair.settle()
+        pair.cut()
+        func refuse() {
+            pair.server.engine.acknowledge(pair.server.messages[0].delivery, reason: .quotaExceeded, at: pair.now)
+        }
+        if isEarly { refuse() }
+        try pair.connect()
+        if !isEarly {
+            #expect(pair.client.completions.isEmpty)
+            refuse()
+            pair.settle()
+        }
+        #expect(pair.server.texts == ["held"])
+        #expect(pair.client.completions == [.init(token: 3, outcome: .refused, reason: .quotaExceeded)])
+        #expect(pair.client.engine.inFlightCount == 0)
+        // The identifier is new [MQTT-4.3.3-9].
+        try pair.publish("next", qos: .exactlyOnce, token: 4)
+        pair.settle()
+        #expect(pair.server.texts == ["held", "next"])
+    }
+
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `an exchange that was begun is finished after the message expired [MQTT-4.3.3-7, 4.3.3-13]`(qos: QoS) throws {
+        var properties = MQTTProperties()
+        properties.messageExpiryInterval = 1
+        // Not acknowledged when the connection broke: sent again, however old it is.
+        let pair = EnginePair.persistent()
+        pair.server.acknowledges = false
+        try pair.connect()
+        try pair.publish("begun", qos: qos, properties: properties, token: 1)
+        pair.flush()
+        pair.cut()
+        pair.advance(seconds: 60)
+        try pair.connect()
+        #expect(pair.client.publishes.map(\.duplicate) == [false, true])
+        pair.server.acknowledges = true
+        pair.server.engine.acknowledgeAll(through: .max, at: pair.now)
+        pair.settle()
+        #expect(pair.client.completions == [.init(token: 1, outcome: .acknowledged, reason: .success)])
+        guard qos == .exactlyOnce else { return }
+        // PUBREC came, then time passed on both sides: PUBREL and PUBCOMP follow all the same.
+        let slow = EnginePair.persistent()
+        try slow.connect()
+        try slow.publish("taken", qos: .exactlyOnce, properties: properties, token: 2)
+        slow.flush()
+        slow.deliver(to: slow.server)
+        slow.flush()
+        slow.deliver(to: slow.client)
+        slow.cut()
+        slow.advance(seconds: 60)
+        try slow.connect()
+        #expect(slow.client.types.suffix(1) == [.pubrel])
+        #expect(slow.client.completions == [.init(token: 2, outcome: .acknowledged, reason: .success)])
+        #expect(slow.server.texts == ["taken"])
+    }
 }

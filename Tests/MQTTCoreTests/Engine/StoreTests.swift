@@ -81,11 +81,7 @@ struct StoreTests {
     /// A process that dies at any moment: what it had stored is all that its successor knows.
     private func crashRound(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let pair = EnginePair.persistent(client: {
-            $0.persists = true
-            // The crash may come before it was stored that there is a session.
-            $0.acceptsUnknownSession = true
-        })
+        let pair = EnginePair.persistent(client: { $0.persists = true })
         pair.client.acknowledges = false
         var log: [MQTTStoreRecord] = []
         var stored: UInt64 = 0
@@ -105,6 +101,24 @@ struct StoreTests {
             waiting.removeAll { $0.ticket <= ticket }
         }
 
+        /// CONNECT leaves when the store knows of the session, or the process dies before that.
+        func connect() throws {
+            try pair.open()
+            if Bool.random(using: &random) { store() }
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                crash()
+                try pair.open()
+            }
+            log += pair.client.engine.storeRecords
+            stored += UInt64(pair.client.engine.storeRecords.count)
+            pair.client.engine.storeRecords = []
+            let ticket = stored
+            pair.client.run { engine, effects in engine.persisted(through: ticket, at: pair.now, into: &effects) }
+            safe += waiting.filter { $0.ticket <= ticket }.map(\.text)
+            waiting.removeAll { $0.ticket <= ticket }
+            pair.settle()
+        }
+
         func crash() {
             pair.flush()
             pair.cut()
@@ -117,7 +131,7 @@ struct StoreTests {
             taken = pair.client.messages.count
         }
 
-        try pair.connect()
+        try connect()
         for step in 0..<Int.random(in: 10...60, using: &random) {
             switch Int.random(in: 0..<10, using: &random) {
             case 0...2:
@@ -134,7 +148,7 @@ struct StoreTests {
                 }
             case 8:
                 crash()
-                try pair.connect()
+                try connect()
             default:
                 pair.flush()
                 pair.deliver(to: Bool.random(using: &random) ? pair.client : pair.server)
@@ -163,5 +177,72 @@ struct StoreTests {
 
     @Test func `what was stored survives a crash at any moment, and QoS 2 stays exactly once`() throws {
         for index in 0..<Campaign.rounds(20_000) { try crashRound(seed: Campaign.seed &+ UInt64(index)) }
+    }
+
+    @Test func `CONNECT leaves when it is stored that the server may hold a session`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.open()
+        pair.settle()
+        #expect(pair.client.sent.isEmpty)
+        #expect(pair.client.engine.storeRecords == [.established])
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.engine.phase == .connected)
+        // Known from then on, also to the next process.
+        let session = MQTTSession(restoring: pair.client.engine.storeRecords)
+        let next = MQTTEngine(configuration: pair.client.engine.configuration, session: session)
+        let holdsSession = next.holdsSession
+        #expect(holdsSession)
+        pair.cut()
+        try pair.open()
+        #expect(!pair.client.engine.output.isEmpty)
+        // A session that ends with its connection is nothing to remember.
+        let brief = EnginePair(client: { $0.persists = true })
+        try brief.open()
+        #expect(!brief.client.engine.output.isEmpty && brief.client.engine.storeRecords.isEmpty)
+    }
+
+    @Test(arguments: [(UInt32(4), UInt32?.some(6)), (20, nil)])
+    func `the time between two processes counts against the expiry of messages`(
+        pause: UInt32, left: UInt32?
+    ) throws {
+        let pair = EnginePair.persistent(client: {
+            $0.persists = true
+            $0.wallClockOffset = 1_700_000_000_000_000_000
+        })
+        var properties = MQTTProperties()
+        properties.messageExpiryInterval = 10
+        try pair.publish("ages", qos: .atLeastOnce, properties: properties, token: 7)
+        try pair.publish("does not", qos: .atLeastOnce, token: 8)
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        // Whether the message was given an identifier or not: it was never sent.
+        log = log.map { record in
+            guard
+                case .message(let sequence, _, let topic, let payload, let qos, let retain, let properties, let time) =
+                    record
+            else { return record }
+            #expect((time == 0) == properties.isEmpty)
+            return .message(
+                sequence: sequence, packetID: 0, topic: topic, payload: payload, qos: qos, retain: retain,
+                properties: properties, time: time)
+        }
+        // Another process, whose monotonic clock begins elsewhere.
+        pair.now = 5_000_000_000
+        var configuration = pair.client.engine.configuration
+        configuration.wallClockOffset += (Int64(pause) - 4) * 1_000_000_000
+        pair.client.engine = MQTTEngine(
+            configuration: configuration,
+            session: MQTTSession(
+                restoring: log, at: pair.now, wallClockOffset: configuration.wallClockOffset, token: { $0 }))
+        try pair.connect()
+        // One identifier is stored after the other.
+        for _ in 0..<3 {
+            persist(pair.client, pair)
+            pair.settle()
+        }
+        #expect(pair.server.texts == (left == nil ? ["does not"] : ["ages", "does not"]))
+        #expect(pair.client.publishes.first?.properties.messageExpiryInterval == left)
+        #expect(pair.client.completions.contains { $0.outcome == .expired } == (left == nil))
     }
 }

@@ -7,7 +7,7 @@ struct StoreCodingTests {
     private func random(_ generator: inout SeededGenerator) -> MQTTStoreRecord {
         let sequence = UInt64.random(in: 1...20, using: &generator)
         let id = UInt16.random(in: 1...20, using: &generator)
-        switch Int.random(in: 0..<12, using: &generator) {
+        switch Int.random(in: 0..<15, using: &generator) {
         case 0: return .established
         case 1: return .identified(sequence: sequence, packetID: id + 100)
         case 2: return .released(sequence: sequence)
@@ -15,6 +15,14 @@ struct StoreCodingTests {
         case 5: return .received(packetID: id)
         case 6: return .receivedReleased(packetID: id)
         case 7: return Int.random(in: 0..<10, using: &generator) == 0 ? .discarded : .receivedForgotten
+        case 8: return .keptFinished(sequence: sequence)
+        case 9:
+            return .kept(
+                sequence: sequence, packetID: id, topic: "k/\(sequence)",
+                payload: generator.bytes(Int.random(in: 0..<30, using: &generator)),
+                qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
+                retain: Bool.random(using: &generator), properties: [],
+                time: Int64.random(in: .min ... .max, using: &generator))
         default:
             var properties = MQTTProperties()
             if Bool.random(using: &generator) { properties.userProperties = [.init("ä", "\u{FEFF}")] }
@@ -22,7 +30,8 @@ struct StoreCodingTests {
                 sequence: sequence, packetID: Bool.random(using: &generator) ? 0 : UInt16(sequence),
                 topic: "t/\(sequence)", payload: generator.bytes(Int.random(in: 0..<300, using: &generator)),
                 qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
-                retain: Bool.random(using: &generator), properties: properties)
+                retain: Bool.random(using: &generator), properties: properties,
+                time: Bool.random(using: &generator) ? 0 : Int64.random(in: .min ... .max, using: &generator))
         }
     }
 
@@ -56,7 +65,29 @@ struct StoreCodingTests {
             let direct = MQTTSession(restoring: log)
             let shortened = MQTTSession(restoring: image.records)
             #expect(Set(direct.records) == Set(shortened.records), "round \(round)")
+            var again = MQTTSessionImage()
+            for record in image.records { again.apply(record) }
+            #expect(again.records == image.records, "round \(round)")
             #expect(image.messageCount == direct.queuedCount + direct.inFlightCount)
         }
+    }
+
+    @Test func `a kept message stands for its identifier until PUBREL`() {
+        let kept = MQTTStoreRecord.kept(
+            sequence: 1, packetID: 5, topic: "k", payload: [1], qos: .exactlyOnce, retain: false, properties: [],
+            time: 9)
+        var image = MQTTSessionImage()
+        // All that was written of the two records when the process died.
+        image.apply(kept)
+        #expect(image.records == [.received(packetID: 5), kept])
+        image.apply(.received(packetID: 5))
+        image.apply(.receivedReleased(packetID: 5))
+        var shorter = MQTTSessionImage()
+        for record in image.records { shorter.apply(record) }
+        #expect(shorter.records.count == 1 && shorter.kept.count == 1)
+        // A new message under the identifier is its own.
+        shorter.apply(.received(packetID: 5))
+        shorter.apply(.keptFinished(sequence: 1))
+        #expect(shorter.records == [.received(packetID: 5)])
     }
 }

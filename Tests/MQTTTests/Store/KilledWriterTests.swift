@@ -56,7 +56,7 @@ struct KilledWriterTests {
             store.close()
             var present: Set<UInt64> = []
             for record in stored.records {
-                guard case .message(let sequence, _, let topic, _, _, _, _) = record else { continue }
+                guard case .message(let sequence, _, let topic, _, _, _, _, _) = record else { continue }
                 #expect(topic == "t/\(mode == "store" ? sequence : UInt64(topic.dropFirst(2)) ?? 0)")
                 present.insert(UInt64(topic.dropFirst(2)) ?? 0)
             }
