@@ -75,6 +75,8 @@ public struct MQTTConfiguration: Sendable {
     public var topicAliasMaximum: UInt16 = 64
     /// Topic aliases that we use at most, chosen by themselves; the server may allow fewer; 5.0 only.
     public var outboundTopicAliasMaximum: UInt16 = 32
+    /// What becomes of QoS 1 and 2 messages that match no subscription.
+    public var keptMessages = MQTTKeepPolicy()
     /// Whether QoS 0 messages wait for a connection too; otherwise publishing one without a connection throws.
     public var queuesQoS0WhileOffline = false
     /// What happens to a message that finds the queue full.

@@ -32,6 +32,8 @@ public enum MQTTEvent: Sendable {
     /// A message that was taken by ``MQTTClient/enqueue(_:to:qos:retain:properties:)``, in this process or an earlier
     /// one, was given up: refused by the server, expired, not sendable, or dropped for want of room.
     case undelivered(MQTTError)
+    /// A message that was kept because it matched no subscription was given up; see ``MQTTConfiguration/keptMessages``.
+    case keptMessageDropped(topic: String, reason: MQTTKeepPolicy.DropReason)
     /// The session store was damaged: what it held before the damage is there.
     case storeDamaged(SessionStoreDamage)
     /// The server ended the connection and said why.

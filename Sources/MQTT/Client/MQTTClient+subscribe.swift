@@ -55,7 +55,8 @@ extension MQTTClient {
     }
 
     /// The messages that match no subscription: of a session that an earlier process left, or between a subscription's
-    /// end and the server's knowledge of it. Without a receiver they are acknowledged and dropped.
+    /// end and the server's knowledge of it. Without a receiver those of QoS 1 and 2 are kept for the next subscription
+    /// as ``MQTTConfiguration/keptMessages`` says, and a receiver gets first what was.
     ///
     /// One sequence has them at a time: a new one ends the one before it.
     public nonisolated(nonsending) func unmatchedMessages(

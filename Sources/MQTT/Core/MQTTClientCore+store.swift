@@ -93,16 +93,24 @@ extension MQTTClientCore {
     private func restore(
         _ stored: StoredSession, clientID: String?, limits: SessionStoreLimits, journal: MQTTJournal
     ) {
-        link.perform { machine in
+        let drops = link.perform { machine -> [MQTTKeeper.Drop] in
             var engine = machine.engine.configuration
             engine.persists = true
             engine.queueCountLimit = min(engine.queueCountLimit, limits.messages)
             engine.queueByteLimit = min(engine.queueByteLimit, limits.bytes)
             if let clientID { engine.clientID = clientID }
-            let session = MQTTSession(restoring: stored.records) { _ in MQTTMachine.looseBit }
+            let now = MonotonicClock.now
+            engine.wallClockOffset = WallClock.milliseconds * 1_000_000 - now
+            let session = MQTTSession(
+                restoring: stored.records, at: now, wallClockOffset: engine.wallClockOffset
+            ) { _ in MQTTMachine.looseBit }
             machine.engine = MQTTEngine(configuration: engine, session: session)
             machine.journal = journal
+            var image = MQTTSessionImage()
+            for record in stored.records { image.apply(record) }
+            return machine.restoreKept(image.kept, at: now)
         }
+        report(drops)
     }
 
     // MARK: On the journal's thread

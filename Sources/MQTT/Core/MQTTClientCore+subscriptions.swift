@@ -13,7 +13,9 @@ extension MQTTClientCore {
         } onCancel: {
             loop.execute { self.cancelSubscribe(route) }
         }
-        return try result.get()
+        let answer = try result.get()
+        loop.execute { self.confirmKept(route) }
+        return answer
     }
 
     private func subscribeNow(_ route: MQTTRoute, _ waiter: MQTTSubscribeWait.Waiter) {
@@ -31,6 +33,7 @@ extension MQTTClientCore {
                 if needsSubscribe { keys.append(FilterKey(request.filter)) }
             }
         }
+        handKept(to: route)
         // Without a connection the next one subscribes it.
         if supervisor.isConnected { send(keys) }
     }
@@ -76,6 +79,8 @@ extension MQTTClientCore {
     func receiveUnmatched(_ route: MQTTRoute) {
         router.unmatched?.finish(.finished)
         router.setUnmatched(route)
+        handKept(to: route)
+        confirmKept(route)
     }
 
     nonisolated(nonsending) func unsubscribe(

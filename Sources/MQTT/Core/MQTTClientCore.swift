@@ -49,7 +49,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         versionsLeft = configuration.fallbackVersions[...]
         let machine = MQTTMachine(
             engine: MQTTEngine(configuration: configuration.engineConfiguration),
-            dropsOldest: configuration.queueOverflow == .dropOldest)
+            dropsOldest: configuration.queueOverflow == .dropOldest, keeps: configuration.keptMessages)
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
         let aliases = MQTTSeenAliases()
         inspector = FrameInspector { [weak link] bytes, direction, showsSecrets in
@@ -190,7 +190,12 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     func acknowledge(_ delivery: UInt64) {
         let now = MonotonicClock.now
         link.perform { machine in
-            machine.engine.acknowledge(delivery, at: now)
+            if delivery & MQTTKeeper.deliveryBit != 0 {
+                // Acknowledged to the server long ago; now it is kept no more.
+                machine.noteEnds(machine.keeper.confirm(delivery & ~MQTTKeeper.deliveryBit))
+            } else {
+                machine.engine.acknowledge(delivery, at: now)
+            }
             machine.flushRecords()
         }
     }

@@ -4,7 +4,7 @@ extension MQTTMachine {
     /// Assigns the messages of one read to their subscriptions and acknowledges what may be.
     ///
     /// On the loop's thread (the router lives there) and under the lock (the engine does).
-    mutating func route(into scratch: MQTTScratch, at now: Int64) {
+    mutating func route(_ bytes: RawSpan, into scratch: MQTTScratch, at now: Int64) {
         guard let core else { return }
         let router = core.router
         scratch.version = engine.version
@@ -36,7 +36,13 @@ extension MQTTMachine {
             if !isUniform {
                 for route in routes { scratch.assign(UInt32(index), to: route) }
             }
-            if record.delivery != 0 { acknowledge(record.delivery, routes, at: now) }
+            if record.delivery != 0 {
+                if routes.isEmpty, keeper.policy.isOn {
+                    keep(record, of: bytes, topic: router.topic(at: record.topic), at: now, into: scratch)
+                } else {
+                    acknowledge(record.delivery, routes, at: now)
+                }
+            }
         }
         if isUniform { scratch.uniformRoute = uniform }
     }

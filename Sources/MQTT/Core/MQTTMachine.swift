@@ -34,14 +34,17 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Messages that gave way to others, until somebody without the lock tells of them.
     var dropped = MQTTDroppedMessages()
     let dropsOldest: Bool
+    /// Received messages without a subscription.
+    var keeper: MQTTKeeper
 
     /// Set in tokens that belong to a batch; single publishes use tokens below.
     static let batchBit: UInt64 = 1 << 63
     /// Set in tokens of messages that nobody waits for: enqueued ones, and those of an earlier process.
     static let looseBit: UInt64 = 1 << 62
 
-    init(engine: consuming MQTTEngine, dropsOldest: Bool) {
+    init(engine: consuming MQTTEngine, dropsOldest: Bool, keeps policy: MQTTKeepPolicy) {
         self.engine = engine
+        keeper = MQTTKeeper(policy: policy)
         self.dropsOldest = dropsOldest
     }
 
@@ -50,7 +53,11 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    var nextDeadline: Int64 { engine.nextDeadline }
+    /// Kept messages age by the clock while there is a connection, and otherwise when somebody asks for them: an alarm
+    /// would keep a client alive that nobody uses any more.
+    var nextDeadline: Int64 {
+        engine.phase == .connected ? min(engine.nextDeadline, keeper.nextDeadline) : engine.nextDeadline
+    }
 
     /// The time that a QoS 0 message is published at. With a connection it serves keep alive alone, which hears of the
     /// write that follows too: that saves reading the clock for each.
@@ -72,6 +79,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
             scratch.openFailure = MQTTError(error)
             wantsClose = true
         }
+        flushRecords()
     }
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: MQTTScratch) {
@@ -87,7 +95,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTScratch) -> Int {
         scratch.core = core
         let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
-        if !scratch.effects.messages.isEmpty { route(into: scratch, at: now) }
+        if !scratch.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
         collect(into: scratch, at: now)
         return consumed
     }
@@ -95,6 +103,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     mutating func handleTimeout(at now: Int64, into scratch: MQTTScratch) {
         scratch.core = core
         engine.handleTimeout(at: now, into: &scratch.effects)
+        if now >= keeper.nextDeadline { scratch.keptDrops += expireKept(at: now) }
         collect(into: scratch, at: now)
     }
 

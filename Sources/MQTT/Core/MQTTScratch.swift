@@ -17,6 +17,8 @@ final class MQTTScratch: LinkScratch {
     var roomWaiters: [UnsafeContinuation<Void, Never>] = []
     /// Enqueued messages that were given up.
     var undelivered: [MQTTError] = []
+    /// Kept messages that were given up.
+    var keptDrops: [MQTTKeeper.Drop] = []
     /// The connection could not even begin.
     var openFailure: MQTTError?
     /// The connection is gone; the inner value says why, nil for an end in order.
@@ -37,6 +39,7 @@ final class MQTTScratch: LinkScratch {
             for event in effects.events where event.isConnected { core.handle(event.kind) }
             if !effects.messages.isEmpty { deliver(bytes) }
             for event in effects.events where !event.isConnected { core.handle(event.kind) }
+            if !keptDrops.isEmpty { core.report(keptDrops) }
             for error in undelivered { core.events.send(.undelivered(error)) }
             if let openFailure { core.connectionFailed(openFailure) }
             if let closed { core.connectionClosed(closed) }
@@ -50,6 +53,7 @@ final class MQTTScratch: LinkScratch {
         batchResumptions.removeAll(keepingCapacity: true)
         if !roomWaiters.isEmpty { roomWaiters.removeAll() }
         if !undelivered.isEmpty { undelivered.removeAll() }
+        if !keptDrops.isEmpty { keptDrops.removeAll() }
         touchedRoutes.removeAll(keepingCapacity: true)
         uniformRoute = nil
         core = nil
