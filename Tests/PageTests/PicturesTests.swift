@@ -1,0 +1,103 @@
+import Foundation
+import TestSupport
+import Testing
+
+extension BrowserTests {
+    /// The two programs as people start them, each with its own broker and pages.
+    @Suite(.serialized, .turns)
+    struct PicturesTests {
+        private struct Served {
+            let program: ChildProcess
+            let address: String
+
+            static func start(_ name: String, _ arguments: [String]) async throws -> Served {
+                let folder = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+                let program = try await ChildProcess.start(
+                    Command(folder.appending(path: name).path, arguments, input: .null))
+                let prefix = "headquarters page: "
+                let line = try await program.waitForLine(containing: prefix, timeout: .seconds(30)).text
+                return Served(program: program, address: String(line.dropFirst(prefix.count)))
+            }
+        }
+
+        private func picture(_ name: String, _ tab: BrowserTab, _ scratch: ScratchDirectory) async throws {
+            #expect(tab.problems == [])
+            let path = "\(Pictures.folder(scratch))/\(name).png"
+            try await tab.screenshot(to: path)
+            let look = try await Pictures.look(at: path, in: tab)
+            #expect(look.width == 1280 && look.height == 800)
+            #expect(look.colours > 100, "\(name): a picture of nothing")
+            let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+            #expect((10_000..<200_000).contains(size), "\(name): \(size) bytes")
+            // To be looked at by people.
+            guard let folder = Campaign.environment("SCREENSHOTS") else { return }
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try await tab.screenshot(to: "\(folder)/\(name).png")
+            try await tab.setDark(true)
+            try await tab.evaluate("new Promise((done) => setTimeout(done, 300))")
+            try await tab.screenshot(to: "\(folder)/\(name)-dark.png")
+            try await tab.setDark(false)
+            try await tab.resize(width: 390, height: 844, isPhone: true)
+            try await tab.evaluate("new Promise((done) => setTimeout(done, 800))")
+            #expect(try await tab.evaluate("document.documentElement.scrollWidth <= innerWidth") == "true")
+            try await tab.screenshot(to: "\(folder)/\(name)-phone.png")
+        }
+
+        @Test(.timeLimit(.minutes(5))) func `devices on their page, and their frames in the inspector`() async throws {
+            let scratch = try ScratchDirectory("pictures")
+            let browser = try await SharedBrokers.browser()
+            let drive = try await Served.start("locations-device", ["--fleet", "5", "--speed", "25", "--loop"])
+            let locations = try await browser.open(drive.address)
+            try await locations.wait(
+                until: "[...Locations.devices.values()].filter(({ fixes }) => fixes > 60).length === 5")
+            try await locations.click("#devices li:nth-child(2) button")
+            try await locations.wait(until: "document.getElementById('text').disabled === false")
+            try await locations.fill("#text", "Take the next exit")
+            try await locations.click("#send")
+            try await locations.wait(until: "document.querySelector('#sent li')?.dataset.receipt === 'received'")
+            try await locations.wait(until: "document.getElementById('notices').textContent === ''")
+            try await picture("locations", locations, scratch)
+            await drive.program.stop()
+
+            let motion = try await Served.start(
+                "motions-device", ["--fleet", "6", "--interval", "0.1", "--speed", "4", "--loop"])
+            let motions = try await browser.open(motion.address)
+            try await motions.wait(
+                until: "[...Motions.devices.values()].filter(({ sparkline }) => sparkline.count === 50).length === 6")
+            let inspector = try await browser.open(motion.address + "inspector.html")
+            try await motions.evaluate("document.querySelector('.card select').value = 'green'")
+            try await motions.click(".card button")
+            try await motions.wait(until: "document.querySelector('.card output').textContent.includes('acknowledged')")
+            try await picture("motions", motions, scratch)
+
+            try await inspector.wait(until: "Inspector.frames.some(({ type, sent }) => type === 'PUBLISH' && !sent)")
+            try await inspector.click("#pause")
+            try await inspector.wait(until: "document.getElementById('state').textContent === 'Paused'")
+            let count = try await inspector.number("Inspector.frames.length")
+            #expect(count > 50)
+            try await inspector.evaluate(
+                "document.querySelector('#scroller').dispatchEvent(new WheelEvent('wheel', { deltaY: -1 }))")
+            try await inspector.click("#rows tr.sent:not([hidden])")
+            try await inspector.wait(until: "document.getElementById('fields').children.length > 3")
+            #expect(try await inspector.text(of: "#details-title") == "PUBLISH")
+            try await picture("inspector", inspector, scratch)
+
+            // Searching, and clearing for all who look.
+            try await inspector.resize(width: 1280, height: 800)
+            try await inspector.fill("#search", "ALERT")
+            try await inspector.wait(
+                until: "Inspector.shown.length < Inspector.frames.length && Inspector.shown.length > 0")
+            #expect(
+                try await inspector.evaluate(
+                    "Inspector.shown.every(({ destination }) => destination.endsWith('/alert'))") == "true")
+            try await inspector.fill("#search", "")
+            try await inspector.click("#clear")
+            try await inspector.wait(until: "Inspector.frames.length === 0")
+            try await inspector.click("#pause")
+            try await inspector.wait(until: "Inspector.frames.length > 0")
+            #expect(inspector.problems == [])
+            await motion.program.stop()
+            for tab in [locations, motions, inspector] { try await tab.navigate(to: "data:text/html,gone") }
+        }
+    }
+}
