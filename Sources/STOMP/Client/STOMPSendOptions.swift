@@ -5,50 +5,78 @@ import Transport
 /// What a message asks of the broker beyond its body and destination.
 public struct STOMPSendOptions: Sendable {
     /// A MIME type, such as `application/json;charset=utf-8`.
-    public var contentType: String? { didSet { prepare() } }
+    public var contentType: String? {
+        get { fixed.contentType }
+        set { fixed.contentType = newValue }
+    }
     /// Whether the broker keeps the message over a restart.
-    public var persistent: Bool? { didSet { prepare() } }
+    public var persistent: Bool? {
+        get { fixed.persistent }
+        set { fixed.persistent = newValue }
+    }
     /// 0 (least) to 9; 4 is what brokers take when nothing is said.
-    public var priority: Int? { didSet { prepare() } }
+    public var priority: Int? {
+        get { fixed.priority }
+        set { fixed.priority = newValue }
+    }
     /// After how long the broker drops the message, in whole milliseconds from when it is sent.
     public var expiresAfter: Duration?
     /// When the broker drops the message, in milliseconds since 1970; `expiresAfter` wins. RabbitMQ, which wants the
     /// time that is left, is told that.
     public var expiresAt: Int64?
     /// Where answers are to be sent.
-    public var replyTo: String? { didSet { prepare() } }
+    public var replyTo: String? {
+        get { fixed.replyTo }
+        set { fixed.replyTo = newValue }
+    }
     /// Tells which answer belongs to which question.
-    public var correlationID: String? { didSet { prepare() } }
+    public var correlationID: String? {
+        get { fixed.correlationID }
+        set { fixed.correlationID = newValue }
+    }
     /// Further headers, sent as they are, in order.
-    public var headers: STOMPHeaders { didSet { prepare() } }
+    public var headers: STOMPHeaders {
+        get { fixed.headers }
+        set { fixed.headers = newValue }
+    }
     /// Leaves `content-length` out, which makes ActiveMQ and Artemis take the message for text.
     public var omitsContentLength = false
-    /// All of them but the expiry, made once for the many messages that are sent with the same options.
-    private var prepared: STOMPHeaders = [:]
+    /// All that does not depend on the time.
+    private struct Fixed: Sendable {
+        var contentType: String?
+        var persistent: Bool?
+        var priority: Int?
+        var replyTo: String?
+        var correlationID: String?
+        var headers: STOMPHeaders = [:]
+
+        func makeHeaders() -> STOMPHeaders {
+            var result: STOMPHeaders = [:]
+            if let contentType { result.add("content-type", contentType) }
+            if let persistent { result.add("persistent", persistent ? "true" : "false") }
+            if let priority { result.add("priority", "\(priority)") }
+            if let replyTo { result.add("reply-to", replyTo) }
+            if let correlationID { result.add("correlation-id", correlationID) }
+            result.fields += headers.fields
+            return result
+        }
+    }
+
+    // Behind computed properties, whose setters run everywhere: an observer would be passed over where an initializer
+    // of the user's own sets a property.
+    private var fixed: Fixed { didSet { prepared = fixed.makeHeaders() } }
+    /// Made once for the many messages that are sent with the same options.
+    private var prepared: STOMPHeaders
 
     public init(
         contentType: String? = nil, persistent: Bool? = nil, priority: Int? = nil, expiresAfter: Duration? = nil,
         replyTo: String? = nil, correlationID: String? = nil, headers: STOMPHeaders = [:]
     ) {
-        self.contentType = contentType
-        self.persistent = persistent
-        self.priority = priority
+        fixed = Fixed(
+            contentType: contentType, persistent: persistent, priority: priority, replyTo: replyTo,
+            correlationID: correlationID, headers: headers)
+        prepared = fixed.makeHeaders()
         self.expiresAfter = expiresAfter
-        self.replyTo = replyTo
-        self.correlationID = correlationID
-        self.headers = headers
-        prepare()
-    }
-
-    private mutating func prepare() {
-        var result: STOMPHeaders = [:]
-        if let contentType { result.add("content-type", contentType) }
-        if let persistent { result.add("persistent", persistent ? "true" : "false") }
-        if let priority { result.add("priority", "\(priority)") }
-        if let replyTo { result.add("reply-to", replyTo) }
-        if let correlationID { result.add("correlation-id", correlationID) }
-        result.fields += headers.fields
-        prepared = result
     }
 
     /// The headers to send, once: expiry is a point in time.

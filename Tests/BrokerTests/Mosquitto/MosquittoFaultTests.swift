@@ -213,12 +213,16 @@ struct MosquittoFaultTests {
         #expect(await eventually { (try? await third.connect()) != nil })
         let messages = try await third.subscribe(to: "kept/#", qos: .exactlyOnce)
         try await sender.publish("end", to: "kept/0", qos: .exactlyOnce)
-        var received: [String] = []
+        var received: [Int] = []
         var iterator = messages.makeAsyncIterator()
         while let message = try await iterator.next(), message.text != "end" {
-            if let text = message.text { received.append(text) }
+            if let number = message.text.flatMap({ Int($0) }) { received.append(number) }
         }
-        #expect(received == (0..<count).map { "\($0)" })
+        // The order of each QoS: Mosquitto passes a QoS 2 message on when it is released, and others overtake it.
+        let all = Array(0..<count)
+        #expect(received.filter { $0 % 3 == 0 } == all.filter { $0 % 3 == 0 })
+        #expect(received.filter { $0 % 3 != 0 } == all.filter { $0 % 3 != 0 })
+        #expect(received.count == count)
         await third.disconnect()
         await sender.disconnect()
         await broker.stop()

@@ -51,7 +51,7 @@ import Testing
             #expect(await eventually { broker.statistics.messagesIn == 3 })
             await broker.dropAllConnections()
             await expectError(.connectionLost) { _ = try await lost.value }
-            #expect(await eventually { client.state.isConnected })
+            #expect(await eventually { client.counters.connections == 2 })
             let stopped = Task { try await client.request("x", to: "/queue/nobody") }
             #expect(await eventually { broker.statistics.messagesIn == 4 })
             await client.disconnect()
