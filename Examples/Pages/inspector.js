@@ -38,7 +38,7 @@ const Inspector = (() => {
     let pause = document.hidden ? PAUSE_HIDDEN : PAUSE;
     try {
       take(await ask(`frames.json?since=${cursor}`));
-      say('on', isPaused ? 'Paused' : 'Live');
+      sayHow();
     } catch (error) {
       pause = PAUSE_AFTER_FAILURE;
       if (error.status === 404) say('off', 'This program keeps no frames');
@@ -74,7 +74,10 @@ const Inspector = (() => {
   }
 
   function order(action) {
-    ask(`frames/${action}`, { method: 'POST' }).then(take, (error) => say('waiting', error.message));
+    ask(`frames/${action}`, { method: 'POST' }).then((answer) => {
+      take(answer);
+      sayHow();
+    }, (error) => say('waiting', error.message));
   }
 
   // MARK: Searching
@@ -91,8 +94,14 @@ const Inspector = (() => {
   function search() {
     filter = { text: $('search').value.trim().toLowerCase(), direction: $('direction').value };
     shown = filter.text || filter.direction ? frames.filter(matches) : frames;
-    if (!follows) $('scroller').scrollTop = 0;
-    Frames.draw(draw);
+    draw();
+    if (!follows) bringIntoSight(shown.findIndex(({ number }) => number === selected));
+  }
+
+  // The chosen frame amid its neighbours; without one, the oldest.
+  function bringIntoSight(index) {
+    const scroller = $('scroller');
+    scroller.scrollTop = Math.max(0, (index + 1) * ROW - scroller.clientHeight / 2);
   }
 
   // MARK: The table
@@ -134,8 +143,14 @@ const Inspector = (() => {
       element.append(cell);
       cells[name] = cell.appendChild(document.createTextNode(''));
     }
+    const word = document.createElement('span');
+    word.className = 'word';
+    cells.direction.after(word);
+    cells.word = word.appendChild(document.createTextNode(''));
     const row = { element, cells, frame: null };
     element.addEventListener('click', () => select(row.frame));
+    // What a mouse is pressed on must not move away before it is released.
+    element.addEventListener('mousedown', () => setFollowing(false));
     $('rows').append(element);
     return row;
   }
@@ -150,7 +165,8 @@ const Inspector = (() => {
     element.setAttribute('aria-rowindex', index + 2);
     element.className = frame.sent ? 'sent' : 'received';
     cells.time.data = clock(frame.time);
-    cells.direction.data = frame.sent ? '▲ sent' : '▼ received';
+    cells.direction.data = frame.sent ? '▲' : '▼';
+    cells.word.data = frame.sent ? ' sent' : ' received';
     cells.type.data = frame.type;
     cells.size.data = frame.size.toLocaleString('en');
     cells.destination.data = frame.destination ?? '';
@@ -182,7 +198,7 @@ const Inspector = (() => {
   }
 
   function show(frame) {
-    document.querySelector('.details').hidden = false;
+    setDetailed(true);
     $('details-title').textContent = frame.type;
     $('about').textContent = frame.problem ?? [
       `${frame.sent ? 'sent' : 'received'} at ${clock(frame.time)}`, `${frame.size.toLocaleString('en')} octets`,
@@ -217,9 +233,14 @@ const Inspector = (() => {
     return lines.join('\n');
   }
 
+  function setDetailed(on) {
+    document.querySelector('.details').hidden = !on;
+    document.querySelector('main').classList.toggle('with-details', on);
+  }
+
   function close() {
     selected = null;
-    document.querySelector('.details').hidden = true;
+    setDetailed(false);
     Frames.draw(draw);
   }
 
@@ -243,6 +264,10 @@ const Inspector = (() => {
   function say(state, text) {
     document.documentElement.dataset.state = state;
     if ($('state').textContent !== text) $('state').textContent = text;
+  }
+
+  function sayHow() {
+    say(isPaused ? 'paused' : 'on', isPaused ? 'Paused' : 'Live');
   }
 
   function setPaused(on) {

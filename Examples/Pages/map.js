@@ -445,7 +445,9 @@ const WorldMap = (() => {
         const x = Math.round(this.#toScreen(projectX(i * step), 0)[0]) + 0.5;
         context.moveTo(x, 0);
         context.lineTo(x, this.#height);
-        labels.push([this.#degrees(i * step, digits, 'W', 'E'), x + 4, 14]);
+        const label = this.#degrees(i * step, digits, 'W', 'E');
+        // Half a number at the edge reads as another one.
+        if (!withLabels || x + 8 + context.measureText(label).width <= this.#width) labels.push([label, x + 4, 14]);
       }
       for (let i = Math.ceil(south / step); i * step <= north; i += 1) {
         const y = Math.round(this.#toScreen(0, projectY(i * step))[1]) + 0.5;

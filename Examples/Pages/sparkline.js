@@ -78,6 +78,12 @@ const Sparkline = (() => {
       }
       context.stroke();
       if (this.#count === 0) return;
+      // The same line down to zero, as a shade: how far from rest at a glance.
+      context.lineTo(x, middle);
+      context.lineTo(3 + (LENGTH - this.#count) * step, middle);
+      context.globalAlpha = 0.13;
+      context.fill();
+      context.globalAlpha = 1;
       context.beginPath();
       context.arc(x, y, 2.5, 0, 2 * Math.PI);
       context.fill();
