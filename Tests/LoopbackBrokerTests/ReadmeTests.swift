@@ -15,7 +15,7 @@ struct ReadmeTests {
         let code = try String(contentsOf: here, encoding: .utf8)
         let snippets = readme.components(separatedBy: "```swift\n").dropFirst()
             .compactMap { $0.components(separatedBy: "```").first }
-        #expect(snippets.count == 4)
+        #expect(snippets.count == 5)
         for snippet in snippets {
             let body = snippet.split(separator: "\n", omittingEmptySubsequences: false)
                 .drop { $0.hasPrefix("import ") || $0.isEmpty }.joined(separator: "\n")
@@ -26,6 +26,29 @@ struct ReadmeTests {
     @Test func `the broker inside a test works as shown`() async throws {
         try await testWithoutInstallingAnything()
     }
+
+    @Test func `frames are recorded as shown`() async throws {
+        let scratch = try ScratchDirectory("readme")
+        let file = URL(fileURLWithPath: "\(scratch.path)/kitchen.pcapng")
+        let broker = try await LoopbackBroker.start()
+        try await recordFrames(of: MQTTClient(broker.urls.mqtt ?? ""), into: file)
+        await broker.stop()
+        let capture = try Data(contentsOf: file)
+        #expect(capture.starts(with: [0x0A, 0x0D, 0x0D, 0x0A]))
+        for comment in ["CONNECT", "PUBLISH home/kitchen/temperature QoS 1", "PUBACK", "DISCONNECT"] {
+            #expect(capture.range(of: Data(comment.utf8)) != nil, "\(comment)")
+        }
+    }
+}
+
+func recordFrames(of client: MQTTClient, into file: URL) async throws {
+    let log = FrameLog(limit: 10_000)
+    client.inspect(into: log)
+    try await client.connect()
+    try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
+    await client.disconnect()
+    for frame in log.frames(containing: "kitchen") { print(frame.direction, frame.type, frame.destination ?? "") }
+    try Data(log.pcapng()).write(to: file)
 }
 
 func watchTheKitchen() async throws {
