@@ -101,7 +101,8 @@ let package = Package(
         .testTarget(
             name: "BenchmarkTests", dependencies: ["benchmarks", "TestSupport"], swiftSettings: common),
         .executableTarget(
-            name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"], path: "Tests/Benchmarks",
+            name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"],
+            path: "Tests/Benchmarks",
             exclude: ["C"], swiftSettings: common),
     ],
     swiftLanguageModes: [.v6]

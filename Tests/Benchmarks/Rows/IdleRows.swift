@@ -16,7 +16,8 @@ struct IdleRows {
         var memory = Row("\(count) idle connections, KiB each", unit: "KiB", isRate: false, goal: "≤ 2")
         memory.add(ours: Double(residentBytes() - before) / Double(count) / 1024)
 
-        var wakes = Row("\(count) idle connections, wake-ups of the process in a second", unit: "", isRate: false, goal: "0")
+        var wakes = Row(
+            "\(count) idle connections, wake-ups of the process in a second", unit: "", isRate: false, goal: "0")
         let earlier = waits()
         try await Task.sleep(for: .seconds(3))
         // One of them is the end of this sleep, seen by the pool's threads.
