@@ -51,6 +51,10 @@ struct FrameFeedTests {
             #expect(none.contains("\"frames\":[]"))
             let one = try await answer("GET /frame.json?number=3 HTTP/1.1", "Host: [::1]:80", from: server)
             #expect(one.contains(#"["Topic Name","kitchen/light"]"#))
+            let connect = try await answer("GET /frame.json?number=1 HTTP/1.1", "Host: localhost", from: server)
+            #expect(connect.contains(#"["User Name","ann"]"#))
+            // The octets are there in hexadecimal digits, the password's in stars.
+            #expect(connect.contains("616e6e0009" + String(repeating: "2a", count: 9) + "\""))
             for number in ["0", "6", "x", "18446744073709551615"] {
                 let none = try await answer(
                     "GET /frame.json?number=\(number) HTTP/1.1", "Host: localhost", from: server)
@@ -65,6 +69,7 @@ struct FrameFeedTests {
             let capture = try await answer("GET /frames.pcapng HTTP/1.1", "Host: \(host)", from: server)
             #expect(capture.contains("Content-Disposition: attachment; filename=\"frames.pcapng\"\r\n"))
             #expect(capture.contains("PUBLISH kitchen/light QoS 1 (phone)"))
+            #expect(!capture.contains("hush"))
             for (action, isPaused, count) in [("pause", true, 5), ("resume", false, 5), ("clear", false, 0)] {
                 let done = try await answer(
                     "POST /frames/\(action) HTTP/1.1", "Host: \(host)", "Origin: http://\(host)", from: server)
