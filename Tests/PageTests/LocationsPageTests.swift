@@ -120,7 +120,9 @@ extension BrowserTests {
             let broker = try await RabbitMQ.start { $0.mqtt = false }
             let page = try await Headquarters.open(.locations, url(broker))
             let tab = page.tab
-            try await page.waitForState("on")
+            // Connected is not yet subscribed: the broker forgets what is sent in between.
+            let isSubscribed = "document.getElementById('notices').textContent.startsWith('Subscribed to')"
+            try await tab.wait(until: isSubscribed)
             let first = try await client(broker)
             try await locate("car-3", 37, -122, first)
             try await tab.wait(until: "document.querySelectorAll('.marker').length === 1")
@@ -128,9 +130,10 @@ extension BrowserTests {
             await broker.kill()
             try await page.waitForState("waiting")
             #expect(try await tab.text(of: "#state").hasPrefix("Connection lost"))
+            try await tab.evaluate("document.getElementById('notices').replaceChildren()")
             try await broker.restart()
             try await page.waitForState("on", timeout: .seconds(40))
-            try await tab.wait(until: "document.getElementById('notices').textContent.startsWith('Subscribed to')")
+            try await tab.wait(until: isSubscribed)
             let second = try await client(broker)
             try await locate("car-4", 38, -122, second)
             try await tab.wait(until: "document.querySelectorAll('.marker').length === 2")
