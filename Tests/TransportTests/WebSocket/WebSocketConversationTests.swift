@@ -48,7 +48,7 @@ import Transport
                 async def main():
                     text = sys.argv[2] != "mqtt"
                     async with websockets.connect("ws://127.0.0.1:" + sys.argv[1], subprotocols=["other", sys.argv[2]],
-                                                  ping_interval=None, max_size=None) as socket:
+                                                  ping_interval=None, max_size=None, max_queue=None) as socket:
                         assert socket.subprotocol == sys.argv[2]
                         for line in lines(40, text):
                             await socket.send(cut(line))
@@ -88,9 +88,10 @@ import Transport
                             print("all", type(message).__name__, flush=True)
                     print("closed", socket.close_code, flush=True)
 
+                # Without max_queue a pong that is awaited would wait behind frames that nobody reads meanwhile.
                 async def main():
                     async with websockets.serve(echo, "127.0.0.1", 0, subprotocols=["mqtt", "v12.stomp"],
-                                                max_size=None, compression=None) as server:
+                                                max_size=None, max_queue=None, compression=None) as server:
                         print("port", server.sockets[0].getsockname()[1], flush=True)
                         await asyncio.get_running_loop().create_future()
                 asyncio.run(main())
