@@ -33,6 +33,21 @@ struct KeepAliveTests {
         #expect(pings(pair) == 1)
     }
 
+    @Test func `what is published with an older time counts as sent when it is taken out`() throws {
+        let pair = EnginePair(client: { $0.keepAlive = 10 })
+        try pair.connect()
+        let old = pair.now
+        pair.advance(seconds: 5)
+        try pair.inject(.publish(.init(topic: "t", payload: [])), into: pair.client)
+        _ = try pair.client.engine.publish(topic: "x", payload: [], at: old)
+        #expect(pair.client.engine.nextDeadline == old + 10_000_000_000)
+        pair.client.engine.outputTaken(at: pair.now)
+        #expect(pair.client.engine.nextDeadline == pair.now + 10_000_000_000)
+        // Time does not run backwards.
+        _ = try pair.client.engine.publish(topic: "x", payload: [], at: old)
+        #expect(pair.client.engine.nextDeadline == pair.now + 10_000_000_000)
+    }
+
     @Test func `a half-open connection is noticed within interval and ping timeout`() throws {
         let pair = EnginePair(client: {
             $0.keepAlive = 10

@@ -36,6 +36,18 @@ import Testing
         #expect(client.engine.heartBeatsSent == 2)
     }
 
+    @Test func whatIsTakenOutCountsAsWrittenThen() throws {
+        let client = try client(.init(outgoing: 1_000, incoming: 0), "0,1000")
+        let old = client.nanoseconds
+        client.advance(to: 500)
+        try client.engine.send(destination: "/q", body: [], at: old)
+        #expect(client.deadline == 600)
+        client.engine.outputTaken(at: client.nanoseconds)
+        #expect(client.deadline == 1_100)
+        try client.engine.send(destination: "/q", body: [], at: old)
+        #expect(client.deadline == 1_100)
+    }
+
     @Test func noIntervalWithoutAWriteIsAsLongAsAgreed() throws {
         var generator = SeededGenerator(seed: Campaign.seed)
         let client = try client(.init(outgoing: 1_000, incoming: 0), "0,1000")

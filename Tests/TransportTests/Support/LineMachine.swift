@@ -10,6 +10,8 @@ struct LineMachine: LinkMachine, ~Copyable {
     var wantsClose = false
     var wantsReadingPaused = false
     var isOpen = false
+    var isAwaited = true
+    var lastTaken: Int64 = 0
     /// Sends complete lines back.
     var echoes = false
     /// Consumes one line per call, as engines do that want their effects performed in between.
@@ -20,6 +22,8 @@ struct LineMachine: LinkMachine, ~Copyable {
     init(_ probe: Probe) {
         self.probe = probe
     }
+
+    mutating func outputTaken(at now: Int64) { lastTaken = now }
 
     mutating func connectionOpened(at now: Int64, into scratch: LineScratch) {
         isOpen = true

@@ -1,0 +1,51 @@
+import MQTT
+import Messaging
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Client: executor and counters", .timeLimit(.minutes(5)), .turns)
+struct ExecutorTests {
+    @Test func `tasks on the client's executor run on the loop, and wait for answers there`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a", qos: .exactlyOnce)
+        try await withTaskExecutorPreference(client.executor) {
+            #expect(EventLoop.shared.isCurrent)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<50 {
+                    group.addTask {
+                        try await client.publish(
+                            "\(number)", to: "a", qos: number % 2 == 0 ? .exactlyOnce : .atLeastOnce)
+                        #expect(EventLoop.shared.isCurrent)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            // A plain QoS 0 flood from the loop itself must not wait for the loop.
+            for _ in 0..<5_000 { try await client.publish("x", to: "b") }
+        }
+        #expect(!EventLoop.shared.isCurrent)
+        #expect(Set(try await messages.first(50).compactMap(\.text)).count == 50)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `counters tell what crossed the transport`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        // They are brought up to date when what was under way is done.
+        #expect(await eventually { client.counters.bytesReceived == 4 && client.counters.bytesSent > 0 })
+        let before = client.counters
+        #expect(before.connections == 1)
+        try await client.publish([UInt8](repeating: 1, count: 1_000), to: "a", qos: .atLeastOnce)
+        #expect(await eventually { client.counters.bytesReceived == before.bytesReceived + 4 })
+        // Fixed header of 3, topic of 3, identifier of 2.
+        #expect(await eventually { client.counters.bytesSent == before.bytesSent + 1_008 })
+        let after = client.counters
+        #expect(after.messagesSent == before.messagesSent + 1)
+        #expect(after.writes > before.writes && after.reads > before.reads)
+        await client.disconnect()
+        await bench.stop()
+    }
+}
