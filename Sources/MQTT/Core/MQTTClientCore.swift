@@ -152,9 +152,10 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         case .connected(let info):
             counters.connected()
             wasAccepted(info)
+            // First: what is published by whoever hears of the connection comes to subscriptions that stand.
+            resubscribe(sessionPresent: info.sessionPresent)
             supervisor.established(at: MonotonicClock.now)
             events.send(.connected(info))
-            resubscribe(sessionPresent: info.sessionPresent)
         case .connectionRefused(let connack):
             noteRedirection(connack.reasonCode, connack.properties)
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))

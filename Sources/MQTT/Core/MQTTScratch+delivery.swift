@@ -16,18 +16,17 @@ extension MQTTScratch {
 
     private func hand(_ records: [MQTTMessageRecord], of bytes: RawSpan, to route: MQTTRoute) {
         guard let core else { return }
+        // Before anybody can have them.
+        core.counters.received(records.count)
         for queue in route.queues {
             // Each receiver gets a batch of its own: what it drops is its own affair.
             let batch = makeBatch(records, of: bytes, core: core, route: route)
-            let size = batch.byteCount
             switch queue.push(batch) {
             case .stored: break
             case .full where route.policy.overflow == .pauseReading: core.pauseReading(for: route)
             case .full, .refused: break
             }
-            _ = size
         }
-        core.counters.received(records.count)
     }
 
     /// Copies what the records point at out of the read buffer.

@@ -143,10 +143,11 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
             profile = connected.profile
             expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
             counters.connected()
+            // First: what is sent by whoever hears of the connection comes to subscriptions that stand. In the order in
+            // which they were asked for.
+            for route in routes.values.sorted(by: { $0.token < $1.token }) { send(route) }
             supervisor.established(at: MonotonicClock.now)
             events.send(.connected(connected))
-            // In the order in which they were asked for.
-            for route in routes.values.sorted(by: { $0.token < $1.token }) { send(route) }
         case .errorReceived(let error):
             events.send(.errorReceived(error))
         case .connectionFailed(let failure):
