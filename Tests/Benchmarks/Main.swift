@@ -6,6 +6,11 @@ import Foundation
 enum Main {
     static func main() async throws {
         Allocations.startCounting()
+        try await printTable()
+    }
+
+    /// Away from the main actor, to which every `await` would have to come back.
+    @concurrent private static func printTable() async throws {
         var arguments = Array(CommandLine.arguments.dropFirst())
         func option<Value: LosslessStringConvertible & Sendable>(_ name: String, _ fallback: Value) -> Value {
             guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else { return fallback }
@@ -24,11 +29,21 @@ enum Main {
         }
         defer { setting.end() }
         print(Row.header)
-        for (_, run) in chosen {
-            for row in try await run(setting) {
-                print(row.line)
-                fflush(nil)
+        var failed = false
+        for (name, run) in chosen {
+            do {
+                for row in try await run(setting) {
+                    print(row.line)
+                    fflush(nil)
+                }
+            } catch {
+                FileHandle.standardError.write(Data("\(name): \(error)\n".utf8))
+                failed = true
             }
+        }
+        if failed {
+            setting.end()
+            exit(70)
         }
     }
 }

@@ -19,7 +19,7 @@ struct StreamRows {
                 "-days",
                 "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key,
                 "-out",
-                certificate, "-quiet",
+                certificate,
             ])
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(identity: TLSIdentity(certificates: .file(certificate), key: .file(key)))
