@@ -44,10 +44,16 @@ extension Link where Machine: ~Copyable {
 
     /// Whether callers have sent since the last look; then the oldest byte that waits is younger than that look.
     func callersStillSend() -> Bool {
-        let (bytesSent, machineIsDue) = state.withLock { state in
-            (state.traffic.bytesSent, state.machine.wantsClose || state.armedDeadline <= MonotonicClock.now)
+        let now = MonotonicClock.now
+        // Callers do not call the loop meanwhile: what else they would call it for is looked for here.
+        let (bytesSent, loopHasToLook) = state.withLock { state in
+            (
+                state.traffic.bytesSent,
+                state.machine.wantsClose || state.wantsReadingPaused != state.readingIsPaused
+                    || state.machine.nextDeadline < state.armedDeadline || state.armedDeadline <= now
+            )
         }
-        guard flood.hasMoved(bytesSent), !machineIsDue else { return false }
+        guard flood.hasMoved(bytesSent), !loopHasToLook else { return false }
         watchFlood()
         return true
     }
