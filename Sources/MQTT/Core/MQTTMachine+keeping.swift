@@ -88,8 +88,9 @@ extension MQTTClientCore {
         }
         report(drops)
         guard !messages.isEmpty else { return }
-        for queue in route.queues { _ = queue.push(batch(of: messages, for: route)) }
+        // Before anybody can have them.
         counters.received(messages.count)
+        for queue in route.queues { _ = queue.push(batch(of: messages, for: route)) }
     }
 
     /// A subscription is made: what it got of kept messages is its own, unless it wants to acknowledge.
