@@ -123,6 +123,8 @@ import Testing
             }
             await broker.thaw()
             try await client.expect("HTTP/1.1 400 Bad Request\r\n")
+            // The refusal is read before its connection is forgotten.
+            #expect(await eventually { broker.connectionCount == 0 })
             let other = try await RawClient.open(broker.ports.ws)
             #expect(await eventually { broker.connectionCount == 1 })
             await broker.dropAllConnections()
