@@ -25,22 +25,16 @@ struct BenchmarkTable {
         return table
     }
 
-    /// Instructions of one row at two sizes, of which the difference counts: what starting costs falls out.
-    static func instructions(_ row: String, valgrind: String) async throws -> Double {
+    /// Instructions of one row at two sizes, of which the difference counts: what starting costs falls out. Nil where
+    /// Valgrind does not work.
+    static func instructions(_ row: String, valgrind: String) async throws -> Double? {
+        let callgrind = try await Callgrind(program, valgrind: valgrind)
         var totals: [Double] = []
         for scale in [0.01, 0.02] {
-            let process = try await ChildProcess.start(
-                Command(
-                    valgrind,
-                    [
-                        "--tool=callgrind", "--callgrind-out-file=/dev/null", program, "--rounds", "1", "--scale",
-                        "\(scale)", row,
-                    ], environment: ["BENCHMARK_IS_COUNTING": "1"]))
-            _ = try await process.waitForEnd(timeout: .seconds(240))
-            let line = process.lines(.errors).first { $0.contains("Collected :") }
-            guard let total = line?.components(separatedBy: " : ").last.flatMap(Double.init) else {
-                throw Failure(description: "callgrind said \(process.lines(.errors).suffix(5))")
-            }
+            let arguments = ["--rounds", "1", "--scale", "\(scale)", row]
+            guard
+                let total = try await callgrind.instructions(arguments, environment: ["BENCHMARK_IS_COUNTING": "1"])
+            else { return nil }
             totals.append(total)
         }
         // `scale` is of two million packets in each of the row's lines.
