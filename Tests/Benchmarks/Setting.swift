@@ -4,7 +4,7 @@ import Foundation
 final class Setting {
     let rounds: Int
     let scale: Double
-    private var brokers: [Process] = []
+    private var brokers: [Child] = []
 
     /// Whether other clients are measured too.
     let withPeers: Bool
@@ -69,7 +69,7 @@ final class Setting {
     }
 
     func end() {
-        for broker in brokers { broker.terminate() }
+        for broker in brokers { broker.end() }
         try? FileManager.default.removeItem(at: Shell.directory)
     }
 }

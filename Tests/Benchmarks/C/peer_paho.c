@@ -1,42 +1,23 @@
 // Paho's asynchronous C client as people use it, in the places of our rows.
-// Usage: peer_paho PORT publish COUNT | window COUNT | receive COUNT | roundtrip COUNT
-// Prints seconds, or the median and the 99th percentile in nanoseconds (roundtrip).
+#include "peer.h"
+
 #include <MQTTAsync.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-static const char topic[] = "benchmark/site-0001/line-0002/machine-0003/state";
-static char payload[24];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static long connected, acknowledged, received;
 static MQTTAsync client;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static void add(long *counter) {
-    pthread_mutex_lock(&lock);
-    ++*counter;
-    pthread_cond_signal(&changed);
-    pthread_mutex_unlock(&lock);
-}
-
-static void await(long *counter, long value) {
-    pthread_mutex_lock(&lock);
-    while (*counter < value) pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
-}
 
 static void on_connect(void *context, MQTTAsync_successData *data) {
     (void)context, (void)data;
     add(&connected);
+}
+
+static void on_failure(void *context, MQTTAsync_failureData *data) {
+    give_up("%s failed: %d %s", (const char *)context, data ? data->code : 0,
+            data && data->message ? data->message : "");
+}
+
+static void on_lost(void *context, char *cause) {
+    (void)context;
+    give_up("connection lost: %s", cause ? cause : "no reason given");
 }
 
 static void on_publish(void *context, MQTTAsync_successData *data) {
@@ -52,63 +33,48 @@ static int on_message(void *context, char *name, int length, MQTTAsync_message *
     return 1;
 }
 
+static void check(const char *what, int code) {
+    if (code != MQTTASYNC_SUCCESS) give_up("%s: %s", what, MQTTAsync_strerror(code));
+}
+
+static void start(const char *port) {
+    char address[64];
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%s", port);
+    check("creating", MQTTAsync_create(&client, address, "peer", MQTTCLIENT_PERSISTENCE_NONE, NULL));
+    check("setting up", MQTTAsync_setCallbacks(client, NULL, on_lost, on_message, NULL));
+    MQTTAsync_connectOptions options = MQTTAsync_connectOptions_initializer;
+    options.onSuccess = on_connect;
+    options.onFailure = on_failure;
+    options.context = "connecting";
+    options.maxInflight = 100;
+    check("connecting", MQTTAsync_connect(client, &options));
+}
+
 static void publish(int qos) {
     MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
     options.onSuccess = on_publish;
-    while (MQTTAsync_send(client, topic, sizeof payload, payload, qos, 0, &options) != MQTTASYNC_SUCCESS) {
+    options.onFailure = on_failure;
+    options.context = "publishing";
+    for (;;) {
+        int code = MQTTAsync_send(client, topic, sizeof payload, payload, qos, 0, &options);
+        // Both pass: the library's queue is full, or all packet identifiers are taken.
+        if (code != MQTTASYNC_MAX_BUFFERED_MESSAGES && code != MQTTASYNC_NO_MORE_MSGIDS) {
+            check("publishing", code);
+            return;
+        }
         struct timespec pause = {.tv_nsec = 100000};
         nanosleep(&pause, NULL);
     }
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+static void subscribe(const char *filter) {
+    MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
+    options.onFailure = on_failure;
+    options.context = "subscribing";
+    check("subscribing", MQTTAsync_subscribe(client, filter, 0, &options));
 }
 
-int main(int argc, char **argv) {
-    if (argc != 4) return 2;
-    long count = atol(argv[3]);
-    char address[64];
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%s", argv[1]);
-    memset(payload, 'p', sizeof payload);
-    MQTTAsync_create(&client, address, "peer", MQTTCLIENT_PERSISTENCE_NONE, NULL);
-    MQTTAsync_setCallbacks(client, NULL, NULL, on_message, NULL);
-    MQTTAsync_connectOptions options = MQTTAsync_connectOptions_initializer;
-    options.onSuccess = on_connect;
-    options.maxInflight = 100;
-    if (MQTTAsync_connect(client, &options) != MQTTASYNC_SUCCESS) return 1;
-    await(&connected, 1);
-    double start = now();
-    if (!strcmp(argv[2], "publish")) {
-        for (long i = 0; i < count; i++) publish(0);
-        publish(1);
-        await(&acknowledged, count + 1);
-        printf("%.9f\n", now() - start);
-    } else if (!strcmp(argv[2], "window")) {
-        for (long i = 0; i < count; i++) {
-            if (i >= 100) await(&acknowledged, i - 99);
-            publish(1);
-        }
-        await(&acknowledged, count);
-        printf("%.9f\n", now() - start);
-    } else if (!strcmp(argv[2], "receive")) {
-        char filter[64];
-        snprintf(filter, sizeof filter, "flood/%ld/24", count);
-        MQTTAsync_responseOptions response = MQTTAsync_responseOptions_initializer;
-        MQTTAsync_subscribe(client, filter, 0, &response);
-        await(&received, count);
-        printf("%.9f\n", now() - start);
-    } else {
-        double *times = malloc((size_t)count * sizeof *times);
-        for (long i = 0; i < count; i++) {
-            double begin = now();
-            publish(1);
-            await(&acknowledged, i + 1);
-            times[i] = (now() - begin) * 1e9;
-        }
-        qsort(times, (size_t)count, sizeof *times, compare);
-        printf("%.0f %.0f\n", times[count / 2], times[count * 99 / 100]);
-    }
-    return 0;
+static void finish(void) {
+    MQTTAsync_disconnectOptions options = MQTTAsync_disconnectOptions_initializer;
+    MQTTAsync_disconnect(client, &options);
 }

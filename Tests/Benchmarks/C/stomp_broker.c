@@ -68,7 +68,8 @@ static void serve(int fd) {
         while ((nul = memchr(at, 0, (size_t)(end - at)))) {
             while (*at == '\n') at++;
             char value[256], id[256];
-            if (*at == 'C' && !strncmp(at, "CONNECT\n", 8)) {
+            // A client of STOMP 1.1 or newer may say STOMP instead.
+            if (!strncmp(at, "CONNECT\n", 8) || !strncmp(at, "STOMP\n", 6)) {
                 static const char hello[] = "CONNECTED\nversion:1.2\nheart-beat:0,0\n\n";
                 write_all(fd, hello, sizeof hello);
             } else if (*at == 'S' && at[1] == 'E') {

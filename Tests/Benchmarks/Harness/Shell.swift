@@ -27,36 +27,38 @@ enum Shell {
     }
 
     /// Runs a program to its end and returns what it printed.
-    static func run(_ program: String, _ arguments: [String]) throws -> String {
-        let (process, output) = try launch(program, arguments)
-        let data = output.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw Failure(description: "\(program) \(arguments.joined(separator: " ")) failed")
+    ///
+    /// - Throws: what it says of itself is on standard error; a program that takes longer than `timeLimit` is killed.
+    static func run(
+        _ program: String, _ arguments: [String], timeLimit: Duration = .seconds(180)
+    ) throws -> String {
+        try failing(program, arguments) {
+            let (output, status) = try Child(program, arguments).waitForEnd(timeLimit: timeLimit)
+            guard status == 0 else { throw Failure(description: "it ended with status \(status)") }
+            return output
         }
-        return String(decoding: data, as: UTF8.self)
     }
 
     /// Starts a program that runs until this one ends; returns the first line that it prints.
-    static func serve(_ program: String, _ arguments: [String] = []) throws -> (Process, String) {
-        let (process, output) = try launch(program, arguments)
-        var line = ""
-        while let byte = try output.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
-            line.unicodeScalars.append(Unicode.Scalar(byte))
+    static func serve(_ program: String, _ arguments: [String] = []) throws -> (Child, String) {
+        try failing(program, arguments) {
+            let child = try Child(program, arguments)
+            guard let line = try child.firstLine(timeLimit: .seconds(30)) else {
+                child.end()
+                throw Failure(description: "it ended before it was ready")
+            }
+            return (child, line)
         }
-        return (process, line)
     }
 
-    private static func launch(_ program: String, _ arguments: [String]) throws -> (Process, FileHandle) {
-        let process = Process()
-        var environment = ProcessInfo.processInfo.environment
-        environment["LD_PRELOAD"] = nil
-        process.environment = environment
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        return (process, pipe.fileHandleForReading)
+    private static func failing<Answer>(
+        _ program: String, _ arguments: [String], _ body: () throws -> Answer
+    ) throws -> Answer {
+        do {
+            return try body()
+        } catch {
+            let name = URL(fileURLWithPath: program).lastPathComponent
+            throw Failure(description: "\(name) \(arguments.joined(separator: " ")): \(error)")
+        }
     }
 }

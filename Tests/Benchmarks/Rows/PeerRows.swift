@@ -30,21 +30,18 @@ struct PeerRows {
                 ("receive", "QoS 0 receive", 1_000_000),
             ] {
                 let count = max(1000, Int(Double(count) * scale))
-                var row = Row("\(peer.name): MQTT \(what)", unit: "msg/s", goal: "a peer")
-                for _ in 0..<rounds {
+                let row = Row("\(peer.name): MQTT \(what)", unit: "msg/s", goal: "a peer")
+                rows += measured(row) {
                     let limit = Double(count) / (try seconds(mqtt.limit, [mqtt.port, mode, "\(count)"]))
-                    row.add(
-                        ours: Double(count) / (try seconds(program, [mqtt.port, mode, "\(count)"])), limit: limit)
+                    return (Double(count) / (try seconds(program, [mqtt.port, mode, "\(count)"])), limit)
                 }
-                rows.append(row)
             }
-            var median = Row("\(peer.name): MQTT QoS 1 round trip, median", unit: "ns", isRate: false, goal: "a peer")
             let count = max(1000, Int(10_000 * scale))
-            for _ in 0..<rounds {
+            let row = Row("\(peer.name): MQTT QoS 1 round trip, median", unit: "ns", isRate: false, goal: "a peer")
+            rows += measured(row) {
                 let limit = try seconds(mqtt.limit, [mqtt.port, "roundtrip", "\(count)"])
-                median.add(ours: try seconds(program, [mqtt.port, "roundtrip", "\(count)"]), limit: limit)
+                return (try seconds(program, [mqtt.port, "roundtrip", "\(count)"]), limit)
             }
-            rows.append(median)
         }
         return rows
     }
@@ -52,21 +49,35 @@ struct PeerRows {
     func stomp(_ stomp: STOMPRows) throws -> [Row] {
         let python = ProcessInfo.processInfo.environment["PYTHON"] ?? "/usr/bin/python3"
         let script = Shell.sources.appendingPathComponent("peer_stomp.py").path
-        var rows: [Row] = []
-        for (mode, what) in [("send", "send"), ("receive", "receive")] {
-            let count = max(1000, Int(50_000 * scale))
-            var row = Row("stomp.py: STOMP \(what)", unit: "frames/s", goal: "a peer")
-            for _ in 0..<rounds {
-                let limit = Double(count) / (try seconds(stomp.limit, [stomp.port, mode, "\(count)"]))
-                guard let time = try? seconds(python, [script, stomp.port, mode, "\(count)"]) else {
-                    complain("stomp.py does not run with \(python): name a Python that has it with PYTHON")
-                    return []
-                }
-                row.add(ours: Double(count) / time, limit: limit)
-            }
-            rows.append(row)
+        guard
+            (try? Shell.run(python, ["-c", "import importlib.util; exit(not importlib.util.find_spec('stomp'))"]))
+                != nil
+        else {
+            complain("stomp.py does not run with \(python): name a Python that has it with PYTHON")
+            return []
         }
-        return rows
+        return [("send", "send"), ("receive", "receive")].flatMap { mode, what in
+            let count = max(1000, Int(50_000 * scale))
+            return measured(Row("stomp.py: STOMP \(what)", unit: "frames/s", goal: "a peer")) {
+                let limit = Double(count) / (try seconds(stomp.limit, [stomp.port, mode, "\(count)"]))
+                return (Double(count) / (try seconds(python, [script, stomp.port, mode, "\(count)"])), limit)
+            }
+        }
+    }
+
+    /// The row with its rounds; none, with a word on why, where the peer cannot do it.
+    private func measured(_ row: Row, _ round: () throws -> (ours: Double, limit: Double)) -> [Row] {
+        var row = row
+        do {
+            for _ in 0..<rounds {
+                let (ours, limit) = try round()
+                row.add(ours: ours, limit: limit)
+            }
+            return [row]
+        } catch {
+            complain("\(row.name) is left out: \(error)")
+            return []
+        }
     }
 
     /// The first number that a program prints.

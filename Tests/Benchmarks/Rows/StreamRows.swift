@@ -27,21 +27,25 @@ struct StreamRows {
         let urls = broker.urls
         var rows: [Row] = []
         for (name, url) in [("TLS", urls.mqtts), ("WebSocket", urls.ws), ("WebSocket over TLS", urls.wss)] {
-            rows.append(try await mqtt(name, url ?? "", plain: urls.mqtt ?? ""))
+            let row = Row("MQTT QoS 0 publish, arrays of 100, \(name); limit: TCP", unit: "msg/s", goal: "–")
+            rows.append(try await compared(row, 1_000_000, url, plain: urls.mqtt, publish))
         }
         for (name, url) in [("TLS", urls.stomps), ("WebSocket", urls.ws), ("WebSocket over TLS", urls.wss)] {
-            rows.append(try await stomp(name, url ?? "", plain: urls.stomp ?? ""))
+            let row = Row("STOMP send, \(name); limit: TCP", unit: "frames/s", goal: "–")
+            rows.append(try await compared(row, 300_000, url, plain: urls.stomp, send))
         }
         await broker.stop()
         return rows
     }
 
-    private func mqtt(_ name: String, _ url: String, plain: String) async throws -> Row {
-        let count = max(1, Int(1_000_000 * scale) / 1000) * 1000
-        var row = Row("MQTT QoS 0 publish, arrays of 100, \(name); limit: TCP", unit: "msg/s", goal: "–")
+    private func compared(
+        _ row: Row, _ count: Int, _ url: String?, plain: String?, _ run: (Int, String) async throws -> Costs
+    ) async throws -> Row {
+        let count = max(1, Int(Double(count) * scale) / 1000) * 1000
+        var row = row
         for _ in 0..<rounds {
-            let limit = Double(count) / (try await publish(count, plain)).seconds
-            row.add(try await publish(count, url), count, limit: limit)
+            let limit = Double(count) / (try await run(count, plain ?? "")).seconds
+            row.add(try await run(count, url ?? ""), count, limit: limit)
         }
         return row
     }
@@ -59,16 +63,6 @@ struct StreamRows {
         }
         await client.disconnect()
         return costs
-    }
-
-    private func stomp(_ name: String, _ url: String, plain: String) async throws -> Row {
-        let count = max(1, Int(300_000 * scale) / 1000) * 1000
-        var row = Row("STOMP send, \(name); limit: TCP", unit: "frames/s", goal: "–")
-        for _ in 0..<rounds {
-            let limit = Double(count) / (try await send(count, plain)).seconds
-            row.add(try await send(count, url), count, limit: limit)
-        }
-        return row
     }
 
     private func send(_ count: Int, _ url: String) async throws -> Costs {
