@@ -11,18 +11,22 @@ struct BenchmarkTable {
 
     /// Runs rows by their names on the command line.
     static func run(_ rows: [String], scale: Double) async throws -> BenchmarkTable {
-        let process = try await ChildProcess.start(
-            Command(program, ["--rounds", "1", "--scale", "\(scale)"] + rows))
-        let status = try await process.waitForEnd(timeout: .seconds(240))
-        guard status == .exited(0) else {
-            throw Failure(description: "benchmarks ended with \(status): \(process.lines(.errors))")
-        }
         var table = BenchmarkTable()
-        for line in process.lines() where line.hasPrefix("| ") {
+        for line in try await output(["--rounds", "1", "--scale", "\(scale)"] + rows) where line.hasPrefix("| ") {
             let cells = line.dropFirst(2).dropLast(2).components(separatedBy: " | ")
             table.rows[cells[0]] = cells
         }
         return table
+    }
+
+    /// The lines that it prints.
+    static func output(_ arguments: [String]) async throws -> [String] {
+        let process = try await ChildProcess.start(Command(program, arguments))
+        let status = try await process.waitForEnd(timeout: .seconds(240))
+        guard status == .exited(0) else {
+            throw Failure(description: "benchmarks ended with \(status): \(process.lines(.errors))")
+        }
+        return process.lines()
     }
 
     /// Instructions of one row at two sizes, of which the difference counts: what starting costs falls out. Nil where

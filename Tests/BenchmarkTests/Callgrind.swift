@@ -15,8 +15,10 @@ struct Callgrind {
         init(_ status: TestSupport.ExitStatus, errors: [String]) {
             let tail = errors.suffix(40).joined(separator: "\n")
             let line = errors.first { $0.contains("Collected :") }
-            if errors.contains(where: Self.isOfValgrindItself) {
-                self = .gaveUp(tail)
+            if let first = errors.firstIndex(where: Self.isOfValgrindItself) {
+                // Why stands just before that, and where at the end.
+                let lines = errors.dropFirst(max(0, first - 10)).prefix(30) + ["…"] + errors.suffix(10)
+                self = .gaveUp(errors.count <= 50 ? errors.joined(separator: "\n") : lines.joined(separator: "\n"))
             } else if status == .exited(0), let line,
                 let count = line.components(separatedBy: " : ").last.flatMap(Double.init)
             {

@@ -2,15 +2,27 @@ import Foundation
 
 /// Prints the table. `benchmarks [--rounds N] [--scale X] [--peers] [ROW …]`, where a row is named as in ``Setting/rows``, or by how
 /// its name begins, and X multiplies the number of messages (for profilers, which are slow).
+///
+/// `benchmarks --growth [--rounds N] [--scale X] [TABLE …]` prints how costs grow instead: ``Growth/tables``.
 @main
 enum Main {
-    static func main() async throws {
+    static func main() {
         Allocations.startCounting()
-        try await printTable()
+        // An `async` main would leave this thread to Dispatch, which ends it; Valgrind does not survive that.
+        let ended = DispatchSemaphore(value: 0)
+        Task.detached {
+            do {
+                try await printTable()
+            } catch {
+                FileHandle.standardError.write(Data("\(error)\n".utf8))
+                exit(70)
+            }
+            ended.signal()
+        }
+        ended.wait()
     }
 
-    /// Away from the main actor, to which every `await` would have to come back.
-    @concurrent private static func printTable() async throws {
+    private static func printTable() async throws {
         var arguments = Array(CommandLine.arguments.dropFirst())
         func option<Value: LosslessStringConvertible & Sendable>(_ name: String, _ fallback: Value) -> Value {
             guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else { return fallback }
@@ -20,6 +32,12 @@ enum Main {
         let withPeers = arguments.contains("--peers")
         arguments.removeAll { $0 == "--peers" }
         let setting = Setting(rounds: option("--rounds", 3), scale: option("--scale", 1.0), withPeers: withPeers)
+        if let index = arguments.firstIndex(of: "--growth") {
+            arguments.remove(at: index)
+            let isWhole = await Growth(setting: setting).run(arguments)
+            setting.end()
+            exit(isWhole ? 0 : 70)
+        }
         let chosen = Setting.rows.filter { row in
             arguments.isEmpty || arguments.contains { row.name.hasPrefix($0) }
         }

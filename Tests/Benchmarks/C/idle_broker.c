@@ -1,4 +1,5 @@
-// Holds thousands of MQTT connections that do nothing: answers CONNECT and PINGREQ, one thread for all.
+// Holds thousands of MQTT connections that do next to nothing: answers CONNECT, PINGREQ and one message of QoS 1 at a
+// time for each of them, one thread for all.
 // Usage: idle_broker            prints its port, then serves until it is killed.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -42,6 +43,10 @@ int main(void) {
                 close(fd);
             } else if (packet[0] == 0x10) {
                 send(fd, "\x20\x02\x00\x00", 4, MSG_NOSIGNAL);
+            } else if (packet[0] == 0x32) {
+                size_t topic = (size_t)packet[2] << 8 | packet[3];
+                unsigned char answer[4] = {0x40, 2, packet[4 + topic], packet[5 + topic]};
+                send(fd, answer, 4, MSG_NOSIGNAL);
             } else if (packet[0] == 0xc0) {
                 send(fd, "\xd0\x00", 2, MSG_NOSIGNAL);
             }

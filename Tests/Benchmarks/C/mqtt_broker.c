@@ -1,8 +1,10 @@
 // The broker's side of the MQTT rows: one thread, one connection at a time per process fork, never the bottleneck.
 // Usage: mqtt_broker            prints its port, then serves until it is killed.
 //
-// It answers CONNECT, SUBSCRIBE and PINGREQ, acknowledges QoS 1, counts and drops everything else. A SUBSCRIBE whose
-// filter is "flood/COUNT/PAYLOAD" is answered with COUNT messages of PAYLOAD bytes on a topic of 48 bytes.
+// It answers CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ, acknowledges QoS 1, counts and drops everything else. A
+// SUBSCRIBE whose filter is "flood/COUNT/PAYLOAD" is answered with COUNT messages of PAYLOAD bytes on a topic of 48 bytes,
+// "floods/COUNT/TOPICS" with COUNT messages of 24 bytes on "growth/x/NUMBER/y" for TOPICS numbers in turn. A client
+// called "hold-N" gets its acknowledgements when N are due, one called "back-N" from the last to the first.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -24,21 +26,27 @@ static void write_all(int fd, const unsigned char *bytes, size_t count) {
     }
 }
 
+static unsigned char *put_length(unsigned char *out, size_t length) {
+    do {
+        unsigned char byte = length & 127;
+        length >>= 7;
+        *out++ = length ? byte | 128 : byte;
+    } while (length);
+    return out;
+}
+
 static size_t make_publish(unsigned char *out, size_t payload) {
     static const char topic[] = "benchmark/site-0001/line-0002/machine-0003/state";
-    size_t topic_length = sizeof topic - 1, remaining = 2 + topic_length + payload, at = 0;
-    out[at++] = 0x30;
-    do {
-        unsigned char byte = remaining & 127;
-        remaining >>= 7;
-        out[at++] = remaining ? byte | 128 : byte;
-    } while (remaining);
-    out[at++] = (unsigned char)(topic_length >> 8);
-    out[at++] = (unsigned char)topic_length;
-    memcpy(out + at, topic, topic_length);
+    size_t topic_length = sizeof topic - 1;
+    unsigned char *at = out;
+    *at++ = 0x30;
+    at = put_length(at, 2 + topic_length + payload);
+    *at++ = (unsigned char)(topic_length >> 8);
+    *at++ = (unsigned char)topic_length;
+    memcpy(at, topic, topic_length);
     at += topic_length;
-    memset(out + at, 'p', payload);
-    return at + payload;
+    memset(at, 'p', payload);
+    return (size_t)(at - out) + payload;
 }
 
 static void flood(int fd, long count, size_t payload) {
@@ -56,15 +64,67 @@ static void flood(int fd, long count, size_t payload) {
     free(block);
 }
 
+static void floods(int fd, long count, long topics) {
+    enum { size = 2 + 2 + 16 + 24, per_block = 1000 };
+    static unsigned char block[per_block * size];
+    for (long done = 0; done < count;) {
+        unsigned char *at = block;
+        for (int i = 0; i < per_block && done < count; i++, done++, at += size) {
+            memcpy(at, "\x30\x2a\0\x10growth/x/00000/y", 20);
+            long number = done % topics;
+            for (int digit = 17; digit > 12; digit--, number /= 10) at[digit] = (unsigned char)('0' + number % 10);
+            memset(at + 20, 'p', 24);
+        }
+        write_all(fd, block, (size_t)(at - block));
+    }
+}
+
+// Grants every filter, and sends the messages that one asks for.
+static void subscribe(int fd, const unsigned char *body, size_t size) {
+    size_t granted = 0, at = 2;
+    while (at + 2 < size) {
+        at += 3 + ((size_t)body[at] << 8 | body[at + 1]);
+        granted++;
+    }
+    unsigned char *answer = calloc(1, granted + 8), *end = answer;
+    *end++ = 0x90;
+    end = put_length(end, 2 + granted);
+    *end++ = body[0];
+    *end++ = body[1];
+    write_all(fd, answer, (size_t)(end - answer) + granted);
+    free(answer);
+
+    char filter[128] = {0};
+    size_t length = (size_t)body[2] << 8 | body[3];
+    memcpy(filter, body + 4, length < 127 ? length : 127);
+    long messages, topics;
+    unsigned long payload;
+    if (sscanf(filter, "flood/%ld/%lu", &messages, &payload) == 2) flood(fd, messages, payload);
+    if (sscanf(filter, "floods/%ld/%ld", &messages, &topics) == 2) floods(fd, messages, topics);
+}
+
+// Sends `count` acknowledgements of four bytes, from the last to the first if they are to come so.
+static void acknowledge(int fd, unsigned char *answers, size_t count, int backwards) {
+    for (size_t i = 0; backwards && i < count / 2; i++) {
+        unsigned char *one = answers + 4 * i, *other = answers + 4 * (count - 1 - i), kept[4];
+        memcpy(kept, one, 4);
+        memcpy(one, other, 4);
+        memcpy(other, kept, 4);
+    }
+    write_all(fd, answers, 4 * count);
+}
+
 static void serve(int fd) {
+    size_t hold = 0;
+    int backwards = 0;
     static unsigned char buffer[32 << 20];
-    static unsigned char answers[1 << 18];
-    size_t have = 0;
+    static unsigned char answers[1 << 19];
+    size_t have = 0, answered = 0;
     for (;;) {
         ssize_t count = recv(fd, buffer + have, sizeof buffer - have, 0);
         if (count <= 0) return;
         have += (size_t)count;
-        size_t at = 0, answered = 0;
+        size_t at = 0;
         for (;;) {
             size_t position = at + 1, remaining = 0, shift = 0;
             if (at + 2 > have) break;
@@ -87,31 +147,36 @@ static void serve(int fd) {
                     answer[2] = body[2 + topic];
                     answer[3] = body[3 + topic];
                     answered += 4;
-                    if (answered > sizeof answers - 8) {
-                        write_all(fd, answers, answered);
+                    if (answered == 4 * hold || answered > sizeof answers - 8) {
+                        acknowledge(fd, answers, answered / 4, backwards);
                         answered = 0;
                     }
                 }
             } else if (type == 0x10) {
+                // Behind the protocol's name stand its level, the flags and the keep alive.
+                char name[32] = {0};
+                size_t start = 8 + ((size_t)body[0] << 8 | body[1]);
+                size_t length = (size_t)body[start - 2] << 8 | body[start - 1];
+                memcpy(name, body + start, length < 31 ? length : 31);
+                if (sscanf(name, "hold-%zu", &hold) != 1) backwards = sscanf(name, "back-%zu", &hold) == 1;
                 write_all(fd, (const unsigned char *)"\x20\x02\x00\x00", 4);
             } else if (type == 0xc0) {
                 write_all(fd, (const unsigned char *)"\xd0\x00", 2);
+            } else if (type == 0xa2) {
+                unsigned char answer[4] = {0xb0, 2, body[0], body[1]};
+                write_all(fd, answer, 4);
             } else if (type == 0x82) {
-                unsigned char answer[5] = {0x90, 3, body[0], body[1], 0};
-                write_all(fd, answer, 5);
-                char filter[128] = {0};
-                size_t length = (size_t)body[2] << 8 | body[3];
-                memcpy(filter, body + 4, length < 127 ? length : 127);
-                long messages;
-                unsigned long payload;
-                if (sscanf(filter, "flood/%ld/%lu", &messages, &payload) == 2) flood(fd, messages, payload);
+                subscribe(fd, body, remaining);
             } else if (type == 0xe0) {
                 return;
             }
             at = position + remaining;
         }
     more:
-        if (answered) write_all(fd, answers, answered);
+        if (answered && !hold) {
+            write_all(fd, answers, answered);
+            answered = 0;
+        }
         // A large packet comes in many pieces, which need not move for each of them.
         if (at) memmove(buffer, buffer + at, have - at);
         have -= at;
