@@ -99,11 +99,12 @@ let package = Package(
             name: "BrokerTests",
             dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),
         .testTarget(
-            name: "BenchmarkTests", dependencies: ["benchmarks", "TestSupport"], swiftSettings: common),
+            name: "BenchmarkTests", dependencies: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP", "TestSupport"],
+            swiftSettings: common),
         .executableTarget(
             name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"],
             path: "Tests/Benchmarks",
-            exclude: ["C"], swiftSettings: common),
+            exclude: ["C", "RESULTS.md"], swiftSettings: common),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -45,11 +45,15 @@ struct BenchmarkTable {
         return (totals[1] - totals[0]) / 20_000
     }
 
+    /// Our own figure, where its unit is none.
+    func figure(_ name: String) throws -> Double { try number(name, 1) }
     func allocations(_ name: String) throws -> Double { try number(name, 4) }
     func calls(_ name: String) throws -> Double { try number(name, 5) }
 
     private func number(_ name: String, _ column: Int) throws -> Double {
-        guard let cells = rows[name], cells.count > column, let value = Double(cells[column]) else {
+        guard let cells = rows[name], cells.count > column,
+            let value = Double(cells[column].trimmingCharacters(in: .whitespaces))
+        else {
             throw Failure(description: "no figure for \(name); there are \(rows.keys.sorted())")
         }
         return value

@@ -43,6 +43,7 @@ enum Main {
         }
         guard !chosen.isEmpty else {
             print("no such row; there are: \(Setting.rows.map(\.name).joined(separator: " "))")
+            setting.end()
             exit(64)
         }
         defer { setting.end() }

@@ -31,6 +31,14 @@ struct Growth {
         return isWhole
     }
 
+    /// The version of the compiler that is there now, which need not be the one that made this program.
+    private var compiler: String {
+        let words =
+            (try? Shell.run("/usr/bin/env", ["swift", "--version"]))?.split(whereSeparator: \.isWhitespace) ?? []
+        guard let index = words.firstIndex(of: "version"), index + 1 < words.count else { return "" }
+        return ", Swift \(words[index + 1])"
+    }
+
     private var head: String {
         let format = DateFormatter()
         format.dateFormat = "yyyy-MM-dd"
@@ -43,7 +51,7 @@ struct Growth {
         return """
             # How costs grow
 
-            \(format.string(from: Date())), \(ProcessInfo.processInfo.activeProcessorCount) cores, \(system), by
+            \(format.string(from: Date())), \(ProcessInfo.processInfo.activeProcessorCount) cores, \(system)\(compiler), by
 
                 swift run -c release benchmarks --growth
 

@@ -8,8 +8,9 @@ extension Growth {
             "Sessions in a file", sizes: "messages stored",
             note: """
                 Messages of 24 bytes on a topic of 48. *Filled* a thousand at a time; *one more* is one message of its own \
-                added to n of them; *finished* from the first to the last, a thousand at a time. All with the store's making \
-                itself small again, without waiting for the disk.
+                added to n of them; *finished* from the first to the last, a thousand at a time. All without waiting for the \
+                disk. A log of more than 1 MiB is written anew whenever it has doubled, which the line of 100,000 is the \
+                first to pay for.
                 """,
             .whole("filled"), .whole("opened"), .whole("file", .bytes), .each("one more"), .whole("finished"))
         for count in sizes([0, 1000, 10_000, 100_000, 1_000_000]) {

@@ -7,10 +7,11 @@ extension Growth {
         var table = GrowthTable(
             "Subscriptions with wildcards on one client", sizes: "filters",
             note: """
-                Filters `growth/+/NUMBER/#`, each a subscription with a task that reads it. A message comes on one of n topics \
-                in turn and matches one filter: what comes with one read is many messages for one task where n is small, and \
-                one message for each of many tasks where n is large. *Of one sequence*: the same filters in one subscription. *Beside a shared \
-                one*: one more subscription of a client that has n and one to `$share/group/other`.
+                Filters `growth/+/NUMBER/#`, each a subscription with a task that reads it. A message comes on one of n \
+                topics in turn and matches one filter: what one read brings is many messages for one task where n is small, \
+                and one message for each of many tasks where n is large. *Of one sequence*: the same filters in one \
+                subscription. *Beside a shared one*: one more subscription of a client that has n and one to \
+                `$share/group/other`.
                 """,
             .each("subscribe"), .each("message"), .each("unsubscribe"), .each("message of one sequence"),
             .each("one more beside a shared one"))

@@ -29,20 +29,27 @@ enum Memory {
     }
 }
 
-/// The threads of this process, by their numbers.
+/// The threads of this process.
 enum Threads {
-    static var all: [String] { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? [] }
-
-    static var names: [String] {
-        all.compactMap { try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8) }
+    struct Thread {
+        let name: String
+        /// How often it has waited so far.
+        let waits: Int
     }
 
-    /// How often they have waited so far.
-    static var waits: Int {
-        all.reduce(0) { sum, task in
-            let status = (try? String(contentsOfFile: "/proc/self/task/\(task)/status", encoding: .utf8)) ?? ""
+    static var all: [Thread] {
+        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+        return numbers.compactMap { number in
+            let path = "/proc/self/task/\(number)/"
+            guard let name = try? String(contentsOfFile: path + "comm", encoding: .utf8),
+                let status = try? String(contentsOfFile: path + "status", encoding: .utf8)
+            else { return nil }
             let line = status.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches") }
-            return sum + (line.flatMap { Int($0.split(whereSeparator: \.isWhitespace).last ?? "") } ?? 0)
+            let waits = line.flatMap { Int($0.split(whereSeparator: \.isWhitespace).last ?? "") } ?? 0
+            return Thread(name: name.trimmingCharacters(in: .whitespacesAndNewlines), waits: waits)
         }
     }
+
+    /// Those that serve connections.
+    static var loops: [Thread] { all.filter { $0.name == "messaging-loop" } }
 }

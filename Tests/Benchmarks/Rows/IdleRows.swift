@@ -1,7 +1,7 @@
 import Foundation
 import MQTT
 
-/// What connections cost that do nothing: memory for each, and how often the process wakes for them.
+/// What connections cost that do nothing: memory for each, and how often their thread wakes for them.
 struct IdleRows {
     let port: String
     let scale: Double
@@ -10,27 +10,33 @@ struct IdleRows {
         Descriptors.raise()
         let count = max(10, Int(5_000 * scale))
         // What is there once for all, however many there are.
-        let first = try await connect(10)
+        let first = try await connect(10, keepAlive: .seconds(600))
         let before = Memory.resident
-        let clients = try await connect(count)
+        let clients = try await connect(count, keepAlive: .seconds(600))
         var memory = Row("\(count) idle connections, KiB each", unit: "KiB", isRate: false, goal: "≤ 2")
         memory.add(ours: Double(Memory.resident - before) / Double(count) / 1024)
 
         var wakes = Row(
-            "\(count) idle connections, wake-ups of the process in a second", unit: "", isRate: false, goal: "0")
-        let earlier = Threads.waits
-        try await Task.sleep(for: .seconds(3))
-        // One of them is the end of this sleep, seen by the pool's threads.
-        wakes.add(ours: Double(Threads.waits - earlier) / 3)
+            "\(count) idle connections, wake-ups of their thread in a second", unit: "", isRate: false, goal: "0")
+        wakes.add(ours: try await wakeUps(in: 2) / 2)
         var threads = Row("\(count) idle connections, threads that serve them", unit: "", isRate: false, goal: "1")
-        threads.add(ours: Double(Threads.names.count { $0.hasPrefix("messaging-loop") }))
+        threads.add(ours: Double(Threads.loops.count))
         for client in first + clients { await client.disconnect() }
-        return [memory, wakes, threads]
+
+        // One for the deadline, one for the answer.
+        let few = 20
+        var pings = Row(
+            "\(few) connections with a keep alive of 1 s, wake-ups for each in a second", unit: "", isRate: false,
+            goal: "≤ 2")
+        let pinging = try await connect(few, keepAlive: .seconds(1))
+        pings.add(ours: try await wakeUps(in: 3) / 3 / Double(few))
+        for client in pinging { await client.disconnect() }
+        return [memory, wakes, threads, pings]
     }
 
-    private func connect(_ count: Int) async throws -> [MQTTClient] {
+    private func connect(_ count: Int, keepAlive: Duration) async throws -> [MQTTClient] {
         var configuration = MQTTConfiguration()
-        configuration.keepAlive = .seconds(600)
+        configuration.keepAlive = keepAlive
         var clients: [MQTTClient] = []
         for _ in 0..<count {
             let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
@@ -38,5 +44,14 @@ struct IdleRows {
             clients.append(client)
         }
         return clients
+    }
+
+    /// How often the connections' thread wakes while this one sleeps.
+    private func wakeUps(in seconds: Int) async throws -> Double {
+        // What connecting left to do.
+        try await Task.sleep(for: .milliseconds(100))
+        let earlier = Threads.loops.map(\.waits).reduce(0, +)
+        try await Task.sleep(for: .seconds(seconds))
+        return Double(Threads.loops.map(\.waits).reduce(0, +) - earlier)
     }
 }

@@ -1,0 +1,18 @@
+import TestSupport
+import Testing
+
+/// Connections that do nothing cost nothing but their keep alive. Counts, and so the same on a machine that is busy.
+@Suite(.turns, .timeLimit(.minutes(5)))
+struct IdleTests {
+    #if os(Linux)
+        @Test func idleConnectionsWakeTheirOneThreadForTheirKeepAliveAlone() async throws {
+            let table = try await BenchmarkTable.run(["idle"], scale: 0.02)
+            #expect(try table.figure("100 idle connections, threads that serve them") == 1)
+            // None of them has to ping within ten minutes.
+            #expect(try table.figure("100 idle connections, wake-ups of their thread in a second") == 0)
+            let pings = try table.figure("20 connections with a keep alive of 1 s, wake-ups for each in a second")
+            // The deadline and the answer; several connections may share a wake-up.
+            #expect(pings <= 2.1 && pings > 0)
+        }
+    #endif
+}
