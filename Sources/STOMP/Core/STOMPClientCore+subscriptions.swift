@@ -127,14 +127,29 @@ extension STOMPClientCore {
         link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
     }
 
+    /// Takes a route out and waits for the broker's receipt. A cancelled task does not wait; UNSUBSCRIBE is sent all the
+    /// same.
     nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
-        let result = await withUnsafeContinuation { waiter in
-            loop.execute { self.unsubscribeNow(route, waiter) }
+        let receipt = ids.add(1, ordering: .relaxed).newValue
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter in
+                loop.execute { self.unsubscribeNow(route, receipt, waiter) }
+            }
+        } onCancel: {
+            loop.execute {
+                if let waiter = self.unsubscribeWaiters.removeValue(forKey: receipt) {
+                    waiter.resume(returning: .failure(.cancelledWait))
+                } else {
+                    self.cancelledUnsubscribes.insert(receipt)
+                }
+            }
         }
+        // One that came too late leaves nothing behind.
+        if Task.isCancelled { loop.execute { self.cancelledUnsubscribes.remove(receipt) } }
         try result.get()
     }
 
-    private func unsubscribeNow(_ route: STOMPRoute, _ waiter: STOMPRoute.Waiter) {
+    private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ waiter: STOMPRoute.Waiter) {
         finish(route, .finished)
         guard routes.removeValue(forKey: route.token) != nil else { return waiter.resume(returning: .success(())) }
         defer { events.send(.unsubscribed(destination: route.destination)) }
@@ -147,7 +162,6 @@ extension STOMPClientCore {
             )
             return waiter.resume(returning: route.options.durableName == nil ? .success(()) : .failure(error))
         }
-        let receipt = ids.add(1, ordering: .relaxed).newValue
         do throws(STOMPError) {
             try request { (engine, now) throws(STOMPMisuse) in
                 let token = STOMPMachine.requestBit | receipt
@@ -158,7 +172,11 @@ extension STOMPClientCore {
                 try engine.unsubscribe(id: route.id, at: now)
                 try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
             }
-            unsubscribeWaiters[receipt] = waiter
+            if cancelledUnsubscribes.remove(receipt) != nil {
+                waiter.resume(returning: .failure(.cancelledWait))
+            } else {
+                unsubscribeWaiters[receipt] = waiter
+            }
         } catch {
             waiter.resume(returning: .failure(error))
         }

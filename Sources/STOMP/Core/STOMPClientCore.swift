@@ -27,6 +27,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     // The loop's thread only.
     var routes: [UInt64: STOMPRoute] = [:]
     var unsubscribeWaiters: [UInt64: STOMPRoute.Waiter] = [:]
+    /// Receipts whose waiters were cancelled before they came to wait.
+    var cancelledUnsubscribes: Set<UInt64> = []
     var profile = STOMPBrokerProfile.generic
     private var closeReason: STOMPError?
     private var pausedRoutes: [STOMPRoute] = []

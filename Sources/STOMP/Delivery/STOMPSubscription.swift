@@ -26,6 +26,9 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
 
     /// Ends the subscription and waits for the server's answer. A durable one is deleted with all that waits in it; to
     /// keep it, release the sequence or disconnect.
+    ///
+    /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, and at once with
+    ///   ``STOMPError/Code/cancelled`` in a cancelled task; the subscription is over in any case.
     public nonisolated(nonsending) func unsubscribe() async throws(STOMPError) {
         try await handle.core.unsubscribe(handle.route)
     }

@@ -139,6 +139,35 @@ import Testing
         }
     }
 
+    /// Before it waits or while it does.
+    @Test(arguments: [true, false])
+    func cancelledUnsubscribingSendsAndDoesNotWait(beforehand: Bool) async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connecting
+        async let subscribing = client.subscribe(to: "/topic/t")
+        try await connection.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        let unsubscribing = Task {
+            if beforehand { withUnsafeCurrentTask { $0?.cancel() } }
+            try await messages.unsubscribe()
+        }
+        let receipt = try await connection.expect("UNSUBSCRIBE")
+        unsubscribing.cancel()
+        await expectError(.cancelled) { try await unsubscribing.value }
+        #expect(try await messages.first(1).isEmpty)
+        // A receipt that nobody waits for any more does no harm.
+        connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        async let sending: Void = client.sendAndConfirm("x", to: "/queue/q")
+        try await connection.confirm("SEND")
+        try await sending
+        #expect(client.counters.connections == 1)
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func refusalIsToldInTheBrokersWords() async throws {
         var options = LoopbackBrokerOptions()
         options.faults.refusedFilters = ["/topic/secret"]
