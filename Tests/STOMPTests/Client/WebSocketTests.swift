@@ -1,0 +1,81 @@
+import STOMP
+import TestSupport
+import Testing
+import WebSocketCore
+
+/// STOMP over a WebSocket pays no heed to where messages of the WebSocket end.
+@Suite(.timeLimit(.minutes(5)), .turns) struct WebSocketTests {
+    /// How a server cuts what it says.
+    enum Cut: CaseIterable {
+        /// Several frames in one message, which is text or not.
+        case oneText, oneBinary
+        /// One frame in many messages: of an octet each, and at random with empty ones between.
+        case octets, random
+        /// One message whose fragments end anywhere.
+        case fragments
+
+        func send(_ bytes: [UInt8], over server: FakeWebSocket) throws {
+            switch self {
+            case .oneText: try server.send([bytes[...]], as: .text)
+            case .oneBinary: try server.send([bytes[...]], as: .binary)
+            case .octets: for index in bytes.indices { try server.send([bytes[index...index]], as: .binary) }
+            case .random: for piece in pieces(of: bytes) { try server.send([piece], as: .binary) }
+            case .fragments: try server.send(pieces(of: bytes), as: .text)
+            }
+        }
+
+        private func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+            var random = SeededGenerator(seed: Campaign.seed)
+            var pieces: [ArraySlice<UInt8>] = []
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                pieces.append(rest.prefix(Int.random(in: 0...20, using: &random)))
+                rest.removeFirst(pieces.last?.count ?? 0)
+            }
+            return pieces
+        }
+    }
+
+    private static let bodies = (0..<3).map { "\($0)\0é🛰\n" }
+
+    @Test(arguments: Cut.allCases)
+    func framesAreFoundHoweverTheyAreCut(cut: Cut) async throws {
+        try await FakeWebSocket.withClient { client, server in
+            async let connecting: Void = client.connect()
+            try await server.frame("CONNECT")
+            try cut.send(Array("CONNECTED\nversion:1.2\nserver:é/1\n\n\0\n".utf8), over: server)
+            try await connecting
+            async let subscribing = client.subscribe(to: "/topic/t")
+            let asked = try await server.frame("SUBSCRIBE")
+            var answer = "\nRECEIPT\nreceipt-id:\(header("receipt", of: asked))\n\n\0\n\r\n"
+            for body in Self.bodies {
+                answer += "MESSAGE\nsubscription:\(header("id", of: asked))\nmessage-id:1\ndestination:/topic/t\n"
+                answer += "content-length:\(body.utf8.count)\nnaïve:\\c🛰\n\n\(body)\0\n"
+            }
+            try cut.send(Array(answer.utf8), over: server)
+            let messages = try await subscribing.first(3)
+            #expect(messages.map(\.text) == Self.bodies)
+            #expect(messages.map { $0.header("naïve") } == [":🛰", ":🛰", ":🛰"])
+            #expect(client.counters.connections == 1)
+            try await server.end(with: client)
+        }
+    }
+
+    /// RabbitMQ answers DISCONNECT by closing the WebSocket; its RECEIPT never comes.
+    @Test func closeInsteadOfAReceiptIsAnOrderlyEnd() async throws {
+        try await FakeWebSocket.withClient { client, server in
+            async let connecting: Void = client.connect()
+            try await server.frame("CONNECT")
+            try server.send([Array("CONNECTED\nversion:1.2\n\n\0".utf8)[...]], as: .text)
+            try await connecting
+            let start = ContinuousClock.now
+            try await server.end(with: client)
+            #expect(ContinuousClock.now - start < .seconds(1), "the RECEIPT was waited for")
+            if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
+        }
+    }
+
+    private func header(_ name: String, of frame: String) -> Substring {
+        frame.split(separator: "\n").first { $0.hasPrefix(name + ":") }?.dropFirst(name.count + 1) ?? ""
+    }
+}

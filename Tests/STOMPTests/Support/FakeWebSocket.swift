@@ -1,0 +1,109 @@
+import STOMP
+import Synchronization
+import TestSupport
+import Transport
+import WebSocketCore
+
+/// The server's end of a WebSocket over TCP, whose messages the test cuts as it likes.
+final class FakeWebSocket: Sendable {
+    private struct State: ~Copyable {
+        var stream: SocketStream?
+        var parser = HTTPRequestParser()
+        /// Since the handshake.
+        var webSocket: WebSocketConnection?
+        var random = SystemRandomNumberGenerator()
+        var unread: [UInt8] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// Runs `body` with a client that connects to such a server.
+    static func withClient(_ body: (STOMPClient, FakeWebSocket) async throws -> Void) async throws {
+        let server = FakeWebSocket()
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
+            server.state.withLock { $0.stream = stream }
+        }
+        let client = STOMPClient("ws://127.0.0.1:\(listener.port)/stomp", configuration: .impatient)
+        do {
+            try await body(client, server)
+        } catch {
+            await client.disconnect()
+            await listener.close()
+            throw error
+        }
+        await client.disconnect()
+        await listener.close()
+    }
+
+    /// Sends one message of some fragments, with a ping between them.
+    func send(_ fragments: [ArraySlice<UInt8>], as kind: WebSocketMessageKind) throws {
+        try state.withLock { state in
+            var wire: [UInt8] = []
+            for (index, fragment) in fragments.enumerated() {
+                if index > 0 { try state.webSocket?.ping(into: &wire, using: &state.random) }
+                try state.webSocket?.sendFragment(
+                    fragment.span.bytes, as: kind, isFinal: index == fragments.count - 1, into: &wire,
+                    using: &state.random)
+            }
+            Self.write(wire, to: state.stream)
+        }
+    }
+
+    /// Closes the WebSocket as soon as the client says good-bye, without the RECEIPT that it asks for.
+    func end(with client: STOMPClient) async throws {
+        async let leaving: Void = client.disconnect()
+        try await frame("DISCONNECT")
+        try state.withLock { state in
+            var wire: [UInt8] = []
+            try state.webSocket?.close(.normal, into: &wire, using: &state.random)
+            Self.write(wire, to: state.stream)
+            state.stream?.endWriting()
+        }
+        await leaving
+    }
+
+    /// The next frame of the client without its NUL, which is a `command`.
+    @discardableResult
+    func frame(_ command: String) async throws -> String {
+        var frame: String?
+        let found = try await eventually {
+            frame = try state.withLock { state in
+                try Self.read(&state)
+                while state.unread.first == 10 { state.unread.removeFirst() }
+                guard let end = state.unread.firstIndex(of: 0) else { return nil }
+                defer { state.unread.removeSubrange(...end) }
+                return String(decoding: state.unread[..<end], as: UTF8.self)
+            }
+            return frame != nil
+        }
+        guard found, let frame, frame.hasPrefix(command + "\n") else {
+            throw TimeoutError("'\(frame ?? "nothing")' came instead of \(command)")
+        }
+        return frame
+    }
+
+    /// Reads what there is, and answers the request that opens a WebSocket.
+    private static func read(_ state: inout State) throws {
+        guard let stream = state.stream else { return }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while case .bytes(let count) = buffer.withUnsafeMutableBytes({ stream.read(into: $0) }) {
+            var bytes = Array(buffer[..<count])
+            var wire: [UInt8] = []
+            if state.webSocket == nil {
+                bytes.removeFirst(try state.parser.receive(bytes.span.bytes))
+                guard let head = state.parser.request else { continue }
+                try WebSocketUpgradeRequest(head).accept(subprotocol: "v12.stomp", into: &wire)
+                state.webSocket = WebSocketConnection(role: .server)
+            }
+            var events = WebSocketEvents()
+            try state.webSocket?.receive(
+                bytes.span.bytes, into: &state.unread, events: &events, output: &wire, using: &state.random)
+            write(wire, to: stream)
+        }
+    }
+
+    /// All at once: what tests write fits into the system's buffer.
+    private static func write(_ bytes: [UInt8], to stream: SocketStream?) {
+        if !bytes.isEmpty { _ = bytes.withUnsafeBytes { stream?.write(from: $0) } }
+    }
+}
