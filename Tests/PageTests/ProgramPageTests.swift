@@ -81,6 +81,54 @@ extension BrowserTests {
             await second.stop()
         }
 
+        /// Starts a program whose embedded broker has the port that browsers connect to by default. Other tests' programs
+        /// may have it for a while.
+        private func startAtUsualPort(_ program: DeviceProgram, _ arguments: [String]) async throws -> ChildProcess {
+            let usual = 61614
+            for _ in 0..<600 {
+                if (try? await RawConnection.open(port: usual)) == nil {
+                    let device = try await program.start(arguments)
+                    if try await device.embeddedPort("ws") == usual { return device }
+                    _ = await device.kill()
+                }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            throw TimeoutError("port \(usual) was not free for a minute")
+        }
+
+        @Test(arguments: DeviceProgram.allCases)
+        func `heals when the program is killed and started again`(program: DeviceProgram) async throws {
+            let isMotions = program == .motions
+            let arguments = ["--device-id", "phoenix", "--speed", isMotions ? "5" : "20", "--loop"]
+            let first = try await startAtUsualPort(program, arguments)
+            let tab = try await page(of: first)
+            /// How many messages of the device have come.
+            let heard =
+                isMotions
+                ? "(Motions.devices.get('phoenix')?.sparkline.count ?? 0)"
+                : "(Locations.devices.get('phoenix')?.fixes ?? 0)"
+            let state = "document.documentElement.dataset.state"
+            try await tab.wait(until: "\(state) === 'on' && \(heard) > 0")
+            await first.kill()
+            try await tab.wait(until: "\(state) === 'waiting'")
+            let before = try await tab.number(heard)
+            let second = try await startAtUsualPort(program, arguments)
+            try await tab.wait(until: "\(state) === 'on' && \(heard) > \(before)")
+            // The other way heals too, and nobody has touched the page.
+            if isMotions {
+                try await tab.click(".card button")
+                try await second.waitForLine(containing: "alert: red")
+            } else {
+                #expect(try await tab.evaluate("document.querySelector('.marker').title") == "phoenix is here")
+                try await tab.click("#devices li button")
+                try await tab.fill("#text", "welcome back")
+                try await tab.click("#send")
+                try await second.waitForLine(containing: "text: welcome back")
+            }
+            try await leave(tab)
+            #expect(try await second.end() == .exited(0))
+        }
+
         @Test(arguments: [false, true])
         func `a page from a file gets in only if that is allowed`(isAllowed: Bool) async throws {
             var options = LoopbackBrokerOptions()
