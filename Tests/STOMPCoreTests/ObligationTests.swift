@@ -88,7 +88,7 @@ import Testing
         Obligation(
             31, "lingering", "endOfStreamAfterDisconnectIsSuccess", "disconnectNeverHangs",
             elsewhere: "STOMPTests: disconnectWithoutAnAnswerEndsAllTheSame",
-            "STOMPTests: disconnectFromAFrozenBrokerEndsAllTheSame",
+            "STOMPTests: disconnectFromAFrozenBrokerEndsAllTheSame", "STOMPTests: closeInsteadOfAReceiptIsAnOrderlyEnd",
             "BrokerTests: rabbitMQWebSocketCloseAfterDisconnectIsSuccess"),
         Obligation(32, "nothing after DISCONNECT", "nothingIsSentAfterDisconnect"),
         Obligation(
@@ -108,7 +108,8 @@ import Testing
             "announcedBodyBeyondTheLimitIsRefusedFromItsHeaderAlone", vectors),
         Obligation(
             38, "frames split and joined", vectors, "looksAtEachOctetOfALargeBodyOnce",
-            elsewhere: "STOMPTests: confirmedMessagesSurviveCutsAnywhere"),
+            elsewhere: "STOMPTests: confirmedMessagesSurviveCutsAnywhere", "STOMPTests: framesAreFoundHoweverTheyAreCut"
+        ),
         Obligation(39, "unknown frames", "unknownServerFramesDoNotHarm"),
         Obligation(
             40, "refusals are transient unless recognised", "errorBeforeConnectedIsTransientUnlessItIsAboutCredentials",
@@ -118,7 +119,9 @@ import Testing
         Obligation(
             41, "CONNECT escaping is an option", "endOfStreamBeforeConnectedNamesTheEscapingOptionWhereABackslashIs",
             "connectIsNeverEscapedUnlessAskedTo",
-            elsewhere: "BrokerTests: rabbitMQTakesABackslashInAPasscodeWithItsEscaping"),
+            "refusedCredentialsNameTheEscapingOptionUnlessItIsSet",
+            elsewhere: "BrokerTests: rabbitMQTakesABackslashInAPasscodeWithItsEscaping",
+            "BrokerTests: activeMQTakesABackslashInAPasscodeWithRabbitMQsEscaping"),
     ]
 
     @Test func eachObligationHasTestsThatExist() throws {

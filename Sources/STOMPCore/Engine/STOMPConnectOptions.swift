@@ -5,7 +5,7 @@ public struct STOMPConnectOptions: Sendable, Hashable {
     public enum Escaping: Sendable, Hashable {
         /// As the specification says.
         case never
-        /// For RabbitMQ, which unescapes CONNECT: needed where a login or passcode holds a backslash.
+        /// For RabbitMQ and ActiveMQ, which unescape CONNECT: needed where a login or passcode holds a backslash.
         case asRabbitMQReads
     }
 
@@ -60,9 +60,12 @@ public struct STOMPConnectOptions: Sendable, Hashable {
         return bytes
     }
 
-    /// Whether a broker that unescapes CONNECT would read other credentials than were meant.
-    var hasBackslashInCredentials: Bool {
-        [login, passcode].contains { $0?.utf8.contains(UInt8(ascii: "\\")) ?? false }
+    /// What goes behind the news that the server refused us: it may have read other credentials than were meant.
+    var backslashHint: String {
+        let hasBackslash = [login, passcode].contains { $0?.utf8.contains(UInt8(ascii: "\\")) ?? false }
+        guard hasBackslash, escaping == .never else { return "" }
+        return
+            " The login or passcode holds a backslash, which RabbitMQ and ActiveMQ unescape although CONNECT is not escaped: set the connect option `escaping` to `asRabbitMQReads` for them."
     }
 }
 

@@ -108,12 +108,9 @@ extension STOMPEngine {
         guard role == .client else {
             return STOMPConnectionFailure(.closedBeforeConnected, "The peer closed the connection before CONNECT.")
         }
-        var message = "The server closed the connection before CONNECTED, without saying why."
-        if connectOptions.hasBackslashInCredentials, connectOptions.escaping == .never {
-            message +=
-                " The login or passcode holds a backslash, which RabbitMQ unescapes although CONNECT is not escaped: set the connect option `escaping` to `asRabbitMQReads` for RabbitMQ."
-        }
-        return STOMPConnectionFailure(.closedBeforeConnected, message)
+        return STOMPConnectionFailure(
+            .closedBeforeConnected,
+            "The server closed the connection before CONNECTED, without saying why.\(connectOptions.backslashHint)")
     }
 
     private mutating func clearConnection() {

@@ -161,7 +161,7 @@ extension STOMPEngine {
         effects.add(.errorReceived(error))
         if phase == .connecting {
             let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
-            let hint = isAboutCredentials ? " Check user and password." : ""
+            let hint = isAboutCredentials ? " Check user and password.\(connectOptions.backslashHint)" : ""
             return fail(
                 STOMPConnectionFailure(
                     isAboutCredentials ? .credentialsRefused : .refused,

@@ -46,6 +46,7 @@ extension STOMPBrokerProfile {
         profile.temporaryQueues = .subscribeFirst
         profile.missingContentLengthMeansText = true
         profile.errorNamesReceipt = true
+        profile.unescapesConnect = true
         profile.longestHeaderLine = 10 * 1_024 - 1
         profile.mostHeaders = 1_000
         profile.refusedCredentials = ["password is invalid", "user name ["]

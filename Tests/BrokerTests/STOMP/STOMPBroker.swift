@@ -10,12 +10,27 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     /// A client of the shared instance of this broker.
     func client(_ change: (inout STOMPConfiguration) -> Void = { _ in }) async throws -> STOMPClient {
-        let port =
-            switch self {
-            case .activeMQ: try await SharedBrokers.activeMQ().stompPort
-            case .rabbitMQ: try await SharedBrokers.rabbitMQ().stompPort
-            }
-        return client(port: port, change)
+        client(port: try await port(), change)
+    }
+
+    /// Where the shared instance listens.
+    func port() async throws -> Int {
+        switch self {
+        case .activeMQ: try await SharedBrokers.activeMQ().stompPort
+        case .rabbitMQ: try await SharedBrokers.rabbitMQ().stompPort
+        }
+    }
+
+    /// What a connection by hand says first; both brokers take it.
+    static let rawConnect = "CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
+
+    /// A connection by hand to the shared instance, with CONNECTED read.
+    func rawConnection() async throws -> RawConnection {
+        let connection = try await RawConnection.open(port: port())
+        try await connection.send(Self.rawConnect)
+        let answer = try await connection.receiveFrame()
+        guard answer.hasPrefix("CONNECTED\n") else { throw TimeoutError("'\(answer)' came instead of CONNECTED") }
+        return connection
     }
 
     /// The same, connected.
@@ -60,10 +75,10 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
 /// Brokers that the suites about failure share; each of those is serialized.
 enum OwnBrokers {
-    /// Users, persistence, queues that obey priorities.
+    /// Two users, one of them with a backslash in name and password, persistence, queues that obey priorities.
     static let activeMQ = Task {
         try await ActiveMQ.start {
-            $0.users = [BrokerUser("ann", password: "secret")]
+            $0.users = [BrokerUser("ann", password: "secret"), BrokerUser(#"do\main"#, password: #"pass\nword"#)]
             $0.persistence = true
             $0.destinationPolicy = """
                 <destinationPolicy><policyMap><policyEntries>
@@ -80,6 +95,8 @@ enum OwnBrokers {
             // As JSON has it.
             $0.users.append(BrokerUser(#"do\\main"#, password: #"pass\\word:1"#))
             $0.virtualHosts.append("second")
+            // As it is unless configured otherwise.
+            $0.extraLines = ["web_stomp.ws_frame = text"]
         }
     }
 }

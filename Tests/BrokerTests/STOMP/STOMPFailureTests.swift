@@ -40,6 +40,33 @@ struct STOMPFailureTests {
         await escaping.disconnect()
     }
 
+    @Test func activeMQTakesABackslashInAPasscodeWithRabbitMQsEscaping() async throws {
+        let credentials = Credentials(userName: #"do\main"#, password: #"pass\nword"#)
+        let plain = try await STOMPBroker.activeMQ.ownClient { $0.credentials = credentials }
+        let error = await expectError(.badCredentials) { try await plain.connect() }
+        #expect(error?.message.contains("asRabbitMQReads") == true, "\(error?.message ?? "")")
+        let client = try await STOMPBroker.activeMQ.ownClient {
+            $0.credentials = credentials
+            $0.connectEscaping = .asRabbitMQReads
+        }
+        try await client.connect()
+        try await client.sendAndConfirm("x", to: "/topic/nobody")
+        await client.disconnect()
+    }
+
+    @Test func rabbitMQPutsOctetsIntoTextMessagesOfAWebSocket() async throws {
+        let port = try await OwnBrokers.rabbitMQ.value.webStompPort
+        let client = STOMPClient("ws://guest:guest@127.0.0.1:\(port)/ws")
+        try await client.connect()
+        let messages = try await client.subscribe(to: "/queue/web-octets")
+        let body = [UInt8](0...255)
+        try await client.sendAndConfirm(body, to: "/queue/web-octets")
+        #expect(try await messages.first(1).first?.bytes == body)
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+        if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
+    }
+
     @Test func rabbitMQTakesTheHostForAVirtualHost() async throws {
         let second = try await STOMPBroker.rabbitMQ.ownClient { $0.host = "second" }
         try await second.connect()

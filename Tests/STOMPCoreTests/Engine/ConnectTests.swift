@@ -116,6 +116,22 @@ import Testing
         #expect(failure.message.contains("asRabbitMQReads") == hasBackslash)
     }
 
+    @Test(arguments: [STOMPConnectOptions.Escaping.never, .asRabbitMQReads])
+    func refusedCredentialsNameTheEscapingOptionUnlessItIsSet(_ escaping: STOMPConnectOptions.Escaping) throws {
+        let client = try ScriptedEngine {
+            $0.passcode = "a\\b"
+            $0.escaping = escaping
+        }
+        client.open()
+        let error = Array("ERROR\nmessage:User name [x] or password is invalid.\n\n\0".utf8)
+        _ = client.engine.receive(error.span.bytes, at: 0, into: &client.effects)
+        let failures = client.effects.events.compactMap { entry -> STOMPConnectionFailure? in
+            if case .connectionFailed(let failure) = entry.event { failure } else { nil }
+        }
+        #expect(failures.map(\.reason) == [.credentialsRefused])
+        #expect(failures.first?.message.contains("asRabbitMQReads") == (escaping == .never))
+    }
+
     @Test func connectTimeoutEndsAnAttempt() throws {
         let client = try ScriptedEngine()
         client.open()

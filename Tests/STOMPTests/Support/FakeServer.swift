@@ -70,6 +70,12 @@ final class FakeConnection: Sendable {
         }
     }
 
+    /// Whether heart-beats have come since the last frame.
+    func hasHeartBeats() -> Bool {
+        _ = isEnded()
+        return unread.withLock { $0.first == 10 }
+    }
+
     /// The next frame without its NUL; heart-beats are passed over.
     func frame() async throws -> String {
         var frame: String?
