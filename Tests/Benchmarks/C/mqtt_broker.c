@@ -1,7 +1,7 @@
 // The broker's side of the MQTT rows: one thread, one connection at a time per process fork, never the bottleneck.
 // Usage: mqtt_broker            prints its port, then serves until it is killed.
 //
-// It answers CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ, acknowledges QoS 1, counts and drops everything else. A
+// It answers CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ, acknowledges QoS 1 and 2, counts and drops everything else. A
 // SUBSCRIBE whose filter is "flood/COUNT/PAYLOAD" is answered with COUNT messages of PAYLOAD bytes on a topic of 48 bytes,
 // "floods/COUNT/TOPICS" with COUNT messages of 24 bytes on "growth/x/NUMBER/y" for TOPICS numbers in turn. A client
 // called "hold-N" gets its acknowledgements when N are due, one called "back-N" from the last to the first.
@@ -142,16 +142,15 @@ static void serve(int fd) {
                 if (type & 0x06) {
                     size_t topic = (size_t)body[0] << 8 | body[1];
                     unsigned char *answer = answers + answered;
-                    answer[0] = 0x40;
+                    answer[0] = type & 0x02 ? 0x40 : 0x50;
                     answer[1] = 2;
                     answer[2] = body[2 + topic];
                     answer[3] = body[3 + topic];
                     answered += 4;
-                    if (answered == 4 * hold || answered > sizeof answers - 8) {
-                        acknowledge(fd, answers, answered / 4, backwards);
-                        answered = 0;
-                    }
                 }
+            } else if (type == 0x62) {
+                memcpy(answers + answered, (unsigned char[]){0x70, 2, body[0], body[1]}, 4);
+                answered += 4;
             } else if (type == 0x10) {
                 // Behind the protocol's name stand its level, the flags and the keep alive.
                 char name[32] = {0};
@@ -169,6 +168,10 @@ static void serve(int fd) {
                 subscribe(fd, body, remaining);
             } else if (type == 0xe0) {
                 return;
+            }
+            if (answered && (answered == 4 * hold || answered > sizeof answers - 8)) {
+                acknowledge(fd, answers, answered / 4, backwards);
+                answered = 0;
             }
             at = position + remaining;
         }
