@@ -83,17 +83,36 @@ extension MQTTClientCore {
         confirmKept(route)
     }
 
+    /// Takes a route out and waits for the server's answer. A cancelled task does not wait; UNSUBSCRIBE is sent all the
+    /// same.
     nonisolated(nonsending) func unsubscribe(
         _ route: MQTTRoute, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTUnsubscribeAnswer {
-        let result = await withUnsafeContinuation { waiter in
-            loop.execute { self.unsubscribeNow(route, properties, waiter) }
+        let call = UnsubscribeCall()
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter in
+                loop.execute { self.unsubscribeNow(route, properties, call, waiter) }
+            }
+        } onCancel: {
+            loop.execute {
+                call.isCancelled = true
+                guard let token = call.token else { return }
+                self.unsubscribeWaiters.removeValue(forKey: token)?.resume(returning: .failure(.cancelledWait))
+            }
         }
         return try result.get()
     }
 
+    /// Whoever waits for UNSUBACK.
+    private final class UnsubscribeCall: @unchecked Sendable {
+        // Sendable because everything is touched on the loop's thread only.
+        var token: UInt64?
+        /// Maybe before it came to wait.
+        var isCancelled = false
+    }
+
     private func unsubscribeNow(
-        _ route: MQTTRoute, _ properties: MQTTProperties,
+        _ route: MQTTRoute, _ properties: MQTTProperties, _ call: UnsubscribeCall,
         _ waiter: UnsafeContinuation<Result<MQTTUnsubscribeAnswer, MQTTError>, Never>
     ) {
         route.finish(.finished)
@@ -113,7 +132,10 @@ extension MQTTClientCore {
         }
         if let refusal {
             waiter.resume(returning: .failure(MQTTError(refusal)))
+        } else if call.isCancelled {
+            waiter.resume(returning: .failure(.cancelledWait))
         } else {
+            call.token = token
             unsubscribeWaiters[token] = waiter
         }
     }

@@ -33,6 +33,9 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     public var droppedCount: Int { handle.droppedCount }
 
     /// Ends the subscription and waits for the server's answer.
+    ///
+    /// - Throws: ``MQTTError`` when there is no answer in time, and at once with ``MQTTError/Code/cancelled`` in a
+    ///   cancelled task; the subscription is over in any case.
     public nonisolated(nonsending) func unsubscribe() async throws(MQTTError) {
         _ = try await handle.core.unsubscribe(handle.route, properties: [])
     }

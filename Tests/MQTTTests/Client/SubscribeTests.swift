@@ -117,6 +117,29 @@ struct SubscribeTests {
         await bench.stop()
     }
 
+    /// Before it waits or while it does.
+    @Test(arguments: [true, false])
+    func `a cancelled task that unsubscribes sends it and does not wait`(beforehand: Bool) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "a")
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
+        let sent = client.counters.bytesSent
+        let unsubscribing = Task {
+            if beforehand { withUnsafeCurrentTask { $0?.cancel() } }
+            try await messages.unsubscribe()
+        }
+        #expect(await eventually { client.counters.bytesSent > sent })
+        unsubscribing.cancel()
+        await #expect { try await unsubscribing.value } throws: { ($0 as? MQTTError)?.code == .cancelled }
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = false }
+        try await client.publish("x", to: "a", qos: .atLeastOnce)
+        #expect(bench.broker.statistics.messagesOut == 0)
+        #expect(try await messages.first(1).isEmpty)
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `disconnecting ends all sequences in order, and the client may connect again`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
