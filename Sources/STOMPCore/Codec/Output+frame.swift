@@ -20,7 +20,8 @@ extension [UInt8] {
                 writer.put(command)
                 writer.put(UInt8(ascii: "\n"))
                 head(&writer)
-                for field in headers.fields { writer.put(field) }
+                let fields = headers.fields.span
+                for index in fields.indices { writer.put(fields[index]) }
                 if writesContentLength { writer.put("content-length", UInt64(body.byteCount)) }
                 writer.put(UInt8(ascii: "\n"))
                 writer.put(body)

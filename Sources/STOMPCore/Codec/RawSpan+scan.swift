@@ -27,12 +27,26 @@ extension RawSpan {
         UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
-    /// The offset of the first `octet` in `start..<end`, or nil.
+    /// The same for runs of words whose bounds were checked together: a check for each costs more than the load.
+    @inline(__always) @unsafe
+    fileprivate func uncheckedWord(_ offset: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
+    }
+
+    /// Traps unless `start..<end` lies inside: what the loops below need for their unchecked loads.
+    @inline(__always)
+    private func require(_ start: Int, _ end: Int) {
+        precondition(start >= 0 && end <= byteCount, "A search beyond the end of what was received.")
+    }
+
+    /// The offset of the first `octet` in `start..<end`, or nil; a range outside traps.
     func firstOffset(of octet: UInt8, from start: Int, to end: Int) -> Int? {
+        require(start, end)
         var offset = start
         let wanted = pattern(octet)
         while end &- offset >= 8 {
-            let found = zeros(word(offset) ^ wanted)
+            // Inside, as was checked above.
+            let found = zeros(unsafe uncheckedWord(offset) ^ wanted)
             if found != 0 { return offset &+ found.trailingZeroBitCount >> 3 }
             offset &+= 8
         }
@@ -45,11 +59,13 @@ extension RawSpan {
 
     /// The offset of the first octet in `start..<end` that is one of two, or nil.
     func firstOffset(of one: UInt8, or other: UInt8, from start: Int, to end: Int) -> Int? {
+        require(start, end)
         var offset = start
         let first = pattern(one)
         let second = pattern(other)
         while end &- offset >= 8 {
-            let word = word(offset)
+            // Inside, as was checked above.
+            let word = unsafe uncheckedWord(offset)
             let found = zeros(word ^ first) | zeros(word ^ second)
             if found != 0 { return offset &+ found.trailingZeroBitCount >> 3 }
             offset &+= 8
@@ -64,12 +80,14 @@ extension RawSpan {
 
     /// What `start..<end` holds besides plain ASCII without backslashes.
     func textTraits(from start: Int, to end: Int) -> TextTraits {
+        require(start, end)
         var offset = start
         var high: UInt64 = 0
         var escapes: UInt64 = 0
         let backslash = pattern(UInt8(ascii: "\\"))
         while end &- offset >= 8 {
-            let word = word(offset)
+            // Inside, as was checked above.
+            let word = unsafe uncheckedWord(offset)
             high |= word
             escapes |= zeros(word ^ backslash)
             offset &+= 8
@@ -90,12 +108,12 @@ extension RawSpan {
         guard start >= 0, byteCount - start >= count else { return false }
         let known = unsafe UnsafeRawPointer(text.utf8Start)
         // A StaticString with more than one scalar has a pointer to that many code units, for as long as we run; no
-        // load goes beyond `count`. The last load overlaps the one before it.
+        // load goes beyond `count`, which both have. The last load overlaps the one before it.
         if count >= 8 {
             var index = 0
             while index < count &- 8 {
                 if unsafe known.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
-                    != word(start &+ index)
+                    != uncheckedWord(start &+ index)
                 {
                     return false
                 }
@@ -103,7 +121,7 @@ extension RawSpan {
             }
             index = count &- 8
             return unsafe known.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
-                == word(start &+ index)
+                == uncheckedWord(start &+ index)
         }
         for index in 0..<count {
             if unsafe known.load(fromByteOffset: index, as: UInt8.self) != octet(start &+ index) { return false }
@@ -114,10 +132,13 @@ extension RawSpan {
     /// Whether two ranges of equal length, here and in `other`, hold the same octets. Compared from the end, where
     /// names that share a beginning differ.
     func hasSameOctets(_ start: Int, _ count: Int, as other: RawSpan, at otherStart: Int) -> Bool {
+        require(start, start &+ count)
+        other.require(otherStart, otherStart &+ count)
         var rest = count
         while rest >= 8 {
             rest &-= 8
-            if word(start &+ rest) != other.word(otherStart &+ rest) { return false }
+            // Inside of both, as was checked above.
+            if unsafe uncheckedWord(start &+ rest) != other.uncheckedWord(otherStart &+ rest) { return false }
         }
         while rest > 0 {
             rest &-= 1

@@ -40,18 +40,20 @@ extension STOMPEngine {
         _ headers: STOMPHeaders, _ reserved: [StaticString], _ hasToken: Bool
     ) throws(STOMPMisuse) -> [UInt8]? {
         var receipt: [UInt8]?
-        for field in headers.fields {
-            if let name = field.name.firstMatch(in: reserved) {
+        // Looked at where they lie: taken out, each field would cost four counted references.
+        let fields = headers.fields.span
+        for index in fields.indices {
+            if let name = fields[index].name.firstMatch(in: reserved) {
                 throw STOMPMisuse(
                     .reservedHeader,
                     "The header \"\(name)\" is written by the operation itself. Use its parameter, or leave it out.")
             }
-            if receipt == nil, field.name.hasOctets(of: "receipt") {
+            if receipt == nil, fields[index].name.hasOctets(of: "receipt") {
                 guard hasToken else {
                     throw STOMPMisuse(
                         .reservedHeader, "A header \"receipt\" needs a receipt token, or nobody waits for the answer.")
                 }
-                receipt = Array(field.value.utf8)
+                receipt = Array(fields[index].value.utf8)
             }
         }
         if let receipt {
