@@ -12,6 +12,29 @@ extension MQTTPacket.Publish {
         retain: Bool = false, duplicate: Bool = false, packetID: UInt16 = 0, properties: MQTTProperties = [],
         topicAlias: UInt16 = 0, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
     ) throws(MQTTEncodingError) -> Int {
+        if properties.isEmpty, topicAlias == 0, (qos == .atMostOnce) == (packetID == 0),
+            !(duplicate && qos == .atMostOnce)
+        {
+            let flags = (duplicate ? 8 : 0) | qos.rawValue << 1 | (retain ? 1 : 0)
+            let count = topic.withUTF8Span { topic in
+                encodePlain(
+                    into: &output, hasProperties: version.hasProperties, flags: flags, packetID: packetID,
+                    topic: topic, payload: payload, maximumPacketSize: maximumPacketSize)
+            }
+            if count > 0 { return count }
+        }
+        return try encodeWhole(
+            into: &output, version: version, topic: topic, payload: payload, qos: qos, retain: retain,
+            duplicate: duplicate, packetID: packetID, properties: properties, topicAlias: topicAlias,
+            maximumPacketSize: maximumPacketSize)
+    }
+
+    /// The general path.
+    @inline(never)
+    static func encodeWhole(
+        into output: inout [UInt8], version: MQTTVersion, topic: String, payload: RawSpan, qos: QoS, retain: Bool,
+        duplicate: Bool, packetID: UInt16, properties: MQTTProperties, topicAlias: UInt16, maximumPacketSize: Int
+    ) throws(MQTTEncodingError) -> Int {
         if (qos == .atMostOnce) != (packetID == 0) { throw .packetID(qos) }
         if duplicate, qos == .atMostOnce { throw .init(.contradiction, "DUP at QoS 0 [MQTT-3.3.1-2]") }
         var propertiesCount = 0

@@ -11,8 +11,9 @@ struct TextScan: OptionSet {
     /// Not UTF-8 as Unicode defines it: overlong forms, surrogates, cut sequences [MQTT-1.5.4-1].
     static let illFormed = TextScan(rawValue: 4)
 
-    /// Looks at `range`, which must lie inside `bytes`.
+    /// Looks at `range`; traps if it does not lie inside `bytes`, so callers compare with `byteCount` first.
     static func scan(_ bytes: RawSpan, _ range: Range<Int>) -> TextScan {
+        precondition(range.lowerBound >= 0 && range.upperBound <= bytes.byteCount)
         var found: TextScan = []
         var offset = range.lowerBound
         var high: UInt64 = 0
@@ -21,11 +22,12 @@ struct TextScan: OptionSet {
             var nulls: UInt64 = 0
             var wildcards: UInt64 = 0
             let last = range.upperBound &- 8
+            // Safe: the whole range lies inside, as was checked.
             while offset < last {
-                gather(bytes.word(at: offset), &high, &nulls, &wildcards)
+                gather(unsafe bytes.uncheckedWord(at: offset), &high, &nulls, &wildcards)
                 offset &+= 8
             }
-            gather(bytes.word(at: last), &high, &nulls, &wildcards)
+            gather(unsafe bytes.uncheckedWord(at: last), &high, &nulls, &wildcards)
             if nulls & 0x8080_8080_8080_8080 != 0 { found.insert(.null) }
             if wildcards & 0x8080_8080_8080_8080 != 0 { found.insert(.wildcard) }
         } else {
@@ -49,6 +51,12 @@ struct TextScan: OptionSet {
         nulls |= zeros(word)
         // `#` is 0x23 and `+` is 0x2B: they differ in one bit.
         wildcards |= zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
+    }
+
+    /// Has the highest bit of some byte set if and only if the word holds U+0000, `+` or `#`.
+    @inline(__always)
+    static func forbiddenInNames(_ word: UInt64) -> UInt64 {
+        zeros(word) | zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
     }
 
     /// Has the highest bit of some byte set if and only if a byte is zero; the other bits mean nothing.

@@ -1,6 +1,18 @@
-// The hot path of receiving: a run of plain messages.
+// The hot paths: runs of plain messages, which have QoS 0 and no properties.
 
 extension MQTTEngine {
+    /// Publishes a plain message from bytes that are lent, as `publish` would, without references to count. Keep alive
+    /// hears of it by ``outputTaken(at:)`` alone.
+    ///
+    /// - Parameter topic: well-formed UTF-8, as the bytes of a `String` are.
+    /// - Returns: false if nothing was done because the general path has to judge it.
+    public mutating func publishPlain(topic: RawSpan, payload: RawSpan, retain: Bool) -> Bool {
+        guard phase == .connected, outboundAliases.maximum == 0, !retain || limits.retainAvailable else { return false }
+        return MQTTPacket.Publish.encodePlain(
+            into: &output, hasProperties: version.hasProperties, flags: retain ? 1 : 0, packetID: 0, topic: topic,
+            payload: payload, maximumPacketSize: Int(limits.maximumPacketSize)) > 0
+    }
+
     /// Reads PUBLISH packets of QoS 0 without properties, as long as one follows the other, and returns where they end.
     ///
     /// Everything else (other packets, properties, packets above 16 KiB, incomplete or malformed ones) is left to the
@@ -18,36 +30,51 @@ extension MQTTEngine {
         var lastTopic = 0
         var lastCount = -1
         var lastIndex: UInt32 = 0
-        while end - offset >= 4 {
-            let flags = bytes.byte(at: offset)
-            guard flags & mask == 0x30 else { break }
-            var bodyCount = Int(bytes.byte(at: offset + 1))
-            var body = offset + 2
-            if bodyCount >= 0x80 {
-                let second = Int(bytes.byte(at: offset + 2))
-                guard second < 0x80, second != 0 else { break }
-                bodyCount = bodyCount & 0x7F | second << 7
-                body += 1
+        var goesOn = true
+        while goesOn, end - offset >= 4 {
+            // Room is taken for many at a time: asking for each whether there is some costs as much as parsing it.
+            let room = min(512, (end - offset) / 4)
+            try effects.messages.append(addingCapacity: room) { records throws(MQTTViolation) in
+                while end - offset >= 4, !records.isFull {
+                    let flags = bytes.byte(at: offset)
+                    var bodyCount = Int(bytes.byte(at: offset + 1))
+                    var body = offset + 2
+                    if bodyCount >= 0x80 {
+                        let second = Int(bytes.byte(at: offset + 2))
+                        guard second < 0x80, second != 0 else {
+                            goesOn = false
+                            return
+                        }
+                        bodyCount = bodyCount & 0x7F | second << 7
+                        body += 1
+                    }
+                    let next = body + bodyCount
+                    guard flags & mask == 0x30, next <= end, bodyCount >= 2, next - offset <= acceptedPacketSize else {
+                        goesOn = false
+                        return
+                    }
+                    let topicCount = Int(bytes.uint16(at: body))
+                    let topic = body + 2
+                    let payload = topic + topicCount + propertyLengthCount
+                    guard payload <= next, topicCount > 0, !hasProperties || bytes.byte(at: payload - 1) == 0 else {
+                        goesOn = false
+                        return
+                    }
+                    if topicCount != lastCount || !bytes.isEqual(lastTopic, topic, count: topicCount) {
+                        lastIndex = UInt32(
+                            truncatingIfNeeded: try topics.index(of: bytes.extracting(topic..<topic + topicCount)))
+                        lastCount = topicCount
+                    }
+                    lastTopic = topic
+                    records.append(
+                        MQTTMessageRecord(
+                            delivery: 0, topic: lastIndex, propertiesStart: UInt32(truncatingIfNeeded: payload),
+                            payloadStart: UInt32(truncatingIfNeeded: payload),
+                            payloadCount: UInt32(truncatingIfNeeded: next - payload), packetID: 0,
+                            flags: flags & 0x0F))
+                    offset = next
+                }
             }
-            let next = body + bodyCount
-            guard next <= end, bodyCount >= 2, next - offset <= acceptedPacketSize else { break }
-            let topicCount = Int(bytes.uint16(at: body))
-            let topic = body + 2
-            let payload = topic + topicCount + propertyLengthCount
-            guard payload <= next, topicCount > 0 else { break }
-            if hasProperties && bytes.byte(at: payload - 1) != 0 { break }
-            if topicCount != lastCount || !bytes.isEqual(lastTopic, topic, count: topicCount) {
-                lastIndex = UInt32(
-                    truncatingIfNeeded: try topics.index(of: bytes.extracting(topic..<topic + topicCount)))
-                lastCount = topicCount
-            }
-            lastTopic = topic
-            effects.messages.append(
-                MQTTMessageRecord(
-                    delivery: 0, topic: lastIndex, propertiesStart: UInt32(truncatingIfNeeded: payload),
-                    payloadStart: UInt32(truncatingIfNeeded: payload),
-                    payloadCount: UInt32(truncatingIfNeeded: next - payload), packetID: 0, flags: flags & 0x0F))
-            offset = next
         }
         return offset
     }

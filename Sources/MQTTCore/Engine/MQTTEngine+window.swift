@@ -13,22 +13,26 @@ extension MQTTEngine {
             if type == .pubrec { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
             return
         }
-        let slot = session.window.slots[Int(index)]
+        // Not the whole slot: its topic and payload would be counted references.
+        let kind = session.window.slots[Int(index)].kind
+        let qos = session.window.slots[Int(index)].qos
         var remark: Int32 = -1
         if !properties.isEmpty {
             remark = Int32(truncatingIfNeeded: effects.events.count)
-            effects.report(.acknowledgementProperties(token: slot.token, properties))
+            let token = session.window.slots[Int(index)].token
+            effects.report(.acknowledgementProperties(token: token, properties))
         }
-        switch (type, slot.kind) {
-        case (.puback, .published) where slot.qos == 1:
+        switch (type, kind) {
+        case (.puback, .published) where qos == 1:
             complete(index, reason.isError ? .refused : .acknowledged, reason, remark, &effects)
-        case (.pubrec, .published) where slot.qos == 2:
+        case (.pubrec, .published) where qos == 2:
             if reason.isError {
                 // Refused for good: the identifier is free, nothing is sent again [MQTT 5.0 4.4.0-2].
                 complete(index, .refused, reason, remark, &effects)
             } else {
                 session.window.markReceived(index)
-                session.window.hold(index, until: store(.released(sequence: slot.sequence)))
+                let sequence = session.window.slots[Int(index)].sequence
+                session.window.hold(index, until: store(.released(sequence: sequence)))
                 return writePubrel(index, at: now)
             }
         case (.pubrec, .received):
@@ -43,8 +47,9 @@ extension MQTTEngine {
     }
 
     private mutating func writePubrel(_ index: Int32, at now: Int64) {
-        let slot = session.window.slots[Int(index)]
-        writeOrHold(.pubrel, slot.packetID, .success, slot.ticket, at: now)
+        let id = session.window.slots[Int(index)].packetID
+        let ticket = session.window.slots[Int(index)].ticket
+        writeOrHold(.pubrel, id, .success, ticket, at: now)
     }
 
     private mutating func complete(

@@ -41,6 +41,36 @@ struct OutboundSlot: Sendable {
 
     /// What a queued message counts against the limit of bytes.
     var queuedBytes: Int { topic.utf8.count + payload.count }
+
+    // What is set together is set in one access to the array that the slot lies in.
+
+    mutating func fill(
+        sequence: UInt64, topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties, token: UInt64,
+        ticket: UInt64, at now: Int64
+    ) {
+        self.sequence = sequence
+        self.flags = flags
+        self.token = token
+        self.ticket = ticket
+        time = now
+        self.topic = topic
+        self.payload = payload
+        if !properties.isEmpty { self.properties = properties }
+    }
+
+    /// PUBLISH is being written; returns whether an identifier is still to be set.
+    mutating func beginsToFly(on connection: UInt32) -> Bool {
+        kind = .published
+        self.connection = connection
+        return packetID == 0
+    }
+
+    mutating func clear() {
+        kind = .free
+        topic = ""
+        payload = []
+        if !properties.isEmpty { properties = MQTTProperties() }
+    }
 }
 
 /// A chain of slots: first in, first out, with removal anywhere.

@@ -4,9 +4,10 @@ extension RawSpan {
     func isEqual(at start: Int, to other: RawSpan) -> Bool {
         var remaining = other.byteCount
         guard start >= 0, byteCount - start >= remaining else { return false }
+        // Safe: `remaining` bytes are there in both, as was just checked.
         while remaining >= 8 {
-            remaining -= 8
-            if word(at: start + remaining) != other.word(at: remaining) { return false }
+            remaining &-= 8
+            if unsafe uncheckedWord(at: start &+ remaining) != other.uncheckedWord(at: remaining) { return false }
         }
         while remaining > 0 {
             remaining -= 1
@@ -15,13 +16,17 @@ extension RawSpan {
         return true
     }
 
-    /// Whether two stretches of the bytes are equal. Eight bytes at a time, from the end.
+    /// Whether two stretches of the bytes are equal; not if they do not lie in them. Eight bytes at a time, from the end.
     @inline(__always)
     func isEqual(_ first: Int, _ second: Int, count: Int) -> Bool {
         var remaining = count
+        guard first >= 0, second >= 0, count >= 0, byteCount - first >= count, byteCount - second >= count else {
+            return false
+        }
+        // Safe: `remaining` bytes are there in both, as was just checked.
         while remaining >= 8 {
-            remaining -= 8
-            if word(at: first + remaining) != word(at: second + remaining) { return false }
+            remaining &-= 8
+            if unsafe uncheckedWord(at: first &+ remaining) != uncheckedWord(at: second &+ remaining) { return false }
         }
         while remaining > 0 {
             remaining -= 1

@@ -68,10 +68,7 @@ struct SendWindow: Sendable {
 
     private mutating func giveBack(_ index: Int32) {
         unbind(index)
-        slots[Int(index)].kind = .free
-        slots[Int(index)].topic = ""
-        slots[Int(index)].payload = []
-        if !slots[Int(index)].properties.isEmpty { slots[Int(index)].properties = MQTTProperties() }
+        slots[Int(index)].clear()
         free.append(index)
     }
 
@@ -110,14 +107,9 @@ struct SendWindow: Sendable {
     ) -> Int32 {
         let index = takeSlot()
         lastSequence += 1
-        slots[Int(index)].sequence = lastSequence
-        slots[Int(index)].flags = flags
-        slots[Int(index)].token = token
-        slots[Int(index)].time = now
-        slots[Int(index)].ticket = ticket
-        slots[Int(index)].topic = topic
-        slots[Int(index)].payload = payload
-        if !properties.isEmpty { slots[Int(index)].properties = properties }
+        slots[Int(index)].fill(
+            sequence: lastSequence, topic: topic, payload: payload, flags: flags, properties: properties, token: token,
+            ticket: ticket, at: now)
         return index
     }
 
@@ -142,9 +134,7 @@ struct SendWindow: Sendable {
     }
 
     private mutating func enterWindow(_ index: Int32, _ id: UInt16) {
-        slots[Int(index)].kind = .published
-        slots[Int(index)].connection = connection
-        if slots[Int(index)].packetID == 0 { bind(id, to: index) }
+        if slots[Int(index)].beginsToFly(on: connection) { bind(id, to: index) }
         published.append(index, &slots)
         used += 1
     }

@@ -1,0 +1,109 @@
+// The hot path of sending: a message without properties, written in one pass.
+
+extension MQTTPacket.Publish {
+    /// Appends a PUBLISH without properties and topic alias below 16 KiB, as most are, and returns its size.
+    ///
+    /// The topic is looked at while it is copied, eight bytes at a time. Everything else, wrong topics and too large
+    /// packets included, is left to the general path, which judges it: then nothing is appended and 0 is returned.
+    /// - Parameters:
+    ///   - flags: DUP, QoS and RETAIN, not contradicting each other.
+    ///   - packetID: 0 at QoS 0, and only there.
+    @inline(__always)
+    static func encodePlain(
+        into output: inout [UInt8], hasProperties: Bool, flags: UInt8, packetID: UInt16, topic: RawSpan,
+        payload: RawSpan, maximumPacketSize: Int
+    ) -> Int {
+        let topicCount = topic.byteCount
+        let payloadCount = payload.byteCount
+        guard topicCount > 0, topicCount < 16_384, payloadCount < 16_384 else { return 0 }
+        let bodyCount = 2 + topicCount + (packetID == 0 ? 0 : 2) + (hasProperties ? 1 : 0) + payloadCount
+        let count = bodyCount + (bodyCount < 128 ? 2 : 3)
+        guard bodyCount < 16_384, count <= maximumPacketSize else { return 0 }
+        var isWritten = false
+        output.append(addingCapacity: count) { output in
+            unsafe output.withUnsafeMutableBufferPointer { buffer, initialized in
+                // Safe: `count` bytes are free behind what is initialized, exactly as many as are written below, and a
+                // buffer that is written exclusively does not overlap with spans that are borrowed.
+                guard let base = buffer.baseAddress, buffer.count - initialized >= count else { return }
+                var to = unsafe UnsafeMutableRawPointer(base + initialized)
+                unsafe to.storeBytes(of: 0x30 | flags, as: UInt8.self)
+                if bodyCount < 128 {
+                    unsafe to.storeBytes(of: UInt8(truncatingIfNeeded: bodyCount), toByteOffset: 1, as: UInt8.self)
+                    unsafe to += 2
+                } else {
+                    let length = UInt16(truncatingIfNeeded: bodyCount & 0x7F | 0x80 | (bodyCount >> 7) << 8)
+                    unsafe to.storeBytes(of: length.littleEndian, toByteOffset: 1, as: UInt16.self)
+                    unsafe to += 3
+                }
+                unsafe to.storeBytes(of: UInt16(truncatingIfNeeded: topicCount).bigEndian, as: UInt16.self)
+                unsafe to += 2
+                guard unsafe topic.copyTopic(to: to) else { return }
+                unsafe to += topicCount
+                if packetID != 0 {
+                    unsafe to.storeBytes(of: packetID.bigEndian, as: UInt16.self)
+                    unsafe to += 2
+                }
+                if hasProperties {
+                    unsafe to.storeBytes(of: 0, as: UInt8.self)
+                    unsafe to += 1
+                }
+                unsafe payload.copyShort(to: to)
+                initialized += count
+                isWritten = true
+            }
+        }
+        return isWritten ? count : 0
+    }
+}
+
+extension RawSpan {
+    /// Copies a topic name to where there is room for it; returns whether it is one: without U+0000 and wildcards.
+    @inline(__always) @unsafe
+    fileprivate func copyTopic(to target: UnsafeMutableRawPointer) -> Bool {
+        let count = byteCount
+        guard count >= 8 else {
+            var isName = true
+            for offset in 0..<count {
+                let byte = byte(at: offset)
+                unsafe target.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
+                if byte == 0 || byte | 0x08 == 0x2B { isName = false }
+            }
+            return isName
+        }
+        // Safe: offsets stay below `count`, in the span and in the target.
+        var found: UInt64 = 0
+        let last = count &- 8
+        var offset = 0
+        while offset < last {
+            let word = unsafe uncheckedWord(at: offset)
+            unsafe target.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
+            found |= TextScan.forbiddenInNames(word)
+            offset &+= 8
+        }
+        // Overlaps with the word before it, unless they are whole words.
+        let word = unsafe uncheckedWord(at: last)
+        unsafe target.storeBytes(of: word, toByteOffset: last, as: UInt64.self)
+        return (found | TextScan.forbiddenInNames(word)) & 0x8080_8080_8080_8080 == 0
+    }
+
+    /// Copies to where there is room; a call of `memcpy` would cost more than a few words do.
+    @inline(__always) @unsafe
+    fileprivate func copyShort(to target: UnsafeMutableRawPointer) {
+        let count = byteCount
+        if count >= 8 && count <= 64 {
+            // Safe: as above.
+            let last = count &- 8
+            var offset = 0
+            while offset < last {
+                unsafe target.storeBytes(of: uncheckedWord(at: offset), toByteOffset: offset, as: UInt64.self)
+                offset &+= 8
+            }
+            unsafe target.storeBytes(of: uncheckedWord(at: last), toByteOffset: last, as: UInt64.self)
+        } else if count > 0 {
+            unsafe withUnsafeBytes { source in
+                guard let from = source.baseAddress else { return }
+                unsafe target.copyMemory(from: from, byteCount: count)
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import TestSupport
+import Testing
+
+@testable import MQTTCore
+
+/// The path that most messages take writes and refuses what the general one does.
+@Suite("Plain PUBLISH", .heavy)
+struct PlainPublishTests {
+    private static let letters = Array("abcdefgh/äß漢🙂 $-".unicodeScalars)
+
+    /// A topic of about `count` bytes, now and then with something that no topic name holds.
+    private static func topic(_ count: Int, _ random: inout SeededGenerator) -> String {
+        var scalars: [Unicode.Scalar] = []
+        var bytes = 0
+        while bytes < count {
+            let scalar = letters.randomElement(using: &random) ?? "a"
+            scalars.append(scalar)
+            bytes += String(scalar).utf8.count
+        }
+        if !scalars.isEmpty, Int.random(in: 0..<4, using: &random) == 0 {
+            let forbidden: [Unicode.Scalar] = ["+", "#", "\0", "\u{1}", "\"", "\u{22}", "*", ","]
+            let place = Int.random(in: 0..<scalars.count, using: &random)
+            scalars[place] = forbidden.randomElement(using: &random) ?? "+"
+        }
+        var topic = ""
+        topic.unicodeScalars.append(contentsOf: scalars)
+        return topic
+    }
+
+    @Test func `writes the same bytes as the general path, and refuses the same`() {
+        for round in 0..<UInt64(Campaign.rounds(400_000)) {
+            var random = SeededGenerator(seed: Campaign.seed &+ round)
+            let topic = Self.topic(Int.random(in: 0...90, using: &random), &random)
+            let payload = random.bytes(
+                [Int.random(in: 0...80, using: &random), 16_200, 17_000][round % 50 == 0 ? 1 : 0])
+            let qos = QoS(rawValue: UInt8.random(in: 0...2, using: &random)) ?? .atMostOnce
+            let id = qos == .atMostOnce ? 0 : UInt16.random(in: 1...65_535, using: &random)
+            let retain = Bool.random(using: &random)
+            let duplicate = qos != .atMostOnce && Bool.random(using: &random)
+            let version = MQTTVersion.allCases.randomElement(using: &random) ?? .v5_0
+            let limit = Bool.random(using: &random) ? 1 << 20 : Int.random(in: 2...200, using: &random)
+            func written(_ encode: (inout [UInt8]) throws(MQTTEncodingError) -> Int) -> Result<
+                [UInt8], MQTTEncodingError
+            > {
+                var output = random.bytes(round % 3 == 0 ? 5 : 0)
+                let before = output
+                do throws(MQTTEncodingError) {
+                    let count = try encode(&output)
+                    #expect(count == output.count - before.count && Array(output.prefix(before.count)) == before)
+                    return .success(Array(output.dropFirst(before.count)))
+                } catch {
+                    #expect(output == before)
+                    return .failure(error)
+                }
+            }
+            let plain = written { output throws(MQTTEncodingError) in
+                try MQTTPacket.Publish.encode(
+                    into: &output, version: version, topic: topic, payload: payload.span.bytes, qos: qos,
+                    retain: retain, duplicate: duplicate, packetID: id, maximumPacketSize: limit)
+            }
+            let general = written { output throws(MQTTEncodingError) in
+                try MQTTPacket.Publish.encodeWhole(
+                    into: &output, version: version, topic: topic, payload: payload.span.bytes, qos: qos,
+                    retain: retain, duplicate: duplicate, packetID: id, properties: [], topicAlias: 0,
+                    maximumPacketSize: limit)
+            }
+            #expect(plain == general, "seed \(Campaign.seed &+ round)")
+        }
+    }
+
+    @Test func `an engine publishes lent bytes as it does a message, or leaves them alone`() throws {
+        for aliases in [false, true] {
+            var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
+            engine.configuration.version = .v5_0
+            engine.configuration.outboundTopicAliasMaximum = 10
+            let topic = Array("a/topic/of/some/length".utf8)
+            let wildcard = Array("a/topic/with/+/in/it".utf8)
+            func isPublished(_ topic: [UInt8], _ payload: [UInt8], retain: Bool = false) -> Bool {
+                engine.publishPlain(topic: topic.span.bytes, payload: payload.span.bytes, retain: retain)
+            }
+            let offline = isPublished(topic, [1])
+            #expect(!offline)
+            try engine.connectionOpened(at: 0)
+            var effects = MQTTEffects()
+            // CONNACK with Retain Available 0, and Topic Alias Maximum 10 if aliases are to be used.
+            let accepted: [UInt8] = aliases ? [0x20, 6, 0, 0, 3, 0x22, 0, 10] : [0x20, 5, 0, 0, 2, 0x25, 0]
+            _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
+            engine.output.removeAll()
+            let good = isPublished(topic, [1, 2])
+            let plain = engine.output
+            let wrong = isPublished(wildcard, [1])
+            let retained = isPublished(topic, [1], retain: true)
+            #expect(good == !aliases && !wrong && !retained && engine.output == plain)
+            guard !aliases else { continue }
+            engine.output.removeAll()
+            _ = try engine.publish(topic: String(decoding: topic, as: UTF8.self), payload: [1, 2], at: 1)
+            #expect(plain == engine.output)
+        }
+    }
+}
