@@ -115,6 +115,7 @@ extension MQTTMachine {
             batch.failure = batch.failure ?? error
             guard batch.isDone else { return }
             batches[batch.id] = nil
+            lastBatch = nil
             dropped.batches.append(batch)
         } else if token & Self.looseBit != 0 {
             dropped.enqueued.append(error)

@@ -104,6 +104,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         let (waiters, batches, rooms) = link.perform { machine in
             defer {
                 machine.batches = [:]
+                machine.lastBatch = nil
                 machine.roomWaiters = [:]
             }
             return (machine.publishes.takeAll(), Array(machine.batches.values), machine.roomWaiters)

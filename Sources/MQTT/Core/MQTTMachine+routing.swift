@@ -13,9 +13,9 @@ extension MQTTMachine {
         // Most reads bring messages for one subscription: no list of indexes is kept for that case.
         var uniform: MQTTRoute?
         var isUniform = true
-        let count = scratch.effects.messages.count
-        for index in 0..<count {
-            let record = scratch.effects.messages[index]
+        // Read out of the scratch once, not for each message.
+        let messages = scratch.effects.messages
+        for (index, record) in messages.enumerated() {
             if record.topic != lastTopic {
                 lastTopic = record.topic
                 router.prepare(

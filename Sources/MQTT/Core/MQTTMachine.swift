@@ -15,6 +15,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     var remarks: [UInt64: MQTTProperties] = [:]
     /// Batches of messages on their way, by the upper half of their tokens.
     var batches: [UInt64: MQTTPublishBatch] = [:]
+    /// The one of them that was acknowledged last: the next acknowledgement is most likely for it too.
+    var lastBatch: MQTTPublishBatch?
     var nextBatchID: UInt64 = 1
     /// Messages that the engine took.
     var publishedCount = 0
@@ -102,6 +104,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
 
     mutating func handleTimeout(at now: Int64, into scratch: MQTTScratch) {
         scratch.core = core
+        scratch.isQuiet = true
         engine.handleTimeout(at: now, into: &scratch.effects)
         if now >= keeper.nextDeadline { scratch.keptDrops += expireKept(at: now) }
         collect(into: scratch, at: now)
@@ -156,6 +159,8 @@ extension MQTTPublishCompletion {
         guard !remarks.isEmpty, let earlier = remarks.removeValue(forKey: token) else { return answer(effects) }
         return answer(effects).map { MQTTAnswer($0.reasonCode, properties: earlier.followed(by: $0.properties)) }
     }
+
+    var isSuccess: Bool { outcome == .acknowledged || outcome == .written }
 
     /// What a publisher is told.
     ///

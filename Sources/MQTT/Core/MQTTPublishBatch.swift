@@ -47,23 +47,27 @@ extension MQTTMachine {
     }
 
     mutating func completeInBatch(_ completion: MQTTPublishCompletion, into scratch: MQTTScratch, at now: Int64) {
-        guard let batch = batches[completion.token & ~Self.batchBit] else { return }
+        let id = completion.token & ~Self.batchBit
+        if lastBatch?.id != id { lastBatch = batches[id] }
+        guard let batch = lastBatch else { return }
         batch.completed += 1
-        if case .failure(let error) = completion.answer(scratch.effects), batch.failure == nil { batch.failure = error }
-        feed(batch, at: now)
-        if batch.isDone {
-            batches[batch.id] = nil
-            scratch.batchResumptions.append(batch)
+        if !completion.isSuccess, batch.failure == nil, case .failure(let error) = completion.answer(scratch.effects) {
+            batch.failure = error
         }
+        feed(batch, at: now)
+        if batch.isDone { finish(batch, into: scratch) }
+    }
+
+    private mutating func finish(_ batch: MQTTPublishBatch, into scratch: MQTTScratch) {
+        batches[batch.id] = nil
+        lastBatch = nil
+        scratch.batchResumptions.append(batch)
     }
 
     mutating func pumpBatches(into scratch: MQTTScratch, at now: Int64) {
         for batch in batches.values {
             feed(batch, at: now)
-            if batch.isDone {
-                batches[batch.id] = nil
-                scratch.batchResumptions.append(batch)
-            }
+            if batch.isDone { finish(batch, into: scratch) }
         }
     }
 }

@@ -19,6 +19,10 @@ final class MQTTScratch: LinkScratch {
     var undelivered: [MQTTError] = []
     /// Kept messages that were given up.
     var keptDrops: [MQTTKeeper.Drop] = []
+    /// Memory for batches.
+    let pool = MQTTBatchPool()
+    /// A connection of the loop had nothing to do.
+    var isQuiet = false
     /// The connection could not even begin.
     var openFailure: MQTTError?
     /// The connection is gone; the inner value says why, nil for an end in order.
@@ -44,6 +48,7 @@ final class MQTTScratch: LinkScratch {
             if let openFailure { core.connectionFailed(openFailure) }
             if let closed { core.connectionClosed(closed) }
         }
+        if isQuiet { pool.trim() }
         clear()
     }
 
@@ -57,6 +62,7 @@ final class MQTTScratch: LinkScratch {
         touchedRoutes.removeAll(keepingCapacity: true)
         uniformRoute = nil
         core = nil
+        isQuiet = false
         openFailure = nil
         closed = nil
     }

@@ -4,13 +4,14 @@ import Messaging
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
 @usableFromInline
 final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
-    // Sendable because `first`, `dropped` and `gap` change only while the batch waits in a queue, under the queue's
-    // lock; once a receiver has it, nothing changes any more.
+    // Sendable because `records` and `gap` change only while the batch waits in a queue, under the queue's lock; once a
+    // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
-    /// Offsets of `records` are into these bytes.
-    @usableFromInline let bytes: [UInt8]
+    @exclusivity(unchecked) @usableFromInline private(set) var bytes: [UInt8]
+    /// What offsets of `records` count from: the place of `bytes` in what was read.
+    @usableFromInline let base: Int
     /// `topic` is an index into `topics`.
-    @usableFromInline private(set) var records: [MQTTMessageRecord]
+    @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTMessageRecord]
     @usableFromInline let topics: [String]
     @usableFromInline let version: MQTTVersion
     /// Weak: a message that somebody keeps does not keep the connection.
@@ -18,18 +19,35 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// Whose messages they are.
     let route: MQTTRoute?
     /// How many messages were lost just before the first one.
-    @usableFromInline private(set) var gap = 0
+    @exclusivity(unchecked) @usableFromInline private(set) var gap = 0
+    private let pool: MQTTBatchPool?
 
     init(
-        bytes: [UInt8], records: [MQTTMessageRecord], topics: [String], version: MQTTVersion, core: MQTTClientCore?,
-        route: MQTTRoute? = nil
+        bytes: [UInt8], base: Int = 0, records: [MQTTMessageRecord], topics: [String], version: MQTTVersion,
+        core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil
     ) {
         self.bytes = bytes
+        self.base = base
         self.records = records
         self.topics = topics
+        self.pool = pool
         self.version = version
         self.core = core
         self.route = route
+    }
+
+    /// The same messages for another receiver, which may drop others of them.
+    func copy() -> MQTTBatch {
+        MQTTBatch(
+            bytes: bytes, base: base, records: records, topics: topics, version: version, core: core, route: route)
+    }
+
+    deinit {
+        guard let pool, MQTTBatchPool.keeps(bytes) else { return }
+        var storage = MQTTBatchPool.Storage()
+        swap(&storage.bytes, &bytes)
+        swap(&storage.records, &records)
+        pool.give(storage)
     }
 
     @usableFromInline var count: Int { records.count }

@@ -22,7 +22,8 @@ public struct MQTTMessage: Sendable {
     /// The payload, without a copy.
     @inlinable public var payload: ArraySlice<UInt8> {
         let record = batch.records[index]
-        return batch.bytes[record.payload]
+        let start = Int(record.payloadStart) &- batch.base
+        return batch.bytes[start..<start &+ Int(record.payloadCount)]
     }
 
     /// The payload, copied out.
@@ -48,6 +49,10 @@ public struct MQTTMessage: Sendable {
 
     /// The properties of an MQTT 5.0 message, empty before.
     public var properties: MQTTProperties {
+        var record = record
+        guard !record.properties.isEmpty else { return [] }
+        record.propertiesStart -= UInt32(truncatingIfNeeded: batch.base)
+        record.payloadStart -= UInt32(truncatingIfNeeded: batch.base)
         let bytes = batch.bytes
         return record.decodeProperties(in: bytes.span.bytes)
     }

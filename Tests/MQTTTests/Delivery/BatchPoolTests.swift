@@ -1,0 +1,78 @@
+import MQTTCore
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+@Suite("Delivery: memory of batches", .timeLimit(.minutes(5)), .turns)
+struct BatchPoolTests {
+    private func storage(_ byte: UInt8, count: Int) -> MQTTBatchPool.Storage {
+        MQTTBatchPool.Storage(bytes: [UInt8](repeating: byte, count: count))
+    }
+
+    @Test func `memory comes back once, up to the bound, and goes when it is trimmed`() {
+        let pool = MQTTBatchPool()
+        #expect(pool.take().bytes.capacity == 0)
+        for _ in 0..<10 { pool.give(storage(1, count: 1 << 20)) }
+        var kept = 0
+        while pool.take().bytes.capacity > 0 { kept += 1 }
+        #expect(kept == 3 || kept == 4)
+        pool.give(storage(1, count: 1 << 16))
+        pool.trim()
+        #expect(pool.take().bytes.capacity == 0)
+        #expect(!MQTTBatchPool.keeps([1, 2, 3]))
+        #expect(MQTTBatchPool.keeps([UInt8](repeating: 0, count: 1 << 16)))
+        #expect(!MQTTBatchPool.keeps([UInt8](repeating: 0, count: 2 << 20)))
+    }
+
+    @Test func `what somebody keeps of a message stays as it was when its memory is used again`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(
+            to: "a/#", qos: .atMostOnce, buffer: BufferPolicy(overflow: .pauseReading))
+        let count = 400
+        let publishing = Task {
+            for number in 0..<count {
+                try await client.publish(
+                    [UInt8](repeating: UInt8(number % 251), count: 20_000 + number), to: "a/\(number % 3)")
+            }
+        }
+        let kept = try await withTimeout(.seconds(60), "the messages") {
+            var kept: [(topic: String, payload: ArraySlice<UInt8>)] = []
+            for try await message in messages {
+                kept.append((message.topic, message.payload))
+                if kept.count == count { break }
+            }
+            return kept
+        }
+        try await publishing.value
+        for (number, message) in kept.enumerated() {
+            #expect(message.topic == "a/\(number % 3)")
+            #expect(message.payload.count == 20_000 + number && message.payload.allSatisfy { $0 == number % 251 })
+        }
+        await bench.stop()
+    }
+
+    @Test func `messages from array, with short and long topics, properties and retain, all arrive`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "#", qos: .atMostOnce)
+        let topics = ["a", "exactly/15/byte", "exactly/16/bytes", "a/much/longer/topic/than/fits/into/a/string"]
+        let sent = (0..<400).map { number in
+            MQTTOutgoingMessage(
+                topic: topics[number % 4], payload: Array("\(number)".utf8) + [UInt8](repeating: 7, count: number % 70),
+                retain: number % 31 == 0)
+        }
+        try await client.publish(sent)
+        let received = try await withTimeout(.seconds(20), "the messages") { try await messages.first(sent.count) }
+        #expect(received.map(\.topic) == sent.map(\.topic))
+        #expect(received.map(\.bytes) == sent.map(\.payload))
+        let wrong = await #expect(throws: MQTTError.self) {
+            try await client.publish([sent[2], .init(topic: "a/topic/with/+/in/its/name", payload: []), sent[3]])
+        }
+        #expect(wrong?.code == .invalidRequest)
+        let before = try await withTimeout(.seconds(20), "the one before") { try await messages.first(1) }
+        #expect(before.map(\.bytes) == [sent[2].payload])
+        await bench.stop()
+    }
+}
