@@ -8,21 +8,6 @@ import Foundation
 enum Main {
     static func main() {
         Allocations.startCounting()
-        // An `async` main would leave this thread to Dispatch, which ends it; Valgrind does not survive that.
-        let ended = DispatchSemaphore(value: 0)
-        Task.detached {
-            do {
-                try await printTable()
-            } catch {
-                FileHandle.standardError.write(Data("\(error)\n".utf8))
-                exit(70)
-            }
-            ended.signal()
-        }
-        ended.wait()
-    }
-
-    private static func printTable() async throws {
         var arguments = Array(CommandLine.arguments.dropFirst())
         func option<Value: LosslessStringConvertible & Sendable>(_ name: String, _ fallback: Value) -> Value {
             guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else { return fallback }
@@ -31,38 +16,70 @@ enum Main {
         }
         let withPeers = arguments.contains("--peers")
         arguments.removeAll { $0 == "--peers" }
-        let setting = Setting(rounds: option("--rounds", 3), scale: option("--scale", 1.0), withPeers: withPeers)
-        if let index = arguments.firstIndex(of: "--growth") {
-            arguments.remove(at: index)
-            let isWhole = await Growth(setting: setting).run(arguments)
-            setting.end()
-            exit(isWhole ? 0 : 70)
-        }
-        let chosen = Setting.rows.filter { row in
-            arguments.isEmpty || arguments.contains { row.name.hasPrefix($0) }
-        }
-        guard !chosen.isEmpty else {
-            print("no such row; there are: \(Setting.rows.map(\.name).joined(separator: " "))")
-            setting.end()
-            exit(64)
-        }
-        defer { setting.end() }
-        print(Row.header)
-        var failed = false
-        for (name, run) in chosen {
-            do {
-                for row in try await run(setting) {
-                    print(row.line)
-                    fflush(nil)
-                }
-            } catch {
-                FileHandle.standardError.write(Data("\(name): \(error)\n".utf8))
-                failed = true
+        let growth = arguments.firstIndex(of: "--growth").map { arguments.remove(at: $0) } != nil
+        let (rounds, scale) = (option("--rounds", 3), option("--scale", 1.0))
+        let chosen = arguments
+        if growth {
+            run {
+                let setting = Setting(rounds: rounds, scale: scale, withPeers: withPeers)
+                defer { setting.end() }
+                return await Growth(setting: setting).run(chosen)
             }
         }
-        if failed {
-            setting.end()
-            exit(70)
+        func isChosen(_ name: String) -> Bool { chosen.isEmpty || chosen.contains { name.hasPrefix($0) } }
+        let codecRows = Setting.codecRows.filter { isChosen($0.name) }
+        let rows = Setting.rows.filter { isChosen($0.name) }
+        guard !codecRows.isEmpty || !rows.isEmpty else {
+            print(
+                "no such row; there are: \((Setting.codecRows.map(\.name) + Setting.rows.map(\.name)).joined(separator: " "))"
+            )
+            exit(64)
+        }
+        print(Row.header)
+        var failed = false
+        for (name, run) in codecRows {
+            failed = !printRows(name, Result { try run(CodecRows(rounds: rounds, scale: scale)) }) || failed
+        }
+        if rows.isEmpty { exit(failed ? 70 : 0) }
+        run { [failed] in
+            let setting = Setting(rounds: rounds, scale: scale, withPeers: withPeers)
+            defer { setting.end() }
+            return await printTable(rows.map(\.name), setting) && !failed
+        }
+    }
+
+    /// Runs what needs tasks, and ends the program.
+    private static func run(_ body: @escaping @concurrent @Sendable () async -> Bool) -> Never {
+        Task.detached {
+            let succeeded = await body()
+            exit(succeeded ? 0 : 70)
+        }
+        dispatchMain()
+    }
+
+    private static func printTable(_ names: [String], _ setting: Setting) async -> Bool {
+        var succeeded = true
+        for (name, run) in Setting.rows where names.contains(name) {
+            let rows: Result<[Row], any Error>
+            do {
+                rows = .success(try await run(setting))
+            } catch {
+                rows = .failure(error)
+            }
+            succeeded = printRows(name, rows) && succeeded
+        }
+        return succeeded
+    }
+
+    private static func printRows(_ name: String, _ rows: Result<[Row], any Error>) -> Bool {
+        switch rows {
+        case .success(let rows):
+            for row in rows { print(row.line) }
+            fflush(nil)
+            return true
+        case .failure(let error):
+            FileHandle.standardError.write(Data("\(name): \(error)\n".utf8))
+            return false
         }
     }
 }

@@ -11,14 +11,35 @@ struct Costs {
 
 /// What `body` costs. `calls` counts reads and writes, if there are any.
 func measured(calls: () -> Int = { 0 }, _ body: () async throws -> Void) async rethrows -> Costs {
-    let start = ContinuousClock.now
-    let before = Costs(
-        seconds: 0, processorSeconds: processorSeconds(), allocations: Allocations.count, calls: calls())
+    let start = Reading(calls: calls())
     try await body()
-    return Costs(
-        seconds: (ContinuousClock.now - start) / .seconds(1),
-        processorSeconds: processorSeconds() - before.processorSeconds,
-        allocations: Allocations.count - before.allocations, calls: calls() - before.calls)
+    return start.costs(calls: calls())
+}
+
+/// The same where Swift's concurrency must not start.
+func measuredWithoutTasks(_ body: () throws -> Void) rethrows -> Costs {
+    let start = Reading(calls: 0)
+    try body()
+    return start.costs(calls: 0)
+}
+
+/// Where all counters stand.
+private struct Reading {
+    private let time = ContinuousClock.now
+    private let processor = processorSeconds()
+    private let allocations = Allocations.count
+    private let calls: Int
+
+    init(calls: Int) {
+        self.calls = calls
+    }
+
+    /// What it took from here on.
+    func costs(calls: Int) -> Costs {
+        Costs(
+            seconds: (ContinuousClock.now - time) / .seconds(1), processorSeconds: processorSeconds() - processor,
+            allocations: Allocations.count - allocations, calls: calls - self.calls)
+    }
 }
 
 private func processorSeconds() -> Double {

@@ -11,30 +11,31 @@ struct CodecRows {
     /// `body` handles as many packets as it is told.
     private func row(
         _ name: String, goal: String = "–", _ body: (_ count: Int) throws -> Void
-    ) async rethrows -> Row {
+    ) rethrows -> Row {
         var row = Row(name, unit: "ns", isRate: false, goal: goal)
         let count = max(1, Int(2_000_000 * scale) / 1000) * 1000
         try body(min(count, 1000))
         for _ in 0..<rounds {
-            let costs = try await measured { try body(count) }
+            let costs = try measuredWithoutTasks { try body(count) }
             row.add(ours: costs.processorSeconds * 1e9 / Double(count))
             row.addCosts(costs, count)
         }
         return row
     }
 
-    func forBothVersions(_ row: (MQTTVersion) async throws -> Row) async rethrows -> [Row] {
-        [try await row(.v3_1_1), try await row(.v5_0)]
+    func forBothVersions(_ row: (MQTTVersion) throws -> Row) rethrows -> [Row] {
+        [try row(.v3_1_1), try row(.v5_0)]
     }
 
-    func encodePublish(_ version: MQTTVersion) async throws -> Row {
+    func encodePublish(_ version: MQTTVersion) throws -> Row {
         var output: [UInt8] = []
         output.reserveCapacity(1 << 17)
-        return try await row("MQTT \(version) encode PUBLISH", goal: "≤ 20 ns, 0 allocations") { count in
+        let (topic, payload) = (MQTTRows.topic, Self.payload)
+        return try row("MQTT \(version) encode PUBLISH", goal: "≤ 20 ns, 0 allocations") { count in
             for _ in 0..<count {
                 if output.count > 1 << 16 { output.removeAll(keepingCapacity: true) }
                 try MQTTPacket.Publish.encode(
-                    into: &output, version: version, topic: MQTTRows.topic, payload: Self.payload.span.bytes)
+                    into: &output, version: version, topic: topic, payload: payload.span.bytes)
             }
         }
     }
@@ -49,10 +50,10 @@ struct CodecRows {
     }
 
     /// Parts found and checked in place, topic and payload taken out as the engine does for one message.
-    func decodePublish(_ version: MQTTVersion) async throws -> Row {
+    func decodePublish(_ version: MQTTVersion) throws -> Row {
         let (bytes, each) = try packets(version)
         var sum = 0
-        let row = try await row("MQTT \(version) decode PUBLISH in place", goal: "≤ 60 ns, ≤ 1 allocation") { count in
+        let row = try row("MQTT \(version) decode PUBLISH in place", goal: "≤ 60 ns, ≤ 1 allocation") { count in
             let span = bytes.span.bytes
             for _ in 0..<(count / each) {
                 var at = 0
@@ -71,9 +72,9 @@ struct CodecRows {
     }
 
     /// The convenient decoder: a packet of its own each.
-    func decodeWhole(_ version: MQTTVersion) async throws -> Row {
+    func decodeWhole(_ version: MQTTVersion) throws -> Row {
         let (bytes, each) = try packets(version)
-        return try await row("MQTT \(version) decode, packets of their own") { count in
+        return try row("MQTT \(version) decode, packets of their own") { count in
             var decoder = MQTTDecoder(version: version)
             for _ in 0..<(count / each) {
                 decoder.push(bytes)
@@ -83,7 +84,7 @@ struct CodecRows {
     }
 
     /// What a client does with a read full of messages.
-    func engineReceives() async throws -> Row {
+    func engineReceives() throws -> Row {
         let (bytes, each) = try packets(.v3_1_1)
         var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
         var effects = MQTTEffects()
@@ -93,7 +94,7 @@ struct CodecRows {
         _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
         effects.removeAll()
         var received = 0
-        let row = await row("MQTT engine receives PUBLISH", goal: "≤ 60 ns, ≤ 1 allocation") { count in
+        let row = row("MQTT engine receives PUBLISH", goal: "≤ 60 ns, ≤ 1 allocation") { count in
             for _ in 0..<(count / each) {
                 _ = engine.receive(bytes.span.bytes, at: 1, into: &effects)
                 received += effects.messages.count
@@ -104,9 +105,9 @@ struct CodecRows {
         return row
     }
 
-    func encodeSend() async throws -> Row {
+    func encodeSend() throws -> Row {
         var engine = try connectedSTOMP()
-        return try await row("STOMP engine sends SEND, 263 octets") { count in
+        return try row("STOMP engine sends SEND, 263 octets") { count in
             for _ in 0..<count {
                 if engine.output.count > 1 << 16 { engine.output.removeAll(keepingCapacity: true) }
                 try engine.send(
@@ -116,7 +117,7 @@ struct CodecRows {
         }
     }
 
-    func decodeMessage() async throws -> Row {
+    func decodeMessage() throws -> Row {
         var engine = try connectedSTOMP()
         var effects = STOMPEffects()
         let head = "MESSAGE\nsubscription:1\nmessage-id:7\ndestination:\(STOMPRows.destination)\ncontent-length:"
@@ -125,7 +126,7 @@ struct CodecRows {
         var received = 0
         _ = try engine.subscribe(id: "1", destination: "a", token: 1, at: 0)
         engine.output.removeAll()
-        let row = await row("STOMP engine receives MESSAGE") { count in
+        let row = row("STOMP engine receives MESSAGE") { count in
             for _ in 0..<(count / 200) {
                 _ = engine.receive(bytes.span.bytes, at: 1, into: &effects)
                 received += effects.messages.count

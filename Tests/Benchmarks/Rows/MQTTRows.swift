@@ -78,6 +78,35 @@ struct MQTTRows {
         }
     }
 
+    /// A task of its own, as a program's loop over messages is; returns how many bytes there were.
+    @concurrent private static func consume(
+        _ messages: MQTTSubscription, _ count: Int, _ reading: Reading
+    ) async throws -> Int {
+        var seen = 0
+        var bytes = 0
+        switch reading {
+        case .slices:
+            for try await message in messages {
+                bytes &+= message.payload.count
+                seen += 1
+                if seen == count { break }
+            }
+        case .owned:
+            for try await message in messages {
+                bytes &+= message.bytes.count &+ message.topic.utf8.count
+                seen += 1
+                if seen == count { break }
+            }
+        case .batches:
+            for try await batch in messages.batches {
+                for message in batch { bytes &+= message.payload.count }
+                seen += batch.count
+                if seen == count { break }
+            }
+        }
+        return bytes
+    }
+
     /// `for try await` over a subscription.
     func receive(_ reading: Reading) async throws -> Row {
         let count = scaled(10_000_000)
@@ -85,32 +114,12 @@ struct MQTTRows {
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("receive", count))
             let client = try await client()
-            var seen = 0
             var bytes = 0
             let costs = try await measured(calls: client.calls) {
                 let messages = try await client.subscribe(
                     to: "#", qos: .atMostOnce, buffer: BufferPolicy(overflow: .pauseReading))
                 let flood = Task { try await client.subscribe(to: "flood/\(count)/24", qos: .atMostOnce) }
-                switch reading {
-                case .slices:
-                    for try await message in messages {
-                        bytes &+= message.payload.count
-                        seen += 1
-                        if seen == count { break }
-                    }
-                case .owned:
-                    for try await message in messages {
-                        bytes &+= message.bytes.count &+ message.topic.utf8.count
-                        seen += 1
-                        if seen == count { break }
-                    }
-                case .batches:
-                    for try await batch in messages.batches {
-                        for message in batch { bytes &+= message.payload.count }
-                        seen += batch.count
-                        if seen == count { break }
-                    }
-                }
+                bytes = try await Self.consume(messages, count, reading)
                 _ = try await flood.value
             }
             await client.disconnect()

@@ -52,6 +52,18 @@ struct STOMPRows {
         return row
     }
 
+    /// A task of its own, as a program's loop over messages is; returns how many bytes there were.
+    @concurrent private static func consume(_ messages: STOMPSubscription, _ count: Int) async throws -> Int {
+        var seen = 0
+        var bytes = 0
+        for try await message in messages {
+            bytes &+= message.body.count
+            seen += 1
+            if seen == count { break }
+        }
+        return bytes
+    }
+
     /// `for try await` over a subscription.
     func receive() async throws -> Row {
         let count = scaled(1_000_000)
@@ -59,16 +71,11 @@ struct STOMPRows {
         for _ in 0..<rounds {
             let limit = try limitRate("receive", count)
             let client = try await client()
-            var seen = 0
             var bytes = 0
             let costs = try await measured(calls: client.calls) {
                 let messages = try await client.subscribe(
                     to: "flood/\(count)", buffer: BufferPolicy(overflow: .pauseReading))
-                for try await message in messages {
-                    bytes &+= message.body.count
-                    seen += 1
-                    if seen == count { break }
-                }
+                bytes = try await Self.consume(messages, count)
             }
             await client.disconnect()
             precondition(bytes == count * Self.body.count, "the broker sent something else")
