@@ -125,6 +125,7 @@ extension STOMPEngine {
         heartBeat = .none
         peerHeartBeat = .none
         timing = .off
+        sendHead.forget()
         phaseDeadline = .max
     }
 }

@@ -13,6 +13,9 @@ extension STOMPEngine {
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPMisuse) {
         try requireConnected()
+        if transaction == nil, sendHead.holds(destination, headers) {
+            return try sendAgain(body, receiptToken, omitsContentLength, at: now)
+        }
         guard !destination.isEmpty else {
             throw STOMPMisuse(.invalidOption, "A destination must not be empty; write for example /queue/orders.")
         }
@@ -21,9 +24,7 @@ extension STOMPEngine {
         if let transaction { try check(transaction) }
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
-        let isCounted =
-            body.byteCount > 0
-            && (!omitsContentLength || body.firstOffset(of: 0, from: 0, to: body.byteCount) != nil)
+        let isCounted = Self.isCounted(body, omitsContentLength)
         try output.writeFrame(
             "SEND", STOMPEscaping(version), headRoom: FrameWriter.room(for: destination) &+ 96, headers: headers,
             body: body, writesContentLength: isCounted
@@ -34,6 +35,46 @@ extension STOMPEngine {
         }
         timing.wrote(at: now)
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
+        if transaction == nil, receiptName == nil { sendHead.sent(destination, headers, STOMPEscaping(version)) }
+    }
+
+    @inline(__always)
+    private static func isCounted(_ body: RawSpan, _ omitsContentLength: Bool) -> Bool {
+        body.byteCount > 0 && (!omitsContentLength || body.firstOffset(of: 0, from: 0, to: body.byteCount) != nil)
+    }
+
+    /// Sends a message whose head is that of the one before.
+    private mutating func sendAgain(
+        _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, at now: Int64
+    ) throws(STOMPMisuse) {
+        if receiptToken != nil { try checkReceipts() }
+        let number = receiptToken == nil ? 0 : receipts.nextNumber
+        let isCounted = Self.isCounted(body, omitsContentLength)
+        let octets = sendHead.octets
+        let room = octets.count &+ 32 &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
+        // The bytes of an array of octets: nothing to reinterpret.
+        let head = unsafe octets.span.bytes
+        let split = sendHead.split
+        output.append(addingCapacity: room) { span in
+            // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
+            unsafe span.withUnsafeMutableBufferPointer { buffer, count in
+                var writer = unsafe FrameWriter(buffer, .none, replacesUnencodable: false)
+                if number == 0 {
+                    writer.put(head)
+                } else {
+                    writer.put(head.extracting(0..<split))
+                    writer.put("receipt", number)
+                    writer.put(head.extracting(split...))
+                }
+                if isCounted { writer.put("content-length", UInt64(body.byteCount)) }
+                writer.put(UInt8(ascii: "\n"))
+                writer.put(body)
+                writer.put(UInt8(0))
+                count = writer.count
+            }
+        }
+        timing.wrote(at: now)
+        if let receiptToken { addReceipt(receiptToken, nil, at: now) }
     }
 
     /// Sends a message whose body is an array.

@@ -75,6 +75,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// Until CONNECTED, until the end of DISCONNECT, or until the stream is to be closed.
     var phaseDeadline = Int64.max
     var timing = HeartBeatTiming()
+    var sendHead = SendHead()
 
     /// A client's engine. Throws when CONNECT cannot say what the options want.
     public init(

@@ -48,6 +48,15 @@ extension String {
 
     /// Equality of octets. `==` on strings is canonical equivalence, which would make two different headers one.
     func hasSameOctets(as other: String) -> Bool {
-        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+        guard utf8.count == other.utf8.count else { return false }
+        // The spans of the strings are used only inside the closures.
+        let isSame = unsafe utf8.withContiguousStorageIfAvailable { octets in
+            unsafe other.utf8.withContiguousStorageIfAvailable { others in
+                unsafe RawSpan(_unsafeElements: octets).hasSameOctets(
+                    0, octets.count, as: RawSpan(_unsafeElements: others), at: 0)
+            }
+        }
+        if let isSame, let isSame { return isSame }
+        return utf8.elementsEqual(other.utf8)
     }
 }

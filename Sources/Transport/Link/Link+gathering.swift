@@ -34,26 +34,26 @@ extension Link where Machine: ~Copyable {
     /// there is enough. The loop comes back for what they leave behind.
     func watchFlood() {
         let now = MonotonicClock.now
-        let (bytesSent, deadline) = state.withLock { state in
+        let (level, deadline) = state.withLock { state in
             // Nobody has to call the loop until then.
             state.settleIsDue = true
-            return (state.traffic.bytesSent, state.armedDeadline)
+            return (state.floodLevel, state.armedDeadline)
         }
-        loop.setDeadline(self, to: flood.watch(at: now, bytesSent: bytesSent, deadline: deadline))
+        loop.setDeadline(self, to: flood.watch(at: now, level: level, deadline: deadline))
     }
 
-    /// Whether callers have sent since the last look; then the oldest byte that waits is younger than that look.
+    /// Whether callers are still at it. What waits has then waited for five looks at most, and mostly not for one.
     func callersStillSend() -> Bool {
         let now = MonotonicClock.now
         // Callers do not call the loop meanwhile: what else they would call it for is looked for here.
-        let (bytesSent, loopHasToLook) = state.withLock { state in
+        let (level, loopHasToLook) = state.withLock { state in
             (
-                state.traffic.bytesSent,
+                state.floodLevel,
                 state.machine.wantsClose || state.wantsReadingPaused != state.readingIsPaused
                     || state.machine.nextDeadline < state.armedDeadline || state.armedDeadline <= now
             )
         }
-        guard flood.hasMoved(bytesSent), !loopHasToLook else { return false }
+        guard flood.goesOn(level), !loopHasToLook else { return false }
         watchFlood()
         return true
     }
@@ -61,8 +61,13 @@ extension Link where Machine: ~Copyable {
 
 /// The loop's watch over an outbox that callers fill and send by themselves.
 struct Flood {
+    struct Level {
+        var bytesSent = 0
+        var bytesWaiting = 0
+    }
+
     private var lookAt = Int64.max
-    private var bytesSent = 0
+    private var level = Level()
 
     /// Nanoseconds between two looks of the loop at an outbox that grows.
     static let lookPause: Int64 = 1_500
@@ -71,14 +76,28 @@ struct Flood {
     /// fill what they send at once.
     static let watchPause: Int64 = 100_000
 
+    /// What callers add from one look to the next, at least, to be at it: so much that they soon send by themselves.
+    static let growth = 16 * 1024
+
     /// Starts or goes on; returns when to look again, `deadline` at the latest.
-    mutating func watch(at now: Int64, bytesSent: Int, deadline: Int64) -> Int64 {
+    mutating func watch(at now: Int64, level: Level, deadline: Int64) -> Int64 {
         lookAt = min(deadline, now + Self.watchPause)
-        self.bytesSent = bytesSent
+        self.level = level
         return lookAt
     }
 
     func isDue(at now: Int64) -> Bool { now >= lookAt }
-    func hasMoved(_ bytesSent: Int) -> Bool { bytesSent != self.bytesSent }
+
+    /// Whether callers have sent since the last look, or will have after a few more.
+    func goesOn(_ level: Level) -> Bool {
+        level.bytesSent != self.level.bytesSent || level.bytesWaiting - self.level.bytesWaiting >= Self.growth
+    }
+
     mutating func end() { lookAt = .max }
+}
+
+extension Link.State where Machine: ~Copyable {
+    fileprivate var floodLevel: Flood.Level {
+        Flood.Level(bytesSent: traffic.bytesSent, bytesWaiting: machine.output.count)
+    }
 }

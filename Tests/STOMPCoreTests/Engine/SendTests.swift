@@ -26,6 +26,51 @@ import Testing
         #expect(client.takeOutput() == "SEND\ndestination:/q\ncontent-length:1\n\n\0\0")
     }
 
+    /// Heads that come again are copied: each frame must be what an engine writes that never saw the one before.
+    @Test func framesDoNotDependOnThoseBeforeThem() throws {
+        // Equal as characters, not as octets; one of them kept and sent again in the same memory.
+        let destinations = ["/q", "/queue/caf\u{E9}", "/queue/cafe\u{301}", "/queue/a:b\nc"]
+        let kept: STOMPHeaders = ["content-type": "text/plain", "n": "1"]
+        let headers: [STOMPHeaders] = [
+            [:], kept, kept, ["content-type": "text/plain", "n": "2"], ["n": "\u{E9}"], ["n": "e\u{301}"],
+            ["long": String(repeating: "x", count: 2_000)], ["receipt": "mine"],
+        ]
+        for version in [STOMPVersion.v10, .v11, .v12] {
+            let client = try ScriptedEngine.connected(version)
+            for round in 0..<UInt64(Campaign.rounds(20_000)) {
+                var random = SeededGenerator(seed: Campaign.seed &+ round / 3)
+                let destination = destinations[Int.random(in: 0..<4, using: &random)]
+                let fields = headers[Int.random(in: 0..<8, using: &random)]
+                let body = random.bytes(Int.random(in: 0...20, using: &random))
+                let omits = Bool.random(using: &random)
+                func isRefused(_ engine: ScriptedEngine) -> STOMPMisuse.Code? {
+                    engine.misuse { e throws(STOMPMisuse) in
+                        try e.engine.send(
+                            destination: destination, headers: fields, body: body, omitsContentLength: omits, at: 0)
+                    }
+                }
+                let fresh = try ScriptedEngine.connected(version)
+                #expect(isRefused(client) == isRefused(fresh))
+                #expect(client.takeOutput() == fresh.takeOutput(), "seed \(Campaign.seed &+ round / 3)")
+            }
+        }
+    }
+
+    @Test func aReceiptStandsBehindTheDestinationOfAHeadThatComesAgain() throws {
+        let client = try ScriptedEngine.connected()
+        for number in 1...4 {
+            try client.engine.send(
+                destination: "/q", headers: ["a": "b"], body: [0x78], receiptToken: UInt64(number), at: 0)
+            #expect(
+                client.takeOutput()
+                    == "SEND\ndestination:/q\nreceipt:\(number)\na:b\ncontent-length:1\n\nx\0")
+        }
+        // Another connection has rules of its own.
+        let other = try ScriptedEngine.connected(server: "ActiveMQ/5.17.2")
+        let long: STOMPHeaders = ["a": String(repeating: "x", count: 9_990)]
+        #expect(misuse(other, long) == nil && misuse(other, long) == nil && misuse(other, long) == nil)
+    }
+
     @Test(arguments: [
         "destination", "content-length", "transaction", "receipt", "receipt-id", "subscription", "message-id", "ack",
     ])
