@@ -48,13 +48,14 @@ enum Main {
         }
     }
 
-    /// Runs what needs tasks, and ends the program.
+    /// Runs what needs tasks, and ends the program. This thread waits: an `async` main would leave it to Dispatch, which
+    /// ends it, and Valgrind does not survive that.
     private static func run(_ body: @escaping @concurrent @Sendable () async -> Bool) -> Never {
         Task.detached {
             let succeeded = await body()
             exit(succeeded ? 0 : 70)
         }
-        dispatchMain()
+        while true { sleep(.max) }
     }
 
     private static func printTable(_ names: [String], _ setting: Setting) async -> Bool {

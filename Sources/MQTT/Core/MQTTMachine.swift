@@ -114,15 +114,18 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     mutating func collect(into scratch: MQTTScratch, at now: Int64) {
         if scratch.effects.shouldClose { wantsClose = true }
         if !scratch.effects.events.isEmpty { keepRemarks(scratch.effects) }
+        var feeds = false
         for completion in scratch.effects.completions {
             if completion.token & Self.batchBit != 0 {
                 completeInBatch(completion, into: scratch, at: now)
+                feeds = true
             } else if completion.token & Self.looseBit != 0 {
                 if case .failure(let error) = completion.answer(scratch.effects) { scratch.undelivered.append(error) }
             } else if let waiter = publishes.take(completion.token) {
                 scratch.resumptions.append((waiter, completion.answer(scratch.effects, after: &remarks)))
             }
         }
+        if feeds { feedCompleted(into: scratch, at: now) }
         if scratch.effects.queueHasRoom {
             pumpBatches(into: scratch, at: now)
             scratch.roomWaiters += roomWaiters.sorted { $0.key < $1.key }.map(\.value)

@@ -46,14 +46,24 @@ extension MQTTMachine {
         }
     }
 
+    /// Counts a message as done. Room for more is filled once for all acknowledgements of a read, by
+    /// ``feedCompleted(into:at:)``.
     mutating func completeInBatch(_ completion: MQTTPublishCompletion, into scratch: MQTTScratch, at now: Int64) {
         let id = completion.token & ~Self.batchBit
-        if lastBatch?.id != id { lastBatch = batches[id] }
+        if lastBatch?.id != id {
+            feedCompleted(into: scratch, at: now)
+            lastBatch = batches[id]
+        }
         guard let batch = lastBatch else { return }
         batch.completed += 1
         if !completion.isSuccess, batch.failure == nil, case .failure(let error) = completion.answer(scratch.effects) {
             batch.failure = error
         }
+    }
+
+    /// Publishes what the window has room for again.
+    mutating func feedCompleted(into scratch: MQTTScratch, at now: Int64) {
+        guard let batch = lastBatch else { return }
         feed(batch, at: now)
         if batch.isDone { finish(batch, into: scratch) }
     }

@@ -10,6 +10,10 @@ import Messaging
 /// Iterating throws ``MQTTError`` when the client gives up, when the server refuses the filter after a reconnect, and
 /// (with ``MQTTError/Code/cancelled``) when the iterating task is cancelled; it ends after ``MQTTClient/disconnect()``
 /// and ``unsubscribe()``.
+///
+/// A step of the loop costs some ten nanoseconds in a task of its own or a `@concurrent` function. In an actor, on the
+/// main actor and in a `nonisolated(nonsending)` function Swift looks up the executor at each step, which takes a
+/// hundred: there ``batches`` pays that once for each read.
 public struct MQTTSubscription: AsyncSequence, Sendable {
     public typealias Element = MQTTMessage
     public typealias Failure = MQTTError
