@@ -5,17 +5,19 @@ import STOMP
 import TestSupport
 import Testing
 
-/// The README's code is compiled here, letter by letter, and a part of it runs.
+/// The code of the README and of the articles is compiled here, letter by letter, and a part of it runs.
 @Suite(.turns)
 struct ReadmeTests {
     @Test func `its snippets are those of this file`() throws {
         let here = URL(fileURLWithPath: #filePath)
         let root = here.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
         let code = try String(contentsOf: here, encoding: .utf8)
-        let snippets = readme.components(separatedBy: "```swift\n").dropFirst()
-            .compactMap { $0.components(separatedBy: "```").first }
-        #expect(snippets.count == 5)
+        let snippets = try ["README.md", "Sources/MQTT/MQTT.docc/Sessions.md"].flatMap { page in
+            try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
+                .components(separatedBy: "```swift\n").dropFirst()
+                .compactMap { $0.components(separatedBy: "```").first }
+        }
+        #expect(snippets.count == 6)
         for snippet in snippets {
             let body = snippet.split(separator: "\n", omittingEmptySubsequences: false)
                 .drop { $0.hasPrefix("import ") || $0.isEmpty }.joined(separator: "\n")
@@ -39,6 +41,15 @@ struct ReadmeTests {
             #expect(capture.range(of: Data(comment.utf8)) != nil, "\(comment)")
         }
     }
+}
+
+func keepTheSession() -> MQTTConfiguration {
+    var configuration = MQTTConfiguration(clientID: "meter-%%%%")
+    configuration.version = .v5_0
+    configuration.cleanStart = false
+    configuration.sessionExpiry = .seconds(86_400)
+    configuration.sessionStore = FileSessionStore(directory: "/var/lib/meter/session")
+    return configuration
 }
 
 func recordFrames(of client: MQTTClient, into file: URL) async throws {
