@@ -46,8 +46,8 @@ import Testing
             .requires(program: "valgrind"),
             arguments: [
                 // Two versions of the protocol in the first three.
-                ("codec-mqtt-encode", 1_400.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
-                ("codec-mqtt-engine", 500), ("codec-stomp-send", 2_600), ("codec-stomp-receive", 3_600),
+                ("codec-mqtt-encode", 1_000.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
+                ("codec-mqtt-engine", 250), ("codec-stomp-send", 1_200), ("codec-stomp-receive", 2_900),
             ])
         func instructionsStayFew(_ row: String, limit: Double) async throws {
             let valgrind = try #require(Command.path(of: "valgrind"))

@@ -71,19 +71,18 @@ extension RawSpan {
             return isName
         }
         // Safe: offsets stay below `count`, in the span and in the target.
-        var found: UInt64 = 0
         let last = count &- 8
         var offset = 0
         while offset < last {
             let word = unsafe uncheckedWord(at: offset)
             unsafe target.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
-            found |= TextScan.forbiddenInNames(word)
+            if TextScan.forbiddenInNames(word) != 0 { return false }
             offset &+= 8
         }
         // Overlaps with the word before it, unless they are whole words.
         let word = unsafe uncheckedWord(at: last)
         unsafe target.storeBytes(of: word, toByteOffset: last, as: UInt64.self)
-        return (found | TextScan.forbiddenInNames(word)) & 0x8080_8080_8080_8080 == 0
+        return TextScan.forbiddenInNames(word) == 0
     }
 
     /// Copies to where there is room; a call of `memcpy` would cost more than a few words do.

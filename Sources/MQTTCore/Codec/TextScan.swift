@@ -53,10 +53,10 @@ struct TextScan: OptionSet {
         wildcards |= zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
     }
 
-    /// Has the highest bit of some byte set if and only if the word holds U+0000, `+` or `#`.
+    /// Not 0 if and only if the word holds U+0000, `+` or `#`.
     @inline(__always)
     static func forbiddenInNames(_ word: UInt64) -> UInt64 {
-        zeros(word) | zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
+        (zeros(word) | zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)) & 0x8080_8080_8080_8080
     }
 
     /// Has the highest bit of some byte set if and only if a byte is zero; the other bits mean nothing.
