@@ -23,7 +23,9 @@ extension MQTTEngine {
                     if phase == .closing { return bytes.byteCount }
                 }
                 offset += header.packetCount
-                if phase == .connected { offset = try receivePlainMessages(bytes, from: offset, &effects) }
+                guard phase == .connected else { continue }
+                offset = try receivePlainMessages(bytes, from: offset, &effects)
+                offset = receivePlainAcknowledgements(bytes, from: offset, at: now, &effects)
             }
         } catch {
             fail(phase == .connecting && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)

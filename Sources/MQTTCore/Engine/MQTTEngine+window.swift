@@ -46,6 +46,24 @@ extension MQTTEngine {
         pump(at: now, into: &effects)
     }
 
+    /// Reads PUBACK packets without a reason, as long as one follows the other and each ends a message of QoS 1, and
+    /// returns where they end. Everything else is left to the general path, which judges it.
+    ///
+    /// What they make room for is sent once for all of them.
+    mutating func receivePlainAcknowledgements(
+        _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects
+    ) -> Int {
+        var offset = start
+        while bytes.byteCount - offset >= 4, bytes.uint16(at: offset) == 0x4002 {
+            let index = session.window.slot(of: bytes.uint16(at: offset + 2))
+            guard index >= 0, session.window.slots[Int(index)].isAcknowledgedByPuback else { break }
+            complete(index, .acknowledged, .success, -1, &effects)
+            offset += 4
+        }
+        if offset > start { pump(at: now, into: &effects) }
+        return offset
+    }
+
     private mutating func writePubrel(_ index: Int32, at now: Int64) {
         let id = session.window.slots[Int(index)].packetID
         let ticket = session.window.slots[Int(index)].ticket

@@ -39,6 +39,9 @@ struct OutboundSlot: Sendable {
     /// The quality of service in the flags.
     var qos: UInt8 { flags >> 1 & 0b11 }
 
+    /// Whether PUBACK ends it.
+    var isAcknowledgedByPuback: Bool { kind == .published && qos == 1 }
+
     /// What a queued message counts against the limit of bytes.
     var queuedBytes: Int { topic.utf8.count + payload.count }
 
