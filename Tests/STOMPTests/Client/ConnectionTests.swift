@@ -119,7 +119,7 @@ import Transport
         try await connecting
         let start = ContinuousClock.now
         await client.disconnect()
-        #expect(ContinuousClock.now - start < .milliseconds(3500))
+        #expect(ContinuousClock.now - start < .seconds(6))
         try await connection.expect("DISCONNECT")
         #expect(await eventually { connection.isEnded() })
         if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
@@ -142,7 +142,7 @@ import Transport
             try await Task.sleep(for: .milliseconds(50))
             let start = ContinuousClock.now
             await client.disconnect()
-            #expect(ContinuousClock.now - start < .milliseconds(3500))
+            #expect(ContinuousClock.now - start < .seconds(6))
             await expectError(.connectionLost) { try await sending.value }
             for try await _ in messages {}
             await broker.thaw()
@@ -168,7 +168,7 @@ import Transport
                     break
                 }
             }
-            #expect(ContinuousClock.now - start < .milliseconds(1500))
+            #expect(ContinuousClock.now - start < .seconds(3))
             #expect(!client.state.isConnected)
             await broker.thaw()
             #expect(await eventually { client.state.isConnected })
