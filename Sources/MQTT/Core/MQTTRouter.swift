@@ -18,6 +18,9 @@ final class MQTTRouter {
         var wasGranted: Bool { lastGranted != nil }
         /// SUBSCRIBE is on its way.
         var isPending = false
+        /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the tree: the entry that stands
+        /// there has the others here, in the order in which they came.
+        fileprivate var others: [Entry] = []
 
         init(_ request: MQTTSubscriptionRequest) {
             self.request = request
@@ -34,6 +37,8 @@ final class MQTTRouter {
     private(set) var entries: [FilterKey: Entry] = [:]
     private var tree = MQTTFilterTree<Entry>()
     private var topics: [CachedTopic] = []
+    /// Where in `topics` something is known.
+    private var knownTopics: [Int] = []
     private var requests: [UInt64: [FilterKey]] = [:]
     private var nextToken: UInt64 = 1
     /// Receives what no filter matches; nil to drop it.
@@ -55,6 +60,7 @@ final class MQTTRouter {
 
     private func remember(_ position: Int, _ generation: UInt64, _ topic: String) {
         while topics.count <= position { topics.append(CachedTopic()) }
+        if topics[position].generation == 0 { knownTopics.append(position) }
         topics[position] = CachedTopic(generation: generation, topic: topic, routes: match(topic))
     }
 
@@ -62,19 +68,25 @@ final class MQTTRouter {
         var routes: [MQTTRoute] = []
         let bytes = Array(topic.utf8)
         tree.forEachMatch(bytes.span.bytes) { entry in
-            for route in entry.routes {
-                // A subscription of several filters gets a message once, however many of them match.
-                if route.requests.count > 1, routes.contains(where: { $0 === route }) { continue }
-                routes.append(route)
-            }
+            Self.add(entry.routes, to: &routes)
+            for other in entry.others { Self.add(other.routes, to: &routes) }
         }
         if routes.isEmpty, let unmatched { routes = [unmatched] }
         return routes
     }
 
-    /// Forgets the matches: filters changed.
+    private static func add(_ matching: [MQTTRoute], to routes: inout [MQTTRoute]) {
+        for route in matching {
+            // A subscription of several filters gets a message once, however many of them match.
+            if route.requests.count > 1, routes.contains(where: { $0 === route }) { continue }
+            routes.append(route)
+        }
+    }
+
+    /// Forgets the matches: filters changed. Costs as much as was remembered since the last time.
     private func filtersChanged() {
-        for index in topics.indices { topics[index].generation = 0 }
+        for position in knownTopics { topics[position].generation = 0 }
+        knownTopics.removeAll(keepingCapacity: true)
     }
 
     func setUnmatched(_ route: MQTTRoute?) {
@@ -91,15 +103,17 @@ final class MQTTRouter {
             let asksMore = request.qos > entry.request.qos
             if !entry.routes.contains(where: { $0 === route }) { entry.routes.append(route) }
             if asksMore { entry.request = request }
-            if hasSharedFilter { rebuildTree() }
             filtersChanged()
             return (entry, asksMore || (entry.granted == nil && !entry.isPending))
         }
         let entry = Entry(request)
         entry.routes.append(route)
         entries[key] = entry
-        if MQTTTopicFilter.shared(request.filter) != nil { hasSharedFilter = true }
-        if hasSharedFilter { rebuildTree() } else { tree.insert(entry, for: request.filter) }
+        let inner = Self.inner(request.filter)
+        if let first = tree.insert(entry, for: inner) {
+            first.others.append(entry)
+            tree.insert(first, for: inner)
+        }
         filtersChanged()
         return (entry, true)
     }
@@ -118,8 +132,6 @@ final class MQTTRouter {
             if entry.routes.isEmpty {
                 _ = removeEntry(key)
                 forgotten.append(request.filter)
-            } else if hasSharedFilter {
-                rebuildTree()
             }
         }
         filtersChanged()
@@ -128,30 +140,26 @@ final class MQTTRouter {
 
     func removeEntry(_ key: FilterKey) -> Entry? {
         guard let entry = entries.removeValue(forKey: key) else { return nil }
-        if hasSharedFilter { rebuildTree() } else { tree.remove(key.filter) }
+        takeOut(entry, of: Self.inner(key.filter))
         filtersChanged()
         return entry
     }
 
-    /// Some filter is shared: `$share/a/x` and `x` are two filters at the server but one in the tree, whose entry
-    /// then carries the routes of both.
-    private var hasSharedFilter = false
+    /// What the tree knows a filter as.
+    private static func inner(_ filter: String) -> String {
+        MQTTTopicFilter.shared(filter)?.filter ?? filter
+    }
 
-    private func rebuildTree() {
-        var byInner: [FilterKey: Entry] = [:]
-        for entry in entries.values {
-            let inner = MQTTTopicFilter.shared(entry.request.filter)?.filter ?? entry.request.filter
-            let key = FilterKey(inner)
-            if let twin = byInner[key] {
-                let joined = Entry(twin.request)
-                joined.routes = twin.routes + entry.routes
-                byInner[key] = joined
-            } else {
-                byInner[key] = entry
-            }
+    private func takeOut(_ entry: Entry, of inner: String) {
+        guard let first = tree.value(for: inner) else { return }
+        guard first === entry else { return first.others.removeAll { $0 === entry } }
+        guard let next = first.others.first else {
+            tree.remove(inner)
+            return
         }
-        tree = MQTTFilterTree()
-        for (key, entry) in byInner { tree.insert(entry, for: key.filter) }
+        next.others = Array(first.others.dropFirst())
+        first.others = []
+        tree.insert(next, for: inner)
     }
 
     // MARK: Requests under way

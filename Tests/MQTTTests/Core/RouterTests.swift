@@ -1,0 +1,114 @@
+import MQTTCore
+import Messaging
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+/// Filters that are different at the server and alike in what they match, and what one more of them costs.
+@Suite("Router", .timeLimit(.minutes(5)), .turns)
+struct RouterTests {
+    private func route(_ filters: String...) -> MQTTRoute { route(filters) }
+
+    private func route(_ filters: [String]) -> MQTTRoute {
+        MQTTRoute(
+            requests: filters.map { MQTTSubscriptionRequest(filter: $0, qos: .atLeastOnce) }, policy: BufferPolicy(),
+            acknowledgement: .automatic)
+    }
+
+    private func add(_ route: MQTTRoute, to router: MQTTRouter) {
+        for request in route.requests { _ = router.add(route, request) }
+    }
+
+    private func ids(_ routes: [MQTTRoute]) -> [ObjectIdentifier] { routes.map { ObjectIdentifier($0) } }
+
+    private func matches(_ router: MQTTRouter, _ topic: String, at index: UInt32 = 0) -> [ObjectIdentifier] {
+        router.prepare(index, generation: 1, topic: topic)
+        return ids(router.routes(at: index))
+    }
+
+    @Test func `shared and plain subscriptions of one filter all get their messages, in the order they came`() {
+        let routes = [
+            route("a/+"), route("$share/one/a/+"), route("$share/two/a/+"), route("a/+"), route("$share/one/a/+"),
+        ]
+        // Routes of one filter at the server stand together.
+        let order = [0, 3, 1, 4, 2]
+        for first in routes.indices {
+            let router = MQTTRouter()
+            for route in routes { add(route, to: router) }
+            var expected = order.map { routes[$0] }
+            #expect(matches(router, "a/x") == ids(expected))
+            // Each goes alone, the one that the tree knows first among them.
+            for offset in routes.indices {
+                let route = routes[(first + offset) % routes.count]
+                let isLast = !routes.contains { other in
+                    other !== route && other.requests == route.requests && expected.contains { $0 === other }
+                }
+                #expect(router.remove(route) == (isLast ? route.requests.map(\.filter) : []))
+                expected.removeAll { $0 === route }
+                #expect(matches(router, "a/x") == ids(expected), "from \(first), \(offset) gone")
+            }
+            #expect(router.entries.isEmpty)
+        }
+    }
+
+    @Test func `a subscription of a filter and its shared twin gets a message once`() {
+        let router = MQTTRouter()
+        let both = route("$share/group/a", "a", "#")
+        let other = route("a")
+        add(other, to: router)
+        add(both, to: router)
+        #expect(matches(router, "a").sorted() == ids([both, other]).sorted())
+        // The server refused one of them.
+        _ = router.removeEntry(FilterKey("a"))
+        #expect(matches(router, "a") == ids([both]))
+    }
+
+    @Test func `any sequence of subscriptions and their ends matches what looking at every filter does`() {
+        var random = SeededGenerator(seed: Campaign.seed)
+        let filters = ["a", "a/b", "a/#", "+/b", "#", "$share/g/a/b", "$share/h/a/b", "$share/g/#", "$share/g/a"]
+        let topics = ["a", "a/b", "c", "c/b"]
+        for round in 0..<Campaign.rounds(2000) {
+            let router = MQTTRouter()
+            var live: [MQTTRoute] = []
+            for step in 0..<40 {
+                if live.count < 2 || Int.random(in: 0..<3, using: &random) > 0 {
+                    let route = route(
+                        Array(filters.shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random))))
+                    add(route, to: router)
+                    live.append(route)
+                } else {
+                    _ = router.remove(live.remove(at: Int.random(in: live.indices, using: &random)))
+                }
+                for (index, topic) in topics.enumerated() {
+                    let expected = live.flatMap { route in
+                        let matching = route.requests.count {
+                            let inner = MQTTTopicFilter.shared($0.filter)?.filter ?? $0.filter
+                            return MQTTTopicFilter.matches(inner, topic: topic)
+                        }
+                        return matching > 0 ? [ObjectIdentifier(route)] : []
+                    }
+                    let found = matches(router, topic, at: UInt32(index))
+                    #expect(
+                        found.sorted() == expected.sorted(),
+                        "round \(round), step \(step), '\(topic)', CAMPAIGN_SEED=\(Campaign.seed)")
+                }
+            }
+        }
+    }
+
+    /// Thousands of times slower is what looking at every other filter would be.
+    @Test func `a shared subscription does not make the others expensive`() {
+        func cost(beside filter: String) -> Duration {
+            let router = MQTTRouter()
+            add(route(filter), to: router)
+            let routes = (0..<4000).map { route("a/+/\($0)/#") }
+            return ContinuousClock().measure {
+                for route in routes { add(route, to: router) }
+                for route in routes { _ = router.remove(route) }
+            }
+        }
+        let (plain, shared) = (cost(beside: "other"), cost(beside: "$share/group/other"))
+        #expect(shared < plain * 30)
+    }
+}
