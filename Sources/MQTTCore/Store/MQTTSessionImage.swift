@@ -4,13 +4,13 @@ public struct MQTTSessionImage: Sendable {
     private struct Message: Sendable {
         var record: MQTTStoreRecord
         var size: Int
-        var isReleased = false
+        /// When PUBREC came, as a number that rises with each; 0 if it did not.
+        var release: UInt64 = 0
     }
 
     private var isEstablished = false
     private var messages: [UInt64: Message] = [:]
-    /// Sequences of messages whose PUBREC came, in the order of PUBREC.
-    private var released: [UInt64] = []
+    private var lastRelease: UInt64 = 0
     private var received: Set<UInt16> = []
 
     private var keptMessages: [UInt64: MQTTStoreRecord] = [:]
@@ -47,20 +47,16 @@ public struct MQTTSessionImage: Sendable {
                 sequence: sequence, packetID: id, topic: topic, payload: payload, qos: qos, retain: retain,
                 properties: properties, time: time)
             // With a new identifier it is sent from the start again.
-            if messages[sequence]?.isReleased == true {
-                messages[sequence]?.isReleased = false
-                released.removeAll { $0 == sequence }
-            }
+            messages[sequence]?.release = 0
         case .released(let sequence):
-            guard messages[sequence]?.isReleased == false,
+            guard messages[sequence]?.release == 0,
                 case .message(_, let id, _, _, .exactlyOnce, _, _, _) = messages[sequence]?.record, id != 0
             else { return }
-            messages[sequence]?.isReleased = true
-            released.append(sequence)
+            lastRelease += 1
+            messages[sequence]?.release = lastRelease
         case .finished(let sequence):
             guard let message = messages.removeValue(forKey: sequence) else { return }
             byteCount -= message.size
-            if message.isReleased, let index = released.firstIndex(of: sequence) { released.remove(at: index) }
         case .received(let id): received.insert(id)
         case .receivedReleased(let id):
             received.remove(id)
@@ -89,6 +85,11 @@ public struct MQTTSessionImage: Sendable {
         keptMessages[sequence] = .kept(
             sequence: sequence, packetID: 0, topic: topic, payload: payload, qos: qos, retain: retain,
             properties: properties, time: time)
+    }
+
+    /// Sequences of messages whose PUBREC came, in the order of PUBREC: PUBREL is sent in the same one [MQTT-4.6.0-4].
+    private var released: [UInt64] {
+        messages.lazy.filter { $0.value.release > 0 }.sorted { $0.value.release < $1.value.release }.map(\.key)
     }
 
     /// The shortest log.

@@ -72,6 +72,39 @@ struct StoreCodingTests {
         }
     }
 
+    private func exactlyOnce(_ sequence: UInt64) -> MQTTStoreRecord {
+        .message(
+            sequence: sequence, packetID: UInt16(sequence), topic: "t", payload: [], qos: .exactlyOnce, retain: false,
+            properties: [])
+    }
+
+    @Test func `PUBREL keeps the order of PUBREC, whatever ended or began anew in between`() {
+        var image = MQTTSessionImage()
+        for sequence in 1...6 { image.apply(exactlyOnce(UInt64(sequence))) }
+        for sequence in [5, 3, 6, 1, 3, 2] { image.apply(.released(sequence: UInt64(sequence))) }
+        image.apply(.finished(sequence: 6))
+        // It is sent from the start under its new identifier, and PUBREC comes again.
+        image.apply(.identified(sequence: 5, packetID: 9))
+        let released = { image.records.filter { if case .released = $0 { true } else { false } } }
+        #expect(released() == [.released(sequence: 3), .released(sequence: 1), .released(sequence: 2)])
+        image.apply(.released(sequence: 5))
+        #expect(released().last == .released(sequence: 5) && released().count == 4)
+    }
+
+    /// Looking for a message among all that are released would be hundreds of times slower.
+    @Test func `the end of an exchange costs the same however many are under way`() {
+        func cost(released: Bool) -> Duration {
+            var image = MQTTSessionImage()
+            let sequences = (1...20_000).map { UInt64($0) }
+            for sequence in sequences { image.apply(exactlyOnce(sequence)) }
+            if released { for sequence in sequences { image.apply(.released(sequence: sequence)) } }
+            return ContinuousClock().measure {
+                for sequence in sequences.reversed() { image.apply(.finished(sequence: sequence)) }
+            }
+        }
+        #expect(cost(released: true) < cost(released: false) * 20)
+    }
+
     @Test func `a kept message stands for its identifier until PUBREL`() {
         let kept = MQTTStoreRecord.kept(
             sequence: 1, packetID: 5, topic: "k", payload: [1], qos: .exactlyOnce, retain: false, properties: [],
