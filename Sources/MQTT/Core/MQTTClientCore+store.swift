@@ -147,9 +147,8 @@ extension MQTTMachine {
 
     private mutating func moveRecords() {
         guard let journal else { return engine.storeRecords.removeAll() }
-        let records = engine.storeRecords
-        engine.storeRecords = []
-        journal.append(records, through: engine.lastTicket)
+        journal.append(engine.storeRecords, through: engine.lastTicket)
+        engine.storeRecords.removeAll(keepingCapacity: engine.storeRecords.capacity <= 1024)
     }
 
     mutating func persisted(

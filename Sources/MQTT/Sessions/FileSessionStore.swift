@@ -54,6 +54,8 @@ public final class FileSessionStore: SessionStore {
         var compactSize = 0
         var clientID: String?
         var image = MQTTSessionImage()
+        /// Empty; the memory of the last records' bytes, for the next ones.
+        var spare: [UInt8] = []
     }
 
     /// The directory, made when the store is opened unless it is there.
@@ -116,11 +118,16 @@ public final class FileSessionStore: SessionStore {
     public func append(_ records: [MQTTStoreRecord]) throws {
         try state.withLock { state in
             var bytes: [UInt8] = []
+            swap(&bytes, &state.spare)
             for record in records {
                 try SessionLog.append(record, to: &bytes, seal: options.transform?.seal)
                 state.image.apply(record)
             }
             try write(bytes, &state)
+            if bytes.capacity <= Self.spareLimit {
+                bytes.removeAll(keepingCapacity: true)
+                swap(&bytes, &state.spare)
+            }
             if state.size > options.compactionSize, state.size > state.compactSize * 2 { try compact(&state) }
         }
     }
@@ -141,6 +148,9 @@ public final class FileSessionStore: SessionStore {
     }
 
     // MARK: Writing
+
+    /// What a store that has nothing to do holds on to at most.
+    private static let spareLimit = 1 << 16
 
     private func write(_ bytes: [UInt8], _ state: inout State) throws {
         guard let file = state.file else { throw SessionStoreError("the session store in \(directory) is not open") }

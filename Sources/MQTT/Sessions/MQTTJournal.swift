@@ -8,6 +8,10 @@ final class MQTTJournal: Sendable {
         var records: [MQTTStoreRecord] = []
         /// The ticket of the newest record.
         var ticket: UInt64 = 0
+        /// Something waits until one of the records is stored.
+        var isAwaited = false
+        /// Empty; the memory of the last records, for the next ones.
+        var spare: [MQTTStoreRecord] = []
         var commitIsDue = false
         var failure: MQTTError?
     }
@@ -37,11 +41,13 @@ final class MQTTJournal: Sendable {
     /// Why nothing is stored any more.
     var failure: MQTTError? { state.withLock { $0.failure } }
 
-    /// Takes records over; cheap, under the link's lock. `ticket` is that of the last one.
+    /// Takes records over; cheap, under the link's lock. `ticket` is that of the last one. Nothing waits for the ends of
+    /// messages: of them alone nobody is told.
     func append(_ records: [MQTTStoreRecord], through ticket: UInt64) {
         let isFirst = state.withLock { state in
-            if state.records.isEmpty { state.records = records } else { state.records += records }
+            state.records += records
             state.ticket = ticket
+            state.isAwaited = state.isAwaited || !records.allSatisfy(\.isEnd)
             defer { state.commitIsDue = true }
             return !state.commitIsDue
         }
@@ -49,19 +55,28 @@ final class MQTTJournal: Sendable {
     }
 
     private func commit() {
-        let (records, ticket, failure) = state.withLock { state in
+        var records: [MQTTStoreRecord] = []
+        let (ticket, isAwaited, failure) = state.withLock { state in
             defer {
-                state.records = []
+                swap(&records, &state.records)
+                swap(&state.records, &state.spare)
+                state.isAwaited = false
                 state.commitIsDue = false
             }
-            return (state.records, state.ticket, state.failure)
+            return (state.ticket, state.isAwaited, state.failure)
         }
         guard failure == nil else { return }
         attempt {
             try store.append(records)
-            persisted(ticket)
+            if isAwaited { persisted(ticket) }
         }
+        guard records.capacity <= Self.spareLimit else { return }
+        records.removeAll(keepingCapacity: true)
+        state.withLock { swap(&records, &$0.spare) }
     }
+
+    /// What a journal that has nothing to do holds on to at most.
+    private static let spareLimit = 1024
 
     /// Notes whose session it is.
     func begin(clientID: String) {
@@ -90,6 +105,16 @@ final class MQTTJournal: Sendable {
             let failure = MQTTError(store: error)
             state.withLock { $0.failure = failure }
             failed(failure)
+        }
+    }
+}
+
+extension MQTTStoreRecord {
+    /// A message is done: no packet and no caller waits until that is stored.
+    fileprivate var isEnd: Bool {
+        switch self {
+        case .finished, .keptFinished: true
+        default: false
         }
     }
 }

@@ -24,24 +24,30 @@ enum SessionLog {
     static func append(
         _ record: MQTTStoreRecord, to bytes: inout [UInt8], seal: (([UInt8]) throws -> [UInt8])?
     ) throws {
-        var payload: [UInt8] = []
-        try record.encode(into: &payload)
-        append(frame: try seal?(payload) ?? payload, to: &bytes)
+        try append(to: &bytes) { bytes in
+            guard let seal else { return try record.encode(into: &bytes) }
+            var payload: [UInt8] = []
+            try record.encode(into: &payload)
+            bytes += try seal(payload)
+        }
     }
 
     static func frame(clientID: String, seal: (([UInt8]) throws -> [UInt8])?) throws -> [UInt8] {
         let payload = [clientTag] + Array(clientID.utf8)
         var bytes: [UInt8] = []
-        append(frame: try seal?(payload) ?? payload, to: &bytes)
+        try append(to: &bytes) { $0 += try seal?(payload) ?? payload }
         return bytes
     }
 
-    private static func append(frame: [UInt8], to bytes: inout [UInt8]) {
-        let length = bigEndian(UInt32(frame.count))
-        bytes += length
-        bytes += bigEndian(CRC32C.checksum(length[...]))
-        bytes += bigEndian(CRC32C.checksum(frame[...]))
-        bytes += frame
+    /// Appends a frame, whose head is filled in when its bytes are there.
+    private static func append(to bytes: inout [UInt8], _ body: (inout [UInt8]) throws -> Void) throws {
+        let start = bytes.count
+        bytes.append(contentsOf: repeatElement(0, count: headCount))
+        try body(&bytes)
+        let frame = start + headCount
+        set(UInt32(bytes.count - frame), in: &bytes, at: start)
+        set(CRC32C.checksum(bytes[start..<(start + 4)]), in: &bytes, at: start + 4)
+        set(CRC32C.checksum(bytes[frame...]), in: &bytes, at: start + 8)
     }
 
     /// Reads up to the first thing that makes no sense.
@@ -114,8 +120,8 @@ enum SessionLog {
         return nil
     }
 
-    private static func bigEndian(_ value: UInt32) -> [UInt8] {
-        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
+    private static func set(_ value: UInt32, in bytes: inout [UInt8], at offset: Int) {
+        for index in 0..<4 { bytes[offset + index] = UInt8(truncatingIfNeeded: value >> UInt32(24 - 8 * index)) }
     }
 
     private static func integer(_ bytes: [UInt8], at offset: Int) -> UInt32 {

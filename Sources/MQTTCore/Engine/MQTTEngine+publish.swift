@@ -137,8 +137,11 @@ extension MQTTEngine {
         let index = session.window.enqueue(
             topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0, at: now)
         if configuration.persists && flags & 0b0110 != 0 {
-            // The identifier goes into the same record: one wait for the store, not two.
-            _ = session.window.identify(index)
+            // The identifier goes into the same record: one wait for the store, not two. A long queue leaves identifiers
+            // to those that subscribe.
+            if session.window.identifiedCount < 32_768, session.window.firstUnidentified() == index {
+                _ = session.window.identifyFirst()
+            }
             let slot = session.window.slots[Int(index)]
             let record = slot.record(wallClockOffset: configuration.wallClockOffset)
             session.window.hold(index, until: store(record))

@@ -94,6 +94,7 @@ extension MQTTEngine {
         while session.window.queue.first >= 0 {
             guard sendQueued(session.window.queue.first, at: now, into: &effects) else { break }
         }
+        if configuration.persists { identifyQueued() }
         reportRoom(&effects)
     }
 
@@ -143,16 +144,25 @@ extension MQTTEngine {
     }
 
     /// Whether a queued message may be sent as far as the store is concerned: it and its identifier are stored.
-    private mutating func isStored(_ index: Int32) -> Bool {
-        let slot = session.window.slots[Int(index)]
-        guard slot.qos != 0 else { return true }
-        if slot.packetID == 0 {
-            let id = session.window.identify(index)
-            guard id != 0 else { return false }
-            session.window.hold(index, until: store(.identified(sequence: slot.sequence, packetID: id)))
-            return false
+    private func isStored(_ index: Int32) -> Bool {
+        // Not the whole slot: its topic and payload would be counted references.
+        if session.window.slots[Int(index)].qos == 0 { return true }
+        return session.window.slots[Int(index)].packetID != 0
+            && session.window.slots[Int(index)].ticket <= persistedTicket
+    }
+
+    /// Gives identifiers to messages that go on in an earlier session or follow too many others: to a window full, as
+    /// soon as half of it is used up, so that one wait for the store serves many messages and the window never waits.
+    private mutating func identifyQueued() {
+        let wanted = min(windowLimit, 1024)
+        guard session.window.identifiedCount <= wanted / 2 else { return }
+        while session.window.identifiedCount < wanted {
+            let index = session.window.identifyFirst()
+            guard index >= 0 else { return }
+            let sequence = session.window.slots[Int(index)].sequence
+            let id = session.window.slots[Int(index)].packetID
+            session.window.hold(index, until: store(.identified(sequence: sequence, packetID: id)))
         }
-        return slot.ticket <= persistedTicket
     }
 
     private mutating func giveUp(

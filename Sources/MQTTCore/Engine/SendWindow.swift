@@ -5,7 +5,7 @@
 /// - `published`: PUBLISH sent, not acknowledged. After a reconnect `resend` walks it, and nothing else is sent before
 ///   it is through [MQTT 5.0 4.4.0-1, 4.6.0-1].
 /// - `received`: PUBREC came, in the order in which PUBREL was sent [MQTT 5.0 4.6.0-4].
-/// - `queue`: never sent, no identifier.
+/// - `queue`: never sent. With a store the first of them have an identifier, which is stored before they are sent.
 /// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
 ///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
@@ -28,6 +28,11 @@ struct SendWindow: Sendable {
     private(set) var resend: Int32 = -1
     /// The bytes of the messages in the queue.
     private(set) var queuedBytes = 0
+    /// Where the queue has to be looked at for messages without an identifier: those before are of QoS 0 or have one.
+    /// -1 if that is all of them.
+    private var unidentified: Int32 = -1
+    /// The messages of the queue before `unidentified` that have an identifier.
+    private(set) var identifiedCount = 0
 
     /// Whether nothing is in flight and nothing waits.
     var isIdle: Bool { published.count + received.count + queue.count == 0 }
@@ -82,6 +87,7 @@ struct SendWindow: Sendable {
         let index = take(topic, payload, flags, properties, token, ticket, now)
         slots[Int(index)].kind = .queued
         queue.append(index, &slots)
+        if unidentified < 0 { unidentified = index }
         queuedBytes += slots[Int(index)].queuedBytes
         return index
     }
@@ -120,12 +126,28 @@ struct SendWindow: Sendable {
         enterWindow(index, id)
     }
 
-    /// Gives a queued message its identifier before it is sent, because the store has to know it by then. 0 if none is
-    /// free.
-    mutating func identify(_ index: Int32) -> UInt16 {
-        guard let id = ids.reserve() else { return 0 }
+    /// The first message of QoS 1 or 2 in the queue that has no identifier; -1 for none.
+    mutating func firstUnidentified() -> Int32 {
+        while unidentified >= 0, slots[Int(unidentified)].qos == 0 || slots[Int(unidentified)].packetID != 0 {
+            passUnidentified()
+        }
+        return unidentified
+    }
+
+    /// Gives the first message without one its identifier before it is sent, because the store has to know it by then.
+    /// In the order of the queue: what has an identifier is sent first by the next process. Returns its slot, or -1 if
+    /// all have one or none is free.
+    mutating func identifyFirst() -> Int32 {
+        let index = firstUnidentified()
+        guard index >= 0, let id = ids.reserve() else { return -1 }
         bind(id, to: index)
-        return id
+        passUnidentified()
+        return index
+    }
+
+    private mutating func passUnidentified() {
+        if slots[Int(unidentified)].packetID != 0 { identifiedCount += 1 }
+        unidentified = slots[Int(unidentified)].next
     }
 
     /// The record of a message or of its identifier has this ticket.
@@ -146,6 +168,11 @@ struct SendWindow: Sendable {
     }
 
     private mutating func leaveQueue(_ index: Int32) {
+        if index == unidentified {
+            unidentified = slots[Int(index)].next
+        } else if slots[Int(index)].packetID != 0 {
+            identifiedCount -= 1
+        }
         queue.remove(index, &slots)
         queuedBytes -= slots[Int(index)].queuedBytes
     }
@@ -247,6 +274,8 @@ struct SendWindow: Sendable {
             queue.prepend(index, &slots)
             queuedBytes += slots[Int(index)].queuedBytes
         }
+        unidentified = queue.first
+        identifiedCount = 0
         used = 0
         resend = -1
     }
@@ -269,10 +298,11 @@ struct SendWindow: Sendable {
     /// Sets the identifier of a restored message, unless it is 0 or another one has it.
     mutating func restoreIdentifier(_ id: UInt16, of index: Int32) {
         guard slots[Int(index)].kind != .received, ids.insert(id) else { return }
+        let wasQueued = slots[Int(index)].kind == .queued
+        if wasQueued { leaveQueue(index) }
         unbind(index)
         bind(id, to: index)
-        guard slots[Int(index)].kind == .queued else { return }
-        leaveQueue(index)
+        guard wasQueued else { return }
         slots[Int(index)].kind = .published
         published.append(index, &slots)
     }

@@ -34,23 +34,28 @@ package final class SerialThread: Sendable {
         }
 
         func run() {
+            var taken: [@Sendable () -> Void] = []
             while true {
                 pthread_mutex_lock(mutex)
                 while jobs.isEmpty && !isOver { pthread_cond_wait(condition, mutex) }
-                let taken = jobs
-                jobs = []
+                swap(&taken, &jobs)
                 let ends = isOver && taken.isEmpty
                 pthread_mutex_unlock(mutex)
                 if ends { return }
                 for job in taken { job() }
+                // The memory serves for what comes next, unless that was a crowd.
+                taken.removeAll(keepingCapacity: taken.capacity <= 64)
             }
         }
 
+        /// Changes what the thread waits for. It is woken without the lock, which it would only wait for again, and only
+        /// if it may be asleep.
         func change(_ body: (Queue) -> Void) {
             pthread_mutex_lock(mutex)
+            let mayBeAsleep = jobs.isEmpty
             body(self)
-            pthread_cond_signal(condition)
             pthread_mutex_unlock(mutex)
+            if mayBeAsleep { pthread_cond_signal(condition) }
         }
     }
 

@@ -202,6 +202,100 @@ struct StoreTests {
         #expect(!brief.client.engine.output.isEmpty && brief.client.engine.storeRecords.isEmpty)
     }
 
+    /// A client whose session holds `count` messages that were never sent and have no identifiers.
+    private func pair(holding count: Int, window: UInt16) -> EnginePair {
+        let pair = EnginePair.persistent(client: {
+            $0.persists = true
+            $0.maximumInFlight = window
+            $0.queueCountLimit = 100_000
+        })
+        let log: [MQTTStoreRecord] = (0..<count).map {
+            .message(
+                sequence: UInt64($0 + 1), packetID: 0, topic: "t", payload: Array("\($0)".utf8), qos: .exactlyOnce,
+                retain: false, properties: [])
+        }
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log))
+        return pair
+    }
+
+    @Test func `identifiers of messages that go on are stored many at a time`() throws {
+        let pair = pair(holding: 1000, window: 100)
+        try pair.connect()
+        var commits = 0
+        while pair.client.completions.count < 1000, commits < 1000 {
+            persist(pair.client, pair)
+            pair.settle()
+            commits += 1
+        }
+        #expect(pair.server.texts == (0..<1000).map { "\($0)" })
+        // PUBREL waits for one of its own: there are two for each fifty or more.
+        #expect(commits <= 40)
+    }
+
+    @Test func `a message gets no identifier before those that came first`() throws {
+        let pair = pair(holding: 3, window: 2)
+        try pair.publish("3", qos: .exactlyOnce)
+        guard case .message(_, let id, _, _, _, _, _, _)? = pair.client.engine.storeRecords.last else {
+            Issue.record("the message is not stored")
+            return
+        }
+        #expect(id == 0)
+        try pair.connect()
+        var identified: [UInt64] = []
+        for case .identified(let sequence, _) in pair.client.engine.storeRecords { identified.append(sequence) }
+        #expect(identified == [1, 2])
+    }
+
+    @Test func `a long queue leaves packet identifiers to SUBSCRIBE`() throws {
+        let pair = pair(holding: 0, window: 10)
+        for _ in 0..<65_600 { try pair.publish("x", qos: .atLeastOnce) }
+        try pair.connect()
+        try pair.client.engine.subscribe([MQTTSubscriptionRequest(filter: "a")], token: 1, at: pair.now)
+    }
+
+    /// Servers that lose their sessions make messages of the queue out of those that were sent, again and again.
+    @Test func `nothing that was stored is left behind, whatever the server forgets`() throws {
+        for index in 0..<Campaign.rounds(20_000) {
+            let seed = Campaign.seed &+ UInt64(index)
+            var random = SeededGenerator(seed: seed)
+            let pair = pair(
+                holding: Int.random(in: 0...10, using: &random), window: UInt16.random(in: 1...4, using: &random))
+            var count = pair.client.engine.queuedCount
+            for _ in 0..<Int.random(in: 5...40, using: &random) {
+                switch Int.random(in: 0..<6, using: &random) {
+                case 0...1:
+                    let qos: QoS = Bool.random(using: &random) ? .atLeastOnce : .exactlyOnce
+                    try pair.publish("\(count)", qos: qos)
+                    count += 1
+                case 2: persist(pair.client, pair)
+                case 3: pair.settle()
+                case 4:
+                    pair.flush()
+                    pair.deliver(to: Bool.random(using: &random) ? pair.client : pair.server)
+                default:
+                    if pair.client.engine.phase != .closed { pair.cut() }
+                    pair.serverKeepsSession = Bool.random(using: &random)
+                    try pair.connect()
+                }
+            }
+            if pair.client.engine.phase != .connected {
+                if pair.client.engine.phase != .closed { pair.cut() }
+                try pair.connect()
+            }
+            var commits = 0
+            while pair.client.engine.queuedCount + pair.client.engine.inFlightCount > 0, commits < 200 {
+                persist(pair.client, pair)
+                pair.settle()
+                commits += 1
+            }
+            var seen: Set<String> = []
+            let first = pair.server.texts.filter { seen.insert($0).inserted }
+            #expect(first == (0..<count).map { "\($0)" }, "CAMPAIGN_SEED=\(seed)")
+            #expect(pair.client.engine.queuedCount + pair.client.engine.inFlightCount == 0, "CAMPAIGN_SEED=\(seed)")
+        }
+    }
+
     @Test(arguments: [(UInt32(4), UInt32?.some(6)), (20, nil)])
     func `the time between two processes counts against the expiry of messages`(
         pause: UInt32, left: UInt32?
@@ -236,11 +330,9 @@ struct StoreTests {
             session: MQTTSession(
                 restoring: log, at: pair.now, wallClockOffset: configuration.wallClockOffset, token: { $0 }))
         try pair.connect()
-        // One identifier is stored after the other.
-        for _ in 0..<3 {
-            persist(pair.client, pair)
-            pair.settle()
-        }
+        // The identifiers are stored together.
+        persist(pair.client, pair)
+        pair.settle()
         #expect(pair.server.texts == (left == nil ? ["does not"] : ["ages", "does not"]))
         #expect(pair.client.publishes.first?.properties.messageExpiryInterval == left)
         #expect(pair.client.completions.contains { $0.outcome == .expired } == (left == nil))
