@@ -128,7 +128,11 @@ public final class FileSessionStore: SessionStore {
                 bytes.removeAll(keepingCapacity: true)
                 swap(&bytes, &state.spare)
             }
-            if state.size > options.compactionSize, state.size > state.compactSize * 2 { try compact(&state) }
+            // What is still needed is at least this much: a log that only grows is not written anew for nothing.
+            let needed = state.image.byteCount + state.image.messageCount * SessionLog.leastMessageSize
+            if state.size > options.compactionSize, state.size > max(state.compactSize, needed) * 2 {
+                try compact(&state)
+            }
         }
     }
 

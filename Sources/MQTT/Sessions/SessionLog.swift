@@ -96,6 +96,9 @@ enum SessionLog {
     }
 
     private static let headCount = 12
+    /// What the frame of a message has beside its topic and payload: the record's own fields, and a fixed header of two
+    /// bytes, the length of the topic, an identifier and the length of no properties in PUBLISH.
+    static let leastMessageSize = headCount + 11 + 7
 
     /// Takes a frame in; returns what is wrong with it.
     private static func take(

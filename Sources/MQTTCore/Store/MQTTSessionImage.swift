@@ -95,7 +95,8 @@ public struct MQTTSessionImage: Sendable {
     /// The shortest log.
     public var records: [MQTTStoreRecord] {
         (isEstablished ? [.established] : [])
-            + messages.sorted { $0.key < $1.key }.map(\.value.record)
+            // Numbers are sorted, and not the records with them.
+            + messages.keys.sorted().compactMap { messages[$0]?.record }
             + released.map { .released(sequence: $0) }
             + received.sorted().map { .received(packetID: $0) } + kept
     }

@@ -39,6 +39,20 @@ struct StoreCodingTests {
         #expect(CRC32C.checksum(Array("123456789".utf8)[...]) == 0xE306_9283)
         #expect(CRC32C.checksum([]) == 0)
         #expect(CRC32C.checksum([UInt8](repeating: 0, count: 32)[...]) == 0x8A91_36AA)
+        #expect(CRC32C.checksum([UInt8](repeating: 0xFF, count: 32)[...]) == 0x62A8_AB43)
+        #expect(CRC32C.checksum(Array(0..<32)[...]) == 0x46DD_794E)
+        // Of a part of an array, wherever it begins and however long it is: bit by bit it is the same.
+        let bytes = (0..<40).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }
+        for start in 0..<9 {
+            for end in start...bytes.count {
+                var value = UInt32.max
+                for byte in bytes[start..<end] {
+                    value ^= UInt32(byte)
+                    for _ in 0..<8 { value = value & 1 == 1 ? value >> 1 ^ 0x82F6_3B78 : value >> 1 }
+                }
+                #expect(CRC32C.checksum(bytes[start..<end]) == ~value)
+            }
+        }
     }
 
     @Test func `every record is read as it was written, and nothing else is a record`() throws {

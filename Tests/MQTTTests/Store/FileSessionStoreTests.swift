@@ -129,6 +129,27 @@ struct FileSessionStoreTests {
         #expect(stored.records == (4996...5000).map { message(UInt64($0), size: 100) })
     }
 
+    @Test func `a log is not written anew while all of it is needed`() throws {
+        let scratch = try ScratchDirectory()
+        let writer = store(scratch) {
+            $0.compactionSize = 10_000
+            $0.sync = .never
+        }
+        _ = try writer.open()
+        // What else has a descriptor on the file sees whether another one takes its place.
+        let file = try #require(FileHandle(forReadingAtPath: scratch.file("session/session.log")))
+        for start in stride(from: 1, to: 2000, by: 20) {
+            try writer.append((start..<(start + 20)).map { message(UInt64($0), size: 100) })
+        }
+        let size = try log(scratch).count
+        #expect(try file.seekToEnd() == UInt64(size))
+        for start in stride(from: 1, to: 1900, by: 20) {
+            try writer.append((start..<(start + 20)).map { .finished(sequence: UInt64($0)) })
+        }
+        #expect(try log(scratch).count < size * 3 / 4)
+        #expect(try file.seekToEnd() > UInt64(size))
+    }
+
     @Test func `a transform seals what is on the disk, and the wrong one opens nothing and destroys nothing`() throws {
         struct Wrong: Error {}
         func transform(_ key: UInt8) -> FileSessionStore.Transform {
