@@ -10,8 +10,7 @@ extension Growth {
                 Messages of 24 bytes on a topic of 48. *Filled* a thousand at a time; *one more* is one message of its own \
                 added to n of them; *finished* from the first to the last, a thousand at a time; *sent* by a client that finds them and a broker that \
                 has forgotten the session, until all are acknowledged. All without waiting for the \
-                disk. A log of more than 1 MiB is written anew whenever it has doubled, which the line of 100,000 is the \
-                first to pay for.
+                disk. A log of more than 1 MiB is written anew when most of it is history.
                 """,
             .whole("filled"), .whole("opened"), .whole("file", .bytes), .each("one more"), .whole("finished"),
             .whole("sent"))
