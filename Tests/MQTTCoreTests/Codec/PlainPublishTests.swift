@@ -97,4 +97,35 @@ struct PlainPublishTests {
             #expect(plain == engine.output)
         }
     }
+
+    @Test func `acknowledgements that come together make room for as many messages, whatever stands between them`()
+        throws
+    {
+        var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
+        engine.configuration.version = .v3_1_1
+        engine.configuration.maximumInFlight = 3
+        var effects = MQTTEffects()
+        try engine.connectionOpened(at: 0)
+        func received(_ bytes: [UInt8]) -> (completed: [UInt64], sent: [MQTTPacket]) {
+            engine.output.removeAll()
+            effects.removeAll()
+            let consumed = engine.receive(bytes.span.bytes, at: 0, into: &effects)
+            #expect(consumed == bytes.count)
+            return (effects.completions.map(\.token), DecodingRun(whole: engine.output, version: .v3_1_1).packets)
+        }
+        _ = received([0x20, 2, 0, 0])
+        for token in 1...9 {
+            _ = try engine.publish(
+                topic: "a/b", payload: [UInt8(token)], qos: .atLeastOnce, token: UInt64(token), at: 0)
+        }
+        func publish(_ number: UInt8) -> MQTTPacket {
+            .publish(.init(topic: "a/b", payload: [number], qos: .atLeastOnce, packetID: UInt16(number)))
+        }
+        let puback = [1, 2, 3, 4, 5, 6].map { [0x40, 2, 0, $0] as [UInt8] }
+        let first = received(puback[0] + puback[1] + puback[2])
+        #expect(first.completed == [1, 2, 3] && first.sent == [publish(4), publish(5), publish(6)])
+        // One that nobody waits for, one that comes twice, and PINGRESP.
+        let second = received(puback[3] + [0x40, 2, 1, 0] + puback[3] + [0xD0, 0] + puback[5] + puback[4])
+        #expect(second.completed == [4, 6, 5] && second.sent == [publish(7), publish(8), publish(9)])
+    }
 }
