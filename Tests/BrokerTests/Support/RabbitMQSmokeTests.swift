@@ -13,6 +13,14 @@ struct RabbitMQSmokeTests {
             $0.tls = made.brokerTLS()
         }
         let connect = "CONNECT\naccept-version:1.2\nhost:other\nlogin:ann\npasscode:secret\n\n\0"
+        // A new queue's definition stays in memory for a while, and a kill would take the queue with all that is in it.
+        // An orderly restart writes it down.
+        let declaring = try await RawConnection.open(port: broker.stompPort)
+        try await declaring.send(connect + "SEND\ndestination:/queue/smoke\nreceipt:0\npersistent:true\n\ndeclares\0")
+        #expect(try await declaring.receiveFrame().hasPrefix("CONNECTED\n"))
+        #expect(try await declaring.receiveFrame().hasPrefix("RECEIPT\n"))
+        try await broker.restart()
+
         let first = try await RawConnection.open(port: broker.stompPort)
         try await first.send(connect)
         #expect(try await first.receiveFrame().hasPrefix("CONNECTED\n"))
@@ -47,6 +55,7 @@ struct RabbitMQSmokeTests {
         let second = try await RawConnection.open(port: broker.stompPort)
         try await second.send(connect + "SUBSCRIBE\nid:0\ndestination:/queue/smoke\n\n\0")
         #expect(try await second.receiveFrame().hasPrefix("CONNECTED\n"))
+        #expect(try await second.receiveFrame().contains("declares"))
         #expect(try await second.receiveFrame().contains("kept"), "a persistent message survives a kill")
         await broker.stop()
         #expect(!broker.isRunning)
