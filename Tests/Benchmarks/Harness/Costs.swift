@@ -7,6 +7,8 @@ struct Costs {
     var allocations = 0
     /// Calls to the system that read or wrote.
     var calls = 0
+    /// The most memory that the process had meanwhile, in bytes; 0 where the system does not tell.
+    var peakMemory = 0
 }
 
 /// What `body` costs. `calls` counts reads and writes, if there are any.
@@ -25,20 +27,26 @@ func measuredWithoutTasks(_ body: () throws -> Void) rethrows -> Costs {
 
 /// Where all counters stand.
 private struct Reading {
-    private let time = ContinuousClock.now
-    private let processor = processorSeconds()
-    private let allocations = Allocations.count
+    private let time: ContinuousClock.Instant
+    private let processor: Double
+    private let allocations: Int
     private let calls: Int
 
     init(calls: Int) {
         self.calls = calls
+        Memory.forgetPeak()
+        allocations = Allocations.count
+        processor = processorSeconds()
+        time = ContinuousClock.now
     }
 
     /// What it took from here on.
     func costs(calls: Int) -> Costs {
-        Costs(
+        var costs = Costs(
             seconds: (ContinuousClock.now - time) / .seconds(1), processorSeconds: processorSeconds() - processor,
             allocations: Allocations.count - allocations, calls: calls - self.calls)
+        costs.peakMemory = Memory.peak
+        return costs
     }
 }
 

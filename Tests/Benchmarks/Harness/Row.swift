@@ -13,6 +13,7 @@ struct Row {
     private var processorTimes: [Double] = []
     private var allocations: [Double] = []
     private var calls: [Double] = []
+    private var peaks: [Double] = []
 
     init(_ name: String, unit: String, isRate: Bool = true, goal: String) {
         self.name = name
@@ -37,14 +38,15 @@ struct Row {
         processorTimes.append(costs.processorSeconds * 1e9 / Double(count))
         if Allocations.areCounted { allocations.append(Double(costs.allocations) / Double(count)) }
         calls.append(Double(costs.calls) / Double(count))
+        if costs.peakMemory > 0 { peaks.append(Double(costs.peakMemory) / 1_048_576) }
     }
 
     /// The median of the ratios of each round, so that a drift of the machine cancels out.
     var ratio: Double { median(zip(ours, limits).map { $0 / $1 }) }
 
     static let header = """
-        | row | ours | range | CPU ns each | allocations each | reads and writes each | limit | ratio | goal |
-        |---|---|---|---|---|---|---|---|---|
+        | row | ours | range | CPU ns each | allocations each | reads and writes each | peak MiB | limit | ratio | goal |
+        |---|---|---|---|---|---|---|---|---|---|
         """
 
     var line: String {
@@ -53,7 +55,8 @@ struct Row {
         let cells = [
             name, "\(format(median(ours))) \(unit)", range,
             processorTimes.isEmpty ? "–" : format(median(processorTimes)),
-            small(allocations), small(calls), hasLimit ? format(median(limits)) : "–",
+            small(allocations), small(calls), peaks.isEmpty ? "–" : String(format: "%.0f", median(peaks)),
+            hasLimit ? format(median(limits)) : "–",
             hasLimit ? String(format: "%.3f", ratio) : "–", goal,
         ]
         return "| " + cells.joined(separator: " | ") + " |"

@@ -27,6 +27,21 @@ enum Memory {
         let words = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []
         return words.count > 1 ? (Int(words[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
     }
+
+    /// The most that was there since `forgetPeak()`, in bytes; 0 where the system does not tell.
+    static var peak: Int {
+        let lines = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8))?.split(separator: "\n") ?? []
+        let words = lines.first { $0.hasPrefix("VmHWM:") }?.split(whereSeparator: \.isWhitespace) ?? []
+        return words.count > 1 ? (Int(words[1]) ?? 0) * 1024 : 0
+    }
+
+    /// Begins to look for the peak anew.
+    static func forgetPeak() {
+        // Linux takes 5 as: the peak is what there is now.
+        guard let file = fopen("/proc/self/clear_refs", "w") else { return }
+        fputs("5", file)
+        fclose(file)
+    }
 }
 
 /// The threads of this process.
