@@ -13,6 +13,7 @@ extension Growth {
             .each("open"), .each("memory", .bytes), .each("message"), .each("close"))
         let port = try setting.serve("idle_broker")
         let room = Descriptors.raise() - 100
+        let idle = IdleRows(port: port, scale: setting.scale)
         for count in sizes([1, 10, 100, 1000, 10_000]) {
             guard count <= room else {
                 table.leaveOut(count, why: "this system allows a process \(room + 100) descriptors")
@@ -26,7 +27,7 @@ extension Growth {
                 Memory.trim()
                 let before = Memory.resident
                 var clients: [MQTTClient] = []
-                open = min(open, try await measured { clients = try await connect(count, port) }.processorSeconds)
+                open = min(open, try await measured { clients = try await idle.connect(count) }.processorSeconds)
                 memory = max(memory, Double(Memory.resident - before))
                 let each = max(1, scaled(20_000) / count)
                 let costs = try await measured { try await publish(each, over: clients) }
@@ -39,18 +40,6 @@ extension Growth {
                 close / Double(count))
         }
         return table
-    }
-
-    private func connect(_ count: Int, _ port: String) async throws -> [MQTTClient] {
-        var configuration = MQTTConfiguration()
-        configuration.keepAlive = .seconds(600)
-        var clients: [MQTTClient] = []
-        for _ in 0..<count {
-            let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
-            try await client.connect()
-            clients.append(client)
-        }
-        return clients
     }
 
     private func publish(_ count: Int, over clients: [MQTTClient]) async throws {

@@ -10,9 +10,9 @@ struct IdleRows {
         Descriptors.raise()
         let count = max(10, Int(5_000 * scale))
         // What is there once for all, however many there are.
-        let first = try await connect(10, keepAlive: .seconds(600))
+        let first = try await connect(10)
         let before = Memory.resident
-        let clients = try await connect(count, keepAlive: .seconds(600))
+        let clients = try await connect(count)
         var memory = Row("\(count) idle connections, KiB each", unit: "KiB", isRate: false, goal: "≤ 2")
         memory.add(ours: Double(Memory.resident - before) / Double(count) / 1024)
 
@@ -34,7 +34,8 @@ struct IdleRows {
         return [memory, wakes, threads, pings]
     }
 
-    private func connect(_ count: Int, keepAlive: Duration) async throws -> [MQTTClient] {
+    /// Connects clients one after the other.
+    func connect(_ count: Int, keepAlive: Duration = .seconds(600)) async throws -> [MQTTClient] {
         var configuration = MQTTConfiguration()
         configuration.keepAlive = keepAlive
         var clients: [MQTTClient] = []
