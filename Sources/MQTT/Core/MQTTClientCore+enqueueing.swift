@@ -114,8 +114,7 @@ extension MQTTMachine {
             batch.completed += 1
             batch.failure = batch.failure ?? error
             guard batch.isDone else { return }
-            batches[batch.id] = nil
-            lastBatch = nil
+            batches.remove(batch)
             dropped.batches.append(batch)
         } else if token & Self.looseBit != 0 {
             dropped.enqueued.append(error)

@@ -106,7 +106,7 @@ extension MQTTClientCore {
                     machine.publishedCount += messages.count
                     machine.feed(batch, at: MonotonicClock.now)
                     machine.flushRecords()
-                    if !batch.isDone { machine.batches[id] = batch }
+                    if !batch.isDone { machine.batches.add(batch) }
                     return batch.isDone
                 }
                 if isDone { batch.finish() }

@@ -103,11 +103,10 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     private func giveUp(_ failure: MQTTError) {
         let (waiters, batches, rooms) = link.perform { machine in
             defer {
-                machine.batches = [:]
-                machine.lastBatch = nil
+                machine.batches = MQTTPublishBatches()
                 machine.roomWaiters = [:]
             }
-            return (machine.publishes.takeAll(), Array(machine.batches.values), machine.roomWaiters)
+            return (machine.publishes.takeAll(), machine.batches.all, machine.roomWaiters)
         }
         // Those find out by themselves that there is no connection.
         for waiter in rooms.values { waiter.resume() }

@@ -13,10 +13,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     var publishes = WaiterTable<PublishAnswer>()
     /// What the server remarked in PUBREC of messages whose PUBCOMP is to come, by the token of their publisher.
     var remarks: [UInt64: MQTTProperties] = [:]
-    /// Batches of messages on their way, by the upper half of their tokens.
-    var batches: [UInt64: MQTTPublishBatch] = [:]
-    /// The one of them that was acknowledged last: the next acknowledgement is most likely for it too.
-    var lastBatch: MQTTPublishBatch?
+    /// Batches of messages on their way.
+    var batches = MQTTPublishBatches()
     var nextBatchID: UInt64 = 1
     /// Messages that the engine took.
     var publishedCount = 0

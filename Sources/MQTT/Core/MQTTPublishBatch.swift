@@ -25,6 +25,30 @@ final class MQTTPublishBatch: @unchecked Sendable {
     }
 }
 
+/// The batches on their way, by the number in their tokens.
+struct MQTTPublishBatches: Sendable {
+    private var byID: [UInt64: MQTTPublishBatch] = [:]
+    /// The one that was acknowledged last: the next acknowledgement is most likely for it too.
+    private(set) var last: MQTTPublishBatch?
+
+    subscript(id: UInt64) -> MQTTPublishBatch? { byID[id] }
+
+    var all: [MQTTPublishBatch] { Array(byID.values) }
+
+    mutating func add(_ batch: MQTTPublishBatch) { byID[batch.id] = batch }
+
+    /// Makes a batch the last one.
+    mutating func find(_ id: UInt64) -> MQTTPublishBatch? {
+        if last?.id != id { last = byID[id] }
+        return last
+    }
+
+    mutating func remove(_ batch: MQTTPublishBatch) {
+        byID[batch.id] = nil
+        last = nil
+    }
+}
+
 extension MQTTMachine {
     /// Publishes as much of a batch as the engine takes.
     mutating func feed(_ batch: MQTTPublishBatch, at now: Int64) {
@@ -53,11 +77,8 @@ extension MQTTMachine {
     /// ``feedCompleted(into:at:)``.
     mutating func completeInBatch(_ completion: MQTTPublishCompletion, into scratch: MQTTScratch, at now: Int64) {
         let id = completion.token & ~Self.batchBit
-        if lastBatch?.id != id {
-            feedCompleted(into: scratch, at: now)
-            lastBatch = batches[id]
-        }
-        guard let batch = lastBatch else { return }
+        if batches.last?.id != id { feedCompleted(into: scratch, at: now) }
+        guard let batch = batches.find(id) else { return }
         batch.completed += 1
         if !completion.isSuccess, batch.failure == nil, case .failure(let error) = completion.answer(scratch.effects) {
             batch.failure = error
@@ -66,19 +87,18 @@ extension MQTTMachine {
 
     /// Publishes what the window has room for again.
     mutating func feedCompleted(into scratch: MQTTScratch, at now: Int64) {
-        guard let batch = lastBatch else { return }
+        guard let batch = batches.last else { return }
         feed(batch, at: now)
         if batch.isDone { finish(batch, into: scratch) }
     }
 
     private mutating func finish(_ batch: MQTTPublishBatch, into scratch: MQTTScratch) {
-        batches[batch.id] = nil
-        lastBatch = nil
+        batches.remove(batch)
         scratch.batchResumptions.append(batch)
     }
 
     mutating func pumpBatches(into scratch: MQTTScratch, at now: Int64) {
-        for batch in batches.values {
+        for batch in batches.all {
             feed(batch, at: now)
             if batch.isDone { finish(batch, into: scratch) }
         }
