@@ -49,14 +49,20 @@ struct TextScan: OptionSet {
     ) {
         high |= word
         nulls |= zeros(word)
-        // `#` is 0x23 and `+` is 0x2B: they differ in one bit.
-        wildcards |= zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
+        wildcards |= Self.wildcards(word)
     }
 
     /// Not 0 if and only if the word holds U+0000, `+` or `#`.
     @inline(__always)
     static func forbiddenInNames(_ word: UInt64) -> UInt64 {
-        (zeros(word) | zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)) & 0x8080_8080_8080_8080
+        (zeros(word) | wildcards(word)) & 0x8080_8080_8080_8080
+    }
+
+    /// Has the highest bit of some byte set if and only if a byte is `+` or `#`; the other bits mean nothing.
+    @inline(__always)
+    private static func wildcards(_ word: UInt64) -> UInt64 {
+        // `#` is 0x23 and `+` is 0x2B: they differ in one bit.
+        zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
     }
 
     /// Has the highest bit of some byte set if and only if a byte is zero; the other bits mean nothing.
