@@ -32,7 +32,7 @@ extension MQTTClientCore {
             next = try link.perform { machine throws(MQTTError) in
                 var index = next
                 while index < messages.endIndex, machine.engine.output.count < limit {
-                    index = machine.publishPlain(messages, from: index, limit: limit)
+                    index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
                     guard index < messages.endIndex, machine.engine.output.count < limit else { break }
                     do throws(MQTTMisuse) {
                         let message = messages[index]
@@ -124,25 +124,6 @@ extension MQTTClientCore {
 }
 
 extension MQTTMachine {
-    /// Publishes a run of QoS 0 messages without properties, and returns where another one begins.
-    ///
-    /// Their bytes are lent to the engine as pointers: taken out of the array, each message would cost three counted
-    /// references, which is more than encoding it.
-    mutating func publishPlain(_ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int, limit: Int) -> Int {
-        messages.withUnsafeBufferPointer { buffer in
-            var offset = start - messages.startIndex
-            while offset < buffer.count, engine.output.count < limit {
-                guard let lent = LentMessage(buffer.baseAddress! + offset),
-                    engine.publishPlain(
-                        topic: RawSpan(_unsafeBytes: lent.topic), payload: RawSpan(_unsafeBytes: lent.payload),
-                        retain: lent.retain)
-                else { break }
-                offset += 1
-            }
-            return messages.startIndex + offset
-        }
-    }
-
     /// Hands one message to the engine and registers its waiter; returns why it cannot be sent.
     mutating func publish(
         _ message: MQTTOutgoingMessage, _ waiter: UnsafeContinuation<PublishAnswer, Never>, callerID: UInt64
@@ -157,26 +138,5 @@ extension MQTTMachine {
         publishedCount += 1
         flushRecords()
         return nil
-    }
-}
-
-/// Where the bytes of a message lie that somebody else keeps.
-private struct LentMessage {
-    let topic: UnsafeRawBufferPointer
-    let payload: UnsafeRawBufferPointer
-    let retain: Bool
-
-    /// Nil for messages with properties, and for topics that do not lie in memory of their own: up to 15 bytes lie in
-    /// the `String` itself.
-    ///
-    /// The pointers hold as long as the message stays where it is, unchanged.
-    @inline(__always)
-    init?(_ message: UnsafePointer<MQTTOutgoingMessage>) {
-        guard message.pointee.topic.utf8.count > 15, message.pointee.properties.isEmpty,
-            let topic = message.pointee.topic.utf8.withContiguousStorageIfAvailable({ UnsafeRawBufferPointer($0) })
-        else { return nil }
-        self.topic = topic
-        payload = message.pointee.payload.withUnsafeBytes { $0 }
-        retain = message.pointee.retain
     }
 }

@@ -55,11 +55,12 @@ extension MQTTMachine {
         // Looked at where they lie: taken out, each message would cost counted references that nobody needs.
         let messages = batch.messages
         let all = messages.span
-        while batch.next < all.count, batch.failure == nil {
+        let token = Self.batchBit | batch.id
+        while batch.failure == nil {
+            batch.next = engine.publishRunAtLeastOnce(messages, from: batch.next, token: token, at: now)
             // Bounded by what may be in flight: the rest of the batch waits here, by reference, not in the engine.
-            guard batch.next - batch.completed < Int(engine.configuration.maximumInFlight) else { return }
+            guard batch.next < all.count, batch.next - batch.completed < engine.windowLimit else { return }
             let index = batch.next
-            let token = Self.batchBit | batch.id
             do throws(MQTTMisuse) {
                 let outcome = try engine.publish(
                     topic: all[index].topic, payload: all[index].payload, qos: all[index].qos,
@@ -79,7 +80,7 @@ extension MQTTMachine {
         let id = completion.token & ~Self.batchBit
         if batches.last?.id != id { feedCompleted(into: scratch, at: now) }
         guard let batch = batches.find(id) else { return }
-        batch.completed += 1
+        batch.completed += Int(completion.count)
         if !completion.isSuccess, batch.failure == nil, case .failure(let error) = completion.answer(scratch.effects) {
             batch.failure = error
         }

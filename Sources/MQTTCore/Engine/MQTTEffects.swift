@@ -87,7 +87,7 @@ public struct MQTTMessageRecord: Sendable {
     @inlinable public var payload: Range<Int> { Int(payloadStart)..<Int(payloadStart) + Int(payloadCount) }
 }
 
-/// The end of a publish of QoS 1 or 2, or of any publish that was queued.
+/// The end of a publish of QoS 1 or 2, or of any publish that was queued; of several, if their token is the same.
 public struct MQTTPublishCompletion: Sendable, Equatable {
     /// How a publish ended.
     public enum Outcome: UInt8, Sendable {
@@ -114,11 +114,15 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     public var outcome: Outcome
     /// The peer's reason code, or ours for `unsendable`.
     public var reason: MQTTReasonCode
+    /// How many messages with this token ended so, one after the other: more than 1 only for
+    /// ``MQTTEngine/publishRunAtLeastOnce(_:from:token:at:)``.
+    public var count: UInt16
     /// Where in ``MQTTEffects/events`` the acknowledgement's properties are; -1 if it had none.
     public var remark: Int32
 
     @inlinable
-    public init(token: UInt64, outcome: Outcome, reason: MQTTReasonCode, remark: Int32 = -1) {
+    public init(token: UInt64, outcome: Outcome, reason: MQTTReasonCode, remark: Int32 = -1, count: UInt16 = 1) {
+        self.count = count
         self.token = token
         self.outcome = outcome
         self.reason = reason

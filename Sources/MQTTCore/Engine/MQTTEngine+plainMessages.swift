@@ -1,18 +1,6 @@
-// The hot paths: runs of plain messages, which have QoS 0 and no properties.
+// The hot path of receiving: runs of plain messages, which have QoS 0 and no properties.
 
 extension MQTTEngine {
-    /// Publishes a plain message from bytes that are lent, as `publish` would, without references to count. Keep alive
-    /// hears of it by ``outputTaken(at:)`` alone.
-    ///
-    /// - Parameter topic: well-formed UTF-8, as the bytes of a `String` are.
-    /// - Returns: false if nothing was done because the general path has to judge it.
-    public mutating func publishPlain(topic: RawSpan, payload: RawSpan, retain: Bool) -> Bool {
-        guard phase == .connected, outboundAliases.maximum == 0, !retain || limits.retainAvailable else { return false }
-        return MQTTPacket.Publish.encodePlain(
-            into: &output, hasProperties: version.hasProperties, flags: retain ? 1 : 0, packetID: 0, topic: topic,
-            payload: payload, maximumPacketSize: Int(limits.maximumPacketSize)) > 0
-    }
-
     /// Reads PUBLISH packets of QoS 0 without properties, as long as one follows the other, and returns where they end.
     ///
     /// Everything else (other packets, properties, packets above 16 KiB, incomplete or malformed ones) is left to the

@@ -49,7 +49,7 @@ extension MQTTEngine {
     }
 
     /// How many messages may be unacknowledged: what the peer and we ourselves allow [MQTT 5.0 4.9.0-1].
-    var windowLimit: Int { Int(min(limits.receiveMaximum, max(1, configuration.maximumInFlight))) }
+    public var windowLimit: Int { Int(min(limits.receiveMaximum, max(1, configuration.maximumInFlight))) }
 
     // MARK: Checks
 

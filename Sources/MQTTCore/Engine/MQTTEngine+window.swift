@@ -7,7 +7,14 @@ extension MQTTEngine {
         into effects: inout MQTTEffects
     ) throws(MQTTViolation) {
         if type == .pubrel { return receivedPubrel(id, at: now) }
-        let index = session.window.slot(of: id)
+        var index = session.window.slot(of: id)
+        if index < 0, session.window.runMessageCount > 0 {
+            if type == .puback, id == session.window.firstRun.id {
+                return acknowledgeFirstOfRun(reason, properties, at: now, into: &effects)
+            }
+            session.window.settleRuns()
+            index = session.window.slot(of: id)
+        }
         guard index >= 0 else {
             // About nothing that we know: only the receiver of a QoS 2 message waits for an answer.
             if type == .pubrec { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
@@ -55,6 +62,11 @@ extension MQTTEngine {
     ) -> Int {
         var offset = start
         while bytes.byteCount - offset >= 4, bytes.uint16(at: offset) == 0x4002 {
+            let end = receiveAcknowledgementsOfRun(bytes, from: offset, &effects)
+            guard end == offset else {
+                offset = end
+                continue
+            }
             let index = session.window.slot(of: bytes.uint16(at: offset + 2))
             guard index >= 0, session.window.slots[Int(index)].isAcknowledgedByPuback else { break }
             complete(index, .acknowledged, .success, -1, &effects)
@@ -241,6 +253,7 @@ extension MQTTEngine {
     }
 
     mutating func discardAll(into effects: inout MQTTEffects) {
+        session.window.settleRuns()
         let window = session.window
         for index in window.inFlight + window.queue.indices(window.slots) {
             effects.completions.append(

@@ -22,7 +22,7 @@ public struct MQTTSession: Sendable {
     /// The number of messages in the queue.
     public var queuedCount: Int { window.queue.count }
     /// The number of messages sent and not finally acknowledged.
-    public var inFlightCount: Int { window.published.count + window.received.count }
+    public var inFlightCount: Int { window.inFlightCount }
 
     /// Forgets what was received: the peer's side of it is gone.
     mutating func forgetReceived() {

@@ -8,22 +8,30 @@
 /// - `queue`: never sent. With a store the first of them have an identifier, which is stored before they are sent.
 /// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
 ///
+/// Messages sent by the array are in `runs` instead, without slots, as long as all goes as expected.
+///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
 /// again on it [MQTT 5.0 4.9.0-1].
 struct SendWindow: Sendable {
-    private(set) var ids = PacketIDSet()
+    var ids = PacketIDSet()
     /// The slot of each identifier in use; -1 for none.
     private var slotOfID: [Int32] = []
     var slots: [OutboundSlot] = []
     private var free: [Int32] = []
 
-    private(set) var published = SlotChain()
+    var published = SlotChain()
     private(set) var received = SlotChain()
     private(set) var queue = SlotChain()
     private(set) var requests = SlotChain()
 
+    /// Runs of messages in the order of their sending; those before `runStart` are done.
+    var runs: [SentRun] = []
+    var runStart = 0
+    /// How many messages of runs are not acknowledged.
+    var runMessageCount = 0
+
     /// The places of the window that are taken on this connection.
-    private(set) var used = 0
+    var used = 0
     /// The next message to send again; -1 when all are sent on this connection.
     private(set) var resend: Int32 = -1
     /// The bytes of the messages in the queue.
@@ -34,15 +42,15 @@ struct SendWindow: Sendable {
     /// The messages of the queue before `unidentified` that have an identifier.
     private(set) var identifiedCount = 0
 
-    /// Whether nothing is in flight and nothing waits.
-    var isIdle: Bool { published.count + received.count + queue.count == 0 }
+    /// The messages sent and not finally acknowledged.
+    var inFlightCount: Int { published.count + received.count + runMessageCount }
 
     /// Whether the session holds anything that a server could know of.
-    var hasProtocolState: Bool { published.count + received.count != 0 }
+    var hasProtocolState: Bool { inFlightCount != 0 }
 
     /// Counts connections, to know which messages hold a place of the window on this one.
-    private var connection: UInt32 = 1
-    private var lastSequence: UInt64 = 0
+    private(set) var connection: UInt32 = 1
+    var lastSequence: UInt64 = 0
 
     // MARK: Slots
 
@@ -51,13 +59,13 @@ struct SendWindow: Sendable {
         Int(id) < slotOfID.count ? slotOfID[Int(id)] : -1
     }
 
-    private mutating func takeSlot() -> Int32 {
+    mutating func takeSlot() -> Int32 {
         if let index = free.popLast() { return index }
         slots.append(OutboundSlot())
         return Int32(slots.count - 1)
     }
 
-    private mutating func bind(_ id: UInt16, to index: Int32) {
+    mutating func bind(_ id: UInt16, to index: Int32) {
         while slotOfID.count < ids.span { slotOfID.append(-1) }
         slotOfID[Int(id)] = index
         slots[Int(index)].packetID = id
@@ -94,6 +102,9 @@ struct SendWindow: Sendable {
 
     /// Takes an identifier for a message that is about to be written; nil when none is free.
     mutating func reserveID() -> UInt16? { ids.reserve() }
+
+    /// Takes identifiers in a row for messages that are about to be written; none if none is free.
+    mutating func reserveIDs(atMost count: Int) -> PacketIDSet.Row { ids.reserveRow(atMost: count) }
 
     /// Gives an identifier back that was never written.
     mutating func releaseID(_ id: UInt16) { ids.release(id) }
@@ -238,6 +249,7 @@ struct SendWindow: Sendable {
 
     /// The connection is gone: what is in flight waits for the next one.
     mutating func connectionClosed() {
+        settleRuns()
         connection &+= 1
         used = 0
         resend = -1
@@ -312,7 +324,7 @@ struct SendWindow: Sendable {
         if slots[Int(index)].kind == .queued { dropQueued(index) } else { finish(index) }
     }
 
-    /// The slots in flight in the order in which they came in.
+    /// The slots in flight in the order in which they came in; without a connection there are no others.
     var inFlight: [Int32] {
         let chained = published.indices(slots) + received.indices(slots)
         return chained.sorted { slots[Int($0)].sequence < slots[Int($1)].sequence }

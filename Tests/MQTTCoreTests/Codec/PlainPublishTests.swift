@@ -68,32 +68,37 @@ struct PlainPublishTests {
         }
     }
 
-    @Test func `an engine publishes lent bytes as it does a message, or leaves them alone`() throws {
+    @Test func `an engine publishes messages of an array as it does one, or leaves them alone`() throws {
         for aliases in [false, true] {
             var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
             engine.configuration.version = .v5_0
             engine.configuration.outboundTopicAliasMaximum = 10
-            let topic = Array("a/topic/of/some/length".utf8)
-            let wildcard = Array("a/topic/with/+/in/it".utf8)
-            func isPublished(_ topic: [UInt8], _ payload: [UInt8], retain: Bool = false) -> Bool {
-                engine.publishPlain(topic: topic.span.bytes, payload: payload.span.bytes, retain: retain)
+            let good = MQTTOutgoingMessage(topic: "a/topic/of/some/length", payload: [1, 2])
+            func published(_ messages: [MQTTOutgoingMessage], limit: Int = .max) -> Int {
+                // Behind another one: places are those of the whole array.
+                engine.publishRunAtMostOnce(([good] + messages)[1...], from: 1, outputLimit: limit) - 1
             }
-            let offline = isPublished(topic, [1])
-            #expect(!offline)
+            #expect(published([good]) == 0, "there is no connection")
             try engine.connectionOpened(at: 0)
             var effects = MQTTEffects()
             // CONNACK with Retain Available 0, and Topic Alias Maximum 10 if aliases are to be used.
             let accepted: [UInt8] = aliases ? [0x20, 6, 0, 0, 3, 0x22, 0, 10] : [0x20, 5, 0, 0, 2, 0x25, 0]
             _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
             engine.output.removeAll()
-            let good = isPublished(topic, [1, 2])
-            let plain = engine.output
-            let wrong = isPublished(wildcard, [1])
-            let retained = isPublished(topic, [1], retain: true)
-            #expect(good == !aliases && !wrong && !retained && engine.output == plain)
+            #expect(published([good, good]) == (aliases ? 0 : 2))
             guard !aliases else { continue }
+            let plain = engine.output
+            let wildcard = MQTTOutgoingMessage(topic: "a/topic/with/+/in/it", payload: [1])
+            let retained = MQTTOutgoingMessage(topic: good.topic, payload: [1], retain: true)
+            let acknowledged = MQTTOutgoingMessage(topic: good.topic, payload: [1], qos: .atLeastOnce)
+            for odd in [wildcard, retained, acknowledged] {
+                engine.output.removeAll()
+                #expect(published([good, good, odd, good]) == 2)
+                #expect(engine.output == plain)
+            }
+            #expect(published([good], limit: plain.count) == 0, "the outbox is full")
             engine.output.removeAll()
-            _ = try engine.publish(topic: String(decoding: topic, as: UTF8.self), payload: [1, 2], at: 1)
+            for _ in 0..<2 { _ = try engine.publish(topic: good.topic, payload: good.payload, at: 1) }
             #expect(plain == engine.output)
         }
     }

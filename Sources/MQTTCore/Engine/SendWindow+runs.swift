@@ -1,0 +1,97 @@
+/// Messages of QoS 1 that were sent one after the other under packet identifiers in a row, and whose acknowledgements
+/// are expected in that order. One record stands for all of them, so that a message costs little more than its bytes.
+///
+/// A run ends with its connection, or when the peer answers in another order: then its messages go into slots of their
+/// own, which can do everything.
+struct SentRun: Sendable {
+    let messages: [MQTTOutgoingMessage]
+    /// The first message that is not acknowledged, its identifier and its place among all messages.
+    var next: Int
+    var id: UInt16
+    var sequence: UInt64
+    /// How many are not acknowledged.
+    var count: Int
+    let token: UInt64
+    let time: Int64
+}
+
+extension SendWindow {
+    /// What the next acknowledgement in order is for; a count of 0 if there is no run.
+    var firstRun: (id: UInt16, count: Int) {
+        runs.isEmpty ? (0, 0) : (runs[runStart].id, runs[runStart].count)
+    }
+
+    /// Records messages that were written under reserved identifiers, and gives back those that were not used.
+    mutating func recordRun(
+        _ messages: [MQTTOutgoingMessage], from start: Int, _ reserved: PacketIDSet.Row, written count: Int,
+        token: UInt64, at now: Int64
+    ) {
+        if count < reserved.count {
+            ids.release(
+                .init(first: reserved.first + UInt16(truncatingIfNeeded: count), count: reserved.count - count))
+        }
+        guard count > 0 else { return }
+        runs.append(
+            SentRun(
+                messages: messages, next: start, id: reserved.first, sequence: lastSequence + 1, count: count,
+                token: token, time: now))
+        lastSequence += UInt64(truncatingIfNeeded: count)
+        used += count
+        runMessageCount += count
+    }
+
+    /// The first messages of the first run are acknowledged; returns their token.
+    mutating func finishOfFirstRun(_ count: Int) -> UInt64 {
+        ids.release(.init(first: runs[runStart].id, count: count))
+        used -= count
+        runMessageCount -= count
+        let token = runs[runStart].token
+        if runs[runStart].count == count {
+            dropFirstRun()
+        } else {
+            runs[runStart].next += count
+            runs[runStart].id += UInt16(truncatingIfNeeded: count)
+            runs[runStart].sequence += UInt64(truncatingIfNeeded: count)
+            runs[runStart].count -= count
+        }
+        return token
+    }
+
+    private mutating func dropFirstRun() {
+        runStart += 1
+        if runStart == runs.count {
+            runs.removeAll(keepingCapacity: runs.count <= 16)
+            runStart = 0
+        } else if runStart >= 64, runStart * 2 >= runs.count {
+            runs.removeFirst(runStart)
+            runStart = 0
+        }
+    }
+
+    /// Gives each message of the runs a slot of its own, in the order in which all were first sent.
+    mutating func settleRuns() {
+        guard !runs.isEmpty else { return }
+        var flying = published.indices(slots)
+        for run in runs[runStart...] {
+            for offset in 0..<run.count {
+                let message = run.messages[run.next + offset]
+                let flags = message.qos.rawValue << 1 | (message.retain ? 1 : 0)
+                let index = takeSlot()
+                slots[Int(index)].fill(
+                    sequence: run.sequence + UInt64(truncatingIfNeeded: offset), topic: message.topic,
+                    payload: message.payload, flags: flags, properties: message.properties, token: run.token, ticket: 0,
+                    at: run.time)
+                if slots[Int(index)].beginsToFly(on: connection) {
+                    bind(run.id + UInt16(truncatingIfNeeded: offset), to: index)
+                }
+                flying.append(index)
+            }
+        }
+        runs = []
+        runStart = 0
+        runMessageCount = 0
+        flying.sort { slots[Int($0)].sequence < slots[Int($1)].sequence }
+        published = SlotChain()
+        for index in flying { published.append(index, &slots) }
+    }
+}
