@@ -6,12 +6,20 @@ public import Transport
 public struct MQTTConfiguration: Sendable {
     /// The client identifier; each `%` stands for a random hexadecimal byte. Empty lets the server choose.
     public var clientID: String
+    /// All the rest: copies share it until one of them is changed.
+    var rest = MQTTSharedConfiguration.standard
     /// The version of the protocol to ask for.
-    public var version: MQTTVersion = .v3_1_1
+    public var version: MQTTVersion {
+        get { rest.values.version }
+        set { values.version = newValue }
+    }
     /// Versions to ask for, one after the other, when the server refuses ``version``; the first that it takes stays.
     ///
     /// `[.v3_1_1]` beside a `version` of 5.0 suits servers of any age; messages may then have no properties.
-    public var fallbackVersions: [MQTTVersion] = []
+    public var fallbackVersions: [MQTTVersion] {
+        get { rest.values.fallbackVersions }
+        set { values.fallbackVersions = newValue }
+    }
     /// Whether the client begins with a new session at both ends (Clean Start, Clean Session).
     ///
     /// 5.0: the first connection of this client begins anew; connections after that go on with the session as long as
@@ -19,105 +27,174 @@ public struct MQTTConfiguration: Sendable {
     /// was started again begins anew. 3.1 and 3.1.1 have one flag for both: with it the server forgets the client at
     /// the end of every connection, and the client makes its subscriptions again; set it to false, with a client
     /// identifier that stays the same, for a session that survives.
-    public var cleanStart = true
+    public var cleanStart: Bool {
+        get { rest.values.cleanStart }
+        set { values.cleanStart = newValue }
+    }
     /// How long the server keeps the session after the connection ended, in whole seconds; 5.0 only.
-    public var sessionExpiry: Duration = .zero
+    public var sessionExpiry: Duration {
+        get { rest.values.sessionExpiry }
+        set { values.sessionExpiry = newValue }
+    }
     /// Keeps the session, and what is enqueued, over the end of the process; use it with `cleanStart` off.
-    public var sessionStore: (any SessionStore)?
+    public var sessionStore: (any SessionStore)? {
+        get { rest.values.sessionStore }
+        set { values.sessionStore = newValue }
+    }
     /// The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
-    public var keepAlive: Duration = .seconds(60)
+    public var keepAlive: Duration {
+        get { rest.values.keepAlive }
+        set { values.keepAlive = newValue }
+    }
     /// The message that the server publishes when this client vanishes without a word.
-    public var will: MQTTWill?
+    public var will: MQTTWill? {
+        get { rest.values.will }
+        set { values.will = newValue }
+    }
     /// More servers, as URLs like the client's own, tried in turn when that one cannot be had.
     ///
     /// What was not acknowledged is published again at the next one; a session goes on there if they share it.
-    public var furtherServers: [String] = []
+    public var furtherServers: [String] {
+        get { rest.values.furtherServers }
+        set { values.furtherServers = newValue }
+    }
     /// In which order the servers are tried.
-    public var serverOrder = ServerOrder.listed
+    public var serverOrder: ServerOrder {
+        get { rest.values.serverOrder }
+        set { values.serverOrder = newValue }
+    }
     /// Shown to every server; user info in a server's URL serves when this is nil.
-    public var credentials: Credentials?
+    public var credentials: Credentials? {
+        get { rest.values.credentials }
+        set { values.credentials = newValue }
+    }
     /// Asked for credentials before each attempt to connect, and once more when they were refused; wins over
     /// `credentials`. An error that it throws fails the attempt, not those after it.
-    public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
+    public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)? {
+        get { rest.values.credentialsProvider }
+        set { values.credentialsProvider = newValue }
+    }
     /// The steps of an authentication that is more than a password; 5.0 only.
-    public var authentication: MQTTAuthentication?
+    public var authentication: MQTTAuthentication? {
+        get { rest.values.authentication }
+        set { values.authentication = newValue }
+    }
     /// Further properties of CONNECT: user properties, Request Response Information; 5.0 only.
-    public var connectProperties = MQTTProperties()
+    public var connectProperties: MQTTProperties {
+        get { rest.values.connectProperties }
+        set { values.connectProperties = newValue }
+    }
     /// Whether the client goes where the server sends it (Use Another Server, Server Moved), with the same credentials:
     /// allow it only to servers that you trust with them. 5.0 only. ``MQTTEvent/redirected(to:isPermanent:)`` tells of it.
-    public var followsRedirects = false
+    public var followsRedirects: Bool {
+        get { rest.values.followsRedirects }
+        set { values.followsRedirects = newValue }
+    }
     /// For `mqtts:` and `wss:`; the defaults verify the server with the system's authorities.
-    public var tls = TLSOptions()
+    public var tls: TLSOptions {
+        get { rest.values.tls }
+        set { values.tls = newValue }
+    }
     /// For `ws:` and `wss:`.
-    public var webSocket = WebSocketOptions()
+    public var webSocket: WebSocketOptions {
+        get { rest.values.webSocket }
+        set { values.webSocket = newValue }
+    }
     /// Through which proxy the servers are reached; not for `unix:`.
-    public var proxy = Proxy.none
+    public var proxy: Proxy {
+        get { rest.values.proxy }
+        set { values.proxy = newValue }
+    }
     /// How lost connections are opened again.
-    public var reconnect = ReconnectPolicy.automatic
+    public var reconnect: ReconnectPolicy {
+        get { rest.values.reconnect }
+        set { values.reconnect = newValue }
+    }
     /// For the look-up of the name, the connection and its handshakes below MQTT.
-    public var connectTimeout: Duration = .seconds(10)
+    public var connectTimeout: Duration {
+        get { rest.values.connectTimeout }
+        set { values.connectTimeout = newValue }
+    }
     /// For the answers to CONNECT, SUBSCRIBE and UNSUBSCRIBE.
-    public var requestTimeout: Duration = .seconds(10)
+    public var requestTimeout: Duration {
+        get { rest.values.requestTimeout }
+        set { values.requestTimeout = newValue }
+    }
     /// For any sign of life after a ping.
-    public var pingTimeout: Duration = .seconds(10)
+    public var pingTimeout: Duration {
+        get { rest.values.pingTimeout }
+        set { values.pingTimeout = newValue }
+    }
     /// The largest packet that is accepted, in bytes.
-    public var maximumPacketSize = 16 << 20
+    public var maximumPacketSize: Int {
+        get { rest.values.maximumPacketSize }
+        set { values.maximumPacketSize = newValue }
+    }
     /// QoS 1 and 2 messages that the server may send before we acknowledge one; 5.0 only.
-    public var receiveMaximum: UInt16 = 1024
+    public var receiveMaximum: UInt16 {
+        get { rest.values.receiveMaximum }
+        set { values.receiveMaximum = newValue }
+    }
     /// QoS 1 and 2 messages of ours that are on their way at once; nil takes the server's word in 5.0 (at most 1024),
     /// and 20 before, where the server cannot say: Mosquitto ends the connection of a client that sends more of QoS 2.
-    public var maximumInFlight: UInt16?
+    public var maximumInFlight: UInt16? {
+        get { rest.values.maximumInFlight }
+        set { values.maximumInFlight = newValue }
+    }
     /// Publish again what the server had not finally acknowledged when it lost the session; QoS 2 messages may then
     /// arrive twice, which ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` counts. Otherwise their publishers get
     /// ``MQTTError/Code/sessionLost``.
-    public var republishesAfterSessionLoss = true
+    public var republishesAfterSessionLoss: Bool {
+        get { rest.values.republishesAfterSessionLoss }
+        set { values.republishesAfterSessionLoss = newValue }
+    }
     /// Topic aliases that the server may use; 5.0 only.
-    public var topicAliasMaximum: UInt16 = 64
+    public var topicAliasMaximum: UInt16 {
+        get { rest.values.topicAliasMaximum }
+        set { values.topicAliasMaximum = newValue }
+    }
     /// Topic aliases that we use at most, chosen by themselves; the server may allow fewer; 5.0 only.
-    public var outboundTopicAliasMaximum: UInt16 = 32
+    public var outboundTopicAliasMaximum: UInt16 {
+        get { rest.values.outboundTopicAliasMaximum }
+        set { values.outboundTopicAliasMaximum = newValue }
+    }
     /// What becomes of QoS 1 and 2 messages that match no subscription.
-    public var keptMessages = MQTTKeepPolicy()
+    public var keptMessages: MQTTKeepPolicy {
+        get { rest.values.keptMessages }
+        set { values.keptMessages = newValue }
+    }
     /// Whether QoS 0 messages wait for a connection too; otherwise publishing one without a connection throws.
-    public var queuesQoS0WhileOffline = false
+    public var queuesQoS0WhileOffline: Bool {
+        get { rest.values.queuesQoS0WhileOffline }
+        set { values.queuesQoS0WhileOffline = newValue }
+    }
     /// What happens to a message that finds the queue full.
-    public var queueOverflow = MQTTQueueOverflow.reject
+    public var queueOverflow: MQTTQueueOverflow {
+        get { rest.values.queueOverflow }
+        set { values.queueOverflow = newValue }
+    }
     /// Messages that wait for a connection or for room among those in flight.
-    public var queueLimit = 10_000
+    public var queueLimit: Int {
+        get { rest.values.queueLimit }
+        set { values.queueLimit = newValue }
+    }
     /// Bytes of messages that wait.
-    public var queueByteLimit = 16 << 20
+    public var queueByteLimit: Int {
+        get { rest.values.queueByteLimit }
+        set { values.queueByteLimit = newValue }
+    }
     /// Bytes that wait for the socket; a publisher that finds them suspends until there is room.
-    public var outboxLimit = 1 << 20
+    public var outboxLimit: Int {
+        get { rest.values.outboxLimit }
+        set { values.outboxLimit = newValue }
+    }
     /// Bytes of received messages that wait in all subscriptions together; beyond it reading pauses.
-    public var receiveByteLimit = 64 << 20
+    public var receiveByteLimit: Int {
+        get { rest.values.receiveByteLimit }
+        set { values.receiveByteLimit = newValue }
+    }
 
     public init(clientID: String = "") {
         self.clientID = clientID
-    }
-}
-
-extension MQTTConfiguration {
-    var streamOptions: StreamOptions {
-        var options = StreamOptions()
-        options.proxy = proxy
-        options.tls = tls
-        options.webSocket = webSocket
-        options.subprotocols = [version == .v3_1 ? "mqttv3.1" : "mqtt"]
-        options.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
-        return options
-    }
-
-    /// The client identifier with each `%` replaced by two random hexadecimal digits.
-    static func expand(_ template: String) -> String {
-        var result = ""
-        for scalar in template.unicodeScalars {
-            if scalar == "%" {
-                let byte = UInt8.random(in: 0...255)
-                if byte < 16 { result += "0" }
-                result += String(byte, radix: 16)
-            } else {
-                result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
     }
 }

@@ -61,6 +61,7 @@ extension STOMPConfiguration {
             .filter { versions.contains($0.0) }.map(\.1)
         options.acceptsText = true
         options.schemes = [.stomp, .stomps, .ws, .wss, .unix]
+        options.timeout = connectTimeout.inNanoseconds
         return options
     }
 }

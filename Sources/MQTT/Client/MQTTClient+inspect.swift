@@ -8,8 +8,7 @@ extension MQTTClient {
     /// decodes everything twice.
     /// - Parameter showingSecrets: leaves passwords and authentication data readable.
     public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<MQTTFrameRecord> {
-        core.link.setTap(core.inspector)
-        return core.inspector.frames(showingSecrets: showingSecrets)
+        core.inspector.frames(showingSecrets: showingSecrets)
     }
 
     /// Puts every packet that goes over the connection into `log` from now on, over reconnects; secrets are masked.
@@ -18,7 +17,6 @@ extension MQTTClient {
     /// - Parameter name: What the packets of this client are marked with; by default its client identifier.
     public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
         core.inspector.feed(log, as: name ?? core.configuration.clientID)
-        core.link.setTap(core.inspector)
     }
 
     /// Puts nothing more into `log`.

@@ -14,7 +14,8 @@ import Transport
 /// their order. A client that is dropped without ``disconnect()`` ends its connection, and the server publishes its will.
 public actor MQTTClient {
     nonisolated let core: MQTTClientCore
-    nonisolated let responses: MQTTResponses
+    /// Made for the first request.
+    private nonisolated let knownResponses: Mutex<MQTTResponses?>
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///
@@ -46,29 +47,38 @@ public actor MQTTClient {
         _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            urls: urls + configuration.furtherServers, options: configuration.streamOptions,
-            timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
+            urls: urls + configuration.furtherServers, options: configuration.rest.derived.streams, loop: loop,
+            override: override)
         core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)
-        responses = MQTTResponses()
+        knownResponses = Mutex(nil)
     }
 
     /// Another face of the same client.
     init(core: MQTTClientCore, responses: MQTTResponses) {
         self.core = core
-        self.responses = responses
+        knownResponses = Mutex(responses)
+    }
+
+    nonisolated var responses: MQTTResponses {
+        knownResponses.withLock { known in
+            if let known { return known }
+            let made = MQTTResponses()
+            known = made
+            return made
+        }
     }
 
     /// Where the connection stands, from now on; starts with the present state.
-    public nonisolated var states: Updates<MQTTConnectionState> { core.states.updates }
+    public nonisolated var states: Updates<MQTTConnectionState> { core.news.states }
 
     /// Where the connection stands now.
-    public nonisolated var state: MQTTConnectionState { core.states.latest ?? .disconnected(nil) }
+    public nonisolated var state: MQTTConnectionState { core.news.state }
 
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { core.opener.server }
 
     /// What happens to the client, from now on. A slow reader misses the oldest events.
-    public nonisolated var events: Updates<MQTTEvent> { core.events.updates }
+    public nonisolated var events: Updates<MQTTEvent> { core.news.events }
 
     /// The thread on which this client's sockets are served, for tasks that wait for many answers:
     /// `withTaskExecutorPreference(client.executor) { … }`.

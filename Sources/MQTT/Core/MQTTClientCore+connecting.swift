@@ -4,7 +4,7 @@ import Synchronization
 import Transport
 
 /// Where a server sent its client.
-struct MQTTRedirection: Sendable {
+final class MQTTRedirection {
     /// For the next connection only (Use Another Server).
     var next: Endpoint?
     /// From now on (Server Moved), by the place in the list of the server that said so.
@@ -21,8 +21,8 @@ extension MQTTClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
         try await prepareStore()
         let other = redirection.withLock { redirection in
-            defer { redirection.next = nil }
-            return redirection.next ?? redirection.permanent[attempt.server]
+            defer { redirection?.next = nil }
+            return redirection?.next ?? redirection?.permanent[attempt.server]
         }
         let server: BrokerURL
         do throws(TransportError) {
@@ -30,7 +30,7 @@ extension MQTTClientCore {
         } catch {
             throw MQTTError(connecting: error)
         }
-        events.send(.connecting(to: server))
+        news.tell(.connecting(to: server))
         try await prepareCredentials(attempt, server)
         do throws(TransportError) {
             return try await opener.open(server, isRedirected: other != nil)
@@ -69,13 +69,13 @@ extension MQTTClientCore {
         triedServer = attempt.server
         // What one server refused says nothing of the next.
         if !wasEverAccepted, versionsLeft.count != configuration.fallbackVersions.count {
-            versionsLeft = configuration.fallbackVersions[...]
+            versionsLeft = configuration.fallbackVersions
             use(configuration.version)
         }
     }
 
     func attemptFailed(_ failure: MQTTError) {
-        if let server = opener.server { events.send(.attemptFailed(server, failure)) }
+        if let server = opener.server { news.tell(.attemptFailed(server, failure)) }
     }
 
     func isPermanent(_ failure: MQTTError) -> Bool {
@@ -89,14 +89,15 @@ extension MQTTClientCore {
 
     func retriesAtOnce(after failure: MQTTError) -> Bool {
         if redirection.withLock({ redirection in
-            defer { redirection.isNew = false }
-            return redirection.isNew
+            defer { redirection?.isNew = false }
+            return redirection?.isNew ?? false
         }) {
             return true
         }
-        guard !heldConnack, meansOtherVersion(failure), let version = versionsLeft.popFirst() else { return false }
+        guard !heldConnack, meansOtherVersion(failure), !versionsLeft.isEmpty else { return false }
+        let version = versionsLeft.removeFirst()
         use(version)
-        events.send(.versionChanged(version))
+        news.tell(.versionChanged(version))
         return true
     }
 
@@ -126,7 +127,7 @@ extension MQTTClientCore {
         heldConnack = true
         wasEverAccepted = true
         versionsLeft = []
-        redirection.withLock { $0.count = 0 }
+        redirection.withLock { $0?.count = 0 }
         // The session has begun: from now on this client goes on with it, if the server keeps it at all.
         let goesOn = info.version.hasProperties && info.sessionExpiry > 0
         let clientID = info.clientID
@@ -145,7 +146,9 @@ extension MQTTClientCore {
             let endpoint = opener.endpoints(inReference: reference).first
         else { return }
         let isPermanent = reason == .serverMoved
-        let isFollowed = redirection.withLock { redirection in
+        let isFollowed = redirection.withLock { known in
+            let redirection = known ?? MQTTRedirection()
+            known = redirection
             guard redirection.count < MQTTRedirection.limit else { return false }
             redirection.count += 1
             redirection.isNew = true
@@ -153,7 +156,7 @@ extension MQTTClientCore {
             if isPermanent { redirection.permanent[triedServer] = endpoint }
             return true
         }
-        if isFollowed { events.send(.redirected(to: endpoint, isPermanent: isPermanent)) }
+        if isFollowed { news.tell(.redirected(to: endpoint, isPermanent: isPermanent)) }
     }
 
     // MARK: Authentication
@@ -161,7 +164,7 @@ extension MQTTClientCore {
     func authenticationReceived(_ packet: MQTTPacket.Auth) {
         guard let authentication = configuration.authentication else { return }
         if packet.reasonCode == .success {
-            events.send(.reauthenticated)
+            news.tell(.reauthenticated)
             let waiters = reauthentications
             reauthentications = []
             for waiter in waiters { waiter.resume(returning: .success(())) }

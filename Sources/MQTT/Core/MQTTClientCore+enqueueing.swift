@@ -141,6 +141,6 @@ struct MQTTDroppedMessages: Sendable {
     func resume(_ core: MQTTClientCore) {
         for (waiter, error) in publishes { waiter.resume(returning: .failure(error)) }
         for batch in batches { batch.finish() }
-        for error in enqueued { core.events.send(.undelivered(error)) }
+        for error in enqueued { core.news.tell(.undelivered(error)) }
     }
 }

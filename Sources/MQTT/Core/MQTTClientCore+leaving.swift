@@ -62,7 +62,7 @@ extension MQTTClientCore {
             return effects
         }
         for completion in effects.completions where completion.token & MQTTMachine.looseBit != 0 {
-            if case .failure(let error) = completion.answer(effects) { events.send(.undelivered(error)) }
+            if case .failure(let error) = completion.answer(effects) { news.tell(.undelivered(error)) }
         }
     }
 }

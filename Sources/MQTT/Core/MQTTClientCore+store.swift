@@ -56,7 +56,7 @@ extension MQTTClientCore {
                     self?.storeFailed(error)
                 }
                 restore(stored, clientID: clientID, limits: store.limits, journal: journal)
-                if let damage = stored.damage { events.send(.storeDamaged(damage)) }
+                if let damage = stored.damage { news.tell(.storeDamaged(damage)) }
                 storeIsOpen(.success(()), journal: journal)
             } catch let error as MQTTError {
                 store.close()

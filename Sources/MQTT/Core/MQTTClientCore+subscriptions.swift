@@ -40,7 +40,7 @@ extension MQTTClientCore {
 
     /// Nobody connects: why, and what to do about it.
     private var cannotSubscribe: MQTTError {
-        guard case .disconnected(let failure?) = states.latest else {
+        guard case .disconnected(let failure?) = news.state else {
             return MQTTError(.notConnected, "cannot subscribe before connect(); call it first and await it")
         }
         return MQTTError(
@@ -174,6 +174,7 @@ extension MQTTClientCore {
 
     /// A connection was established: subscribes what the server does not know.
     func resubscribe(sessionPresent: Bool) {
+        guard let router = knownRouter else { return }
         let keys = router.entries.filter { !sessionPresent || !$0.value.waiters.isEmpty || !$0.value.wasGranted }
             .map(\.key)
         let asked = Set(keys)
@@ -203,7 +204,7 @@ extension MQTTClientCore {
             entry.lastGranted = code
             let waiters = entry.waiters
             entry.waiters = []
-            if waiters.isEmpty { events.send(.resubscribed(filter: key.filter, code)) }
+            if waiters.isEmpty { news.tell(.resubscribed(filter: key.filter, code)) }
             for (wait, index) in waiters {
                 wait.note(properties, of: token)
                 wait.answer(index, .success(code))
@@ -227,7 +228,7 @@ extension MQTTClientCore {
     private func fail(_ key: FilterKey, _ error: MQTTError, answer: UInt64 = 0) {
         guard let entry = router.removeEntry(key) else { return }
         if entry.waiters.isEmpty, let code = error.reasonCode {
-            events.send(.subscriptionLost(filter: key.filter, code))
+            news.tell(.subscriptionLost(filter: key.filter, code))
         }
         for (wait, index) in entry.waiters {
             wait.note(error.properties, of: answer)

@@ -5,37 +5,33 @@ import Transport
 
 /// What the client actor, its subscriptions and the loop share.
 final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {
-    // Sendable because the `var`s and `router` are touched on the loop's thread only and the rest is constant or
-    // locked.
+    // Sendable because the `var`s are touched on the loop's thread only and the rest is constant or locked.
     typealias Failure = MQTTError
 
     let opener: StreamOpener
-    let credentialsSource: CredentialsSource
     let configuration: MQTTConfiguration
     let loop: EventLoop
     let link: Link<MQTTMachine>
     let supervisor: Supervisor<MQTTClientCore>
-    let states = Broadcaster<MQTTConnectionState>(capacity: 16, initial: .disconnected(nil), replaysLatest: true)
-    let events = Broadcaster<MQTTEvent>(capacity: 1024)
+    let news = ClientNews<MQTTConnectionState, MQTTEvent>(.disconnected(nil))
     let counters = ClientCounting()
-    let inspector: FrameInspector<MQTTFrameRecord>
     let callerIDs = Atomic<UInt64>(1)
 
     // The loop's thread only.
-    let router = MQTTRouter()
+    private(set) var knownRouter: MQTTRouter?
     var unsubscribeWaiters: [UInt64: UnsafeContinuation<Result<MQTTUnsubscribeAnswer, MQTTError>, Never>] = [:]
     /// Why the connection is about to close, found before it did.
-    var closeReason: MQTTError?
+    private var closeReason: Shared<MQTTError>?
     var pausedRoutes: [MQTTRoute] = []
     /// Versions that are left to try.
-    var versionsLeft: ArraySlice<MQTTVersion>
+    var versionsLeft: [MQTTVersion]
     /// The place in the list of the server that is tried, and whether any has ever accepted.
     var triedServer = 0
     var wasEverAccepted = false
-    /// Where the server sent us, and how often in a row.
-    let redirection = Mutex(MQTTRedirection())
     /// Whether the connection under way was accepted.
     var heldConnack = false
+    /// Where the server sent us, and how often in a row; nil as long as none did.
+    let redirection = Mutex<MQTTRedirection?>(nil)
     /// Counts the connections that were opened.
     var connectionNumber = 0
     /// Who waits for the end of a renewed authentication.
@@ -46,24 +42,13 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         self.opener = opener
         self.configuration = configuration
         self.loop = loop
-        versionsLeft = configuration.fallbackVersions[...]
+        versionsLeft = configuration.fallbackVersions
         let machine = MQTTMachine(
             engine: MQTTEngine(configuration: configuration.engineConfiguration),
             dropsOldest: configuration.queueOverflow == .dropOldest, keeps: configuration.keptMessages)
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
-        let aliases = MQTTSeenAliases()
-        inspector = FrameInspector { [weak link] bytes, direction, showsSecrets in
-            // Asked anew each time: it may have fallen back. CONNECT says its own.
-            let version = link?.perform { $0.engine.version } ?? .v5_0
-            return MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
-        } log: { [weak link] bytes, direction, limit in
-            let version = link?.perform { $0.engine.version } ?? .v5_0
-            return MQTTFrameRecord.logged(bytes, version: version, direction, limit: limit, aliases: aliases)
-        }
-        credentialsSource = CredentialsSource(
-            fixed: configuration.credentials, provider: configuration.credentialsProvider)
-        let servers = ServerRotation(count: opener.serverCount, order: configuration.serverOrder)
-        supervisor = Supervisor(policy: configuration.reconnect, servers: servers, loop: loop)
+        let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
+        supervisor = Supervisor(policy: configuration.rest.derived.reconnect, servers: servers, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
@@ -71,9 +56,20 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     deinit {
         // The client is gone without a disconnect: the server sees the connection end and publishes the will.
         link.dropConnection()
-        states.finish()
-        events.finish()
-        inspector.finish()
+        news.finish()
+        (link.tap as? FrameInspector<MQTTFrameRecord>)?.finish()
+    }
+
+    var credentialsSource: CredentialsSource {
+        CredentialsSource(fixed: configuration.credentials, provider: configuration.credentialsProvider)
+    }
+
+    /// Made with the first subscription or message.
+    var router: MQTTRouter {
+        if let knownRouter { return knownRouter }
+        let made = MQTTRouter()
+        knownRouter = made
+        return made
     }
 
     // MARK: SupervisedClient
@@ -94,8 +90,8 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     func stateChanged(to state: MQTTConnectionState) {
         // First, so that whoever hears of the end finds the state that goes with it.
-        states.send(state)
-        events.send(.stateChanged(state))
+        news.stateChanged(to: state)
+        news.tell(.stateChanged(state))
         if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
     }
 
@@ -116,11 +112,11 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             batch.finish()
         }
         let isOrderly = failure.code == .disconnected
-        for entry in router.takeAllEntries() {
+        for entry in knownRouter?.takeAllEntries() ?? [] {
             for (wait, _) in entry.waiters { wait.fail(failure) }
             for route in entry.routes { route.finish(isOrderly ? .finished : .failed(failure)) }
         }
-        router.unmatched?.finish(.finished)
+        knownRouter?.unmatched?.finish(.finished)
         failUnsubscribes(failure)
         failReauthentications(failure)
     }
@@ -134,13 +130,13 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     // MARK: What happened to the connection; on the loop's thread
 
     func connectionFailed(_ error: MQTTError) {
-        if closeReason == nil { closeReason = error }
+        if closeReason == nil { closeReason = Shared(error) }
     }
 
     func connectionClosed(_ error: TransportError?) {
-        router.connectionClosed()
+        knownRouter?.connectionClosed()
         pausedRoutes = []
-        let reason = closeReason ?? MQTTError(lost: error, hint: heldConnack ? "" : opener.hintAtTLS)
+        let reason = closeReason?.value ?? MQTTError(lost: error, hint: heldConnack ? "" : opener.hintAtTLS)
         closeReason = nil
         failUnsubscribes(reason)
         failReauthentications(reason)
@@ -155,7 +151,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             // First: what is published by whoever hears of the connection comes to subscriptions that stand.
             resubscribe(sessionPresent: info.sessionPresent)
             supervisor.established(at: MonotonicClock.now)
-            events.send(.connected(info))
+            news.tell(.connected(info))
         case .connectionRefused(let connack):
             noteRedirection(connack.reasonCode, connack.properties)
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
@@ -164,7 +160,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         case .disconnectReceived(let packet):
             noteRedirection(packet.reasonCode, packet.properties)
             connectionFailed(MQTTError(disconnect: packet.reasonCode, properties: packet.properties))
-            events.send(.disconnectedByServer(packet.reasonCode, packet.properties))
+            news.tell(.disconnectedByServer(packet.reasonCode, packet.properties))
         case .subscribeCompleted(let token, let codes, let properties):
             subscribeCompleted(token, codes, properties)
         case .unsubscribeCompleted(let token, let codes, let properties):
@@ -173,9 +169,9 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         case .requestLate(let token), .requestFailed(let token):
             requestFailed(token, isLate: { if case .requestLate = event { true } else { false } }())
         case .sessionLost(let republished, let duplicates):
-            events.send(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
+            news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
         case .pingAnswered(let nanoseconds):
-            events.send(.pingAnswered(.nanoseconds(nanoseconds)))
+            news.tell(.pingAnswered(.nanoseconds(nanoseconds)))
         case .authenticationReceived(let packet):
             authenticationReceived(packet)
         case .acknowledgementProperties:

@@ -5,7 +5,44 @@ import Transport
 extension MQTTConfiguration {
     /// What the engine is told; `clientID` is expanded here, once for the life of the client.
     var engineConfiguration: MQTTEngineConfiguration {
-        var engine = MQTTEngineConfiguration(role: .client, version: version, clientID: Self.expand(clientID))
+        var engine = rest.derived.engine
+        engine.clientID = Self.expand(clientID)
+        return engine
+    }
+
+    func inFlightLimit(_ version: MQTTVersion) -> UInt16 { rest.values.inFlightLimit(version) }
+
+    /// The client identifier with each `%` replaced by two random hexadecimal digits.
+    static func expand(_ template: String) -> String {
+        var result = ""
+        for scalar in template.unicodeScalars {
+            if scalar == "%" {
+                let byte = UInt8.random(in: 0...255)
+                if byte < 16 { result += "0" }
+                result += String(byte, radix: 16)
+            } else {
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}
+
+extension MQTTConfiguration.Values {
+    var streamOptions: StreamOptions {
+        var options = StreamOptions()
+        options.proxy = proxy
+        options.tls = tls
+        options.webSocket = webSocket
+        options.subprotocols = [version == .v3_1 ? "mqttv3.1" : "mqtt"]
+        options.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
+        options.timeout = connectTimeout.inNanoseconds
+        return options
+    }
+
+    /// Without the client identifier.
+    var engineConfiguration: MQTTEngineConfiguration {
+        var engine = MQTTEngineConfiguration(role: .client, version: version)
         engine.cleanStart = cleanStart
         engine.keepAlive = UInt16(clamping: keepAlive.components.seconds)
         engine.sessionExpiry = UInt32(clamping: sessionExpiry.components.seconds)

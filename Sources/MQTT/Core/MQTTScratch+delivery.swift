@@ -44,10 +44,11 @@ extension MQTTScratch {
         let end = records[records.count - 1].payload.upperBound
         var topics = BatchTopics()
         var needed = 0
+        let router = core.router
         var span = records.mutableSpan
         for index in span.indices {
             needed += span[index].payload.upperBound - Int(span[index].propertiesStart)
-            span[index].topic = topics.local(span[index].topic, core.router)
+            span[index].topic = topics.local(span[index].topic, router)
         }
         copied.removeAll(keepingCapacity: true)
         var base = 0

@@ -44,7 +44,7 @@ final class MQTTScratch: LinkScratch {
             if !effects.messages.isEmpty { deliver(bytes) }
             for event in effects.events where !event.isConnected { core.handle(event.kind) }
             if !keptDrops.isEmpty { core.report(keptDrops) }
-            for error in undelivered { core.events.send(.undelivered(error)) }
+            for error in undelivered { core.news.tell(.undelivered(error)) }
             if let openFailure { core.connectionFailed(openFailure) }
             if let closed { core.connectionClosed(closed) }
         }

@@ -25,52 +25,91 @@ public struct MQTTEngineConfiguration: Sendable {
     public var cleanStart: Bool
 
     /// The keep alive interval in seconds; 0 turns it off.
-    public var keepAlive: UInt16
+    public var keepAlive: UInt16 {
+        get { rest.values.keepAlive }
+        set { change { $0.keepAlive = newValue } }
+    }
 
     /// How long the session outlives the connection, in seconds; `UInt32.max` means for ever. 5.0 only: 3.1 and 3.1.1
     /// keep the session if and only if `cleanStart` is false.
-    public var sessionExpiry: UInt32
+    public var sessionExpiry: UInt32 {
+        get { rest.values.sessionExpiry }
+        set { change { $0.sessionExpiry = newValue } }
+    }
 
     /// The message that the server publishes when the connection dies.
-    public var will: MQTTWill?
+    public var will: MQTTWill? {
+        get { rest.values.will }
+        set { change { $0.will = newValue } }
+    }
 
     /// The user name. Set it afresh before each connection if it expires.
-    public var username: String?
+    public var username: String? {
+        get { secrets?.values.username }
+        set { if newValue != nil || secrets != nil { changeSecrets { $0.username = newValue } } }
+    }
 
     /// The password. 3.1 and 3.1.1 allow it only beside a user name [MQTT 3.1.1 3.1.2-22].
-    public var password: [UInt8]?
+    public var password: [UInt8]? {
+        get { secrets?.values.password }
+        set { if newValue != nil || secrets != nil { changeSecrets { $0.password = newValue } } }
+    }
 
     /// The enhanced authentication method; without one no AUTH packet is sent or accepted [MQTT 5.0 4.12.0-7].
-    public var authenticationMethod: String?
+    public var authenticationMethod: String? {
+        get { rest.values.authenticationMethod }
+        set { change { $0.authenticationMethod = newValue } }
+    }
 
     /// The data of the first step of enhanced authentication.
-    public var authenticationData: [UInt8]?
+    public var authenticationData: [UInt8]? {
+        get { secrets?.values.authenticationData }
+        set { if newValue != nil || secrets != nil { changeSecrets { $0.authenticationData = newValue } } }
+    }
 
     /// Further properties of CONNECT (user properties, Request Response Information, Request Problem Information).
     ///
     /// What has a field of its own here is taken from there.
-    public var connectProperties: MQTTProperties
+    public var connectProperties: MQTTProperties {
+        get { rest.values.connectProperties }
+        set { change { $0.connectProperties = newValue } }
+    }
 
     /// Accept Session Present = 1 although this engine holds no session.
     ///
     /// 5.0 demands that such a connection is closed [MQTT 5.0 3.2.2-4]. A client whose store was lost, or that lives
     /// without one and only wants what the server kept for it, sets this.
-    public var acceptsUnknownSession: Bool
+    public var acceptsUnknownSession: Bool {
+        get { rest.values.acceptsUnknownSession }
+        set { change { $0.acceptsUnknownSession = newValue } }
+    }
 
     /// Publish again, under new packet identifiers, what the server had not finally acknowledged when it lost the
     /// session; otherwise such messages complete as ``MQTTPublishCompletion/Outcome/sessionLost``.
-    public var republishesAfterSessionLoss: Bool
+    public var republishesAfterSessionLoss: Bool {
+        get { rest.values.republishesAfterSessionLoss }
+        set { change { $0.republishesAfterSessionLoss = newValue } }
+    }
 
     // MARK: Bounds on what the peer sends
 
     /// The number of QoS 1 and QoS 2 messages that the peer may send before we acknowledge one (Receive Maximum).
-    public var receiveMaximum: UInt16
+    public var receiveMaximum: UInt16 {
+        get { rest.values.receiveMaximum }
+        set { change { $0.receiveMaximum = newValue } }
+    }
 
     /// The largest packet that is accepted, in bytes with its fixed header.
-    public var maximumPacketSize: UInt32
+    public var maximumPacketSize: UInt32 {
+        get { rest.values.maximumPacketSize }
+        set { change { $0.maximumPacketSize = newValue } }
+    }
 
     /// The number of topic aliases that the peer may use; 5.0 only.
-    public var topicAliasMaximum: UInt16
+    public var topicAliasMaximum: UInt16 {
+        get { rest.values.topicAliasMaximum }
+        set { change { $0.topicAliasMaximum = newValue } }
+    }
 
     // MARK: Bounds on what we send
 
@@ -78,28 +117,49 @@ public struct MQTTEngineConfiguration: Sendable {
     public var maximumInFlight: UInt16
 
     /// The number of topic aliases that we use at most; the peer's maximum may lower it; 5.0 only.
-    public var outboundTopicAliasMaximum: UInt16
+    public var outboundTopicAliasMaximum: UInt16 {
+        get { rest.values.outboundTopicAliasMaximum }
+        set { change { $0.outboundTopicAliasMaximum = newValue } }
+    }
 
     /// The number of messages that wait for room in the window or for a connection.
-    public var queueCountLimit: Int
+    public var queueCountLimit: Int {
+        get { rest.values.queueCountLimit }
+        set { change { $0.queueCountLimit = newValue } }
+    }
 
     /// The bytes (topics, payloads) of messages that wait for room in the window or for a connection.
-    public var queueByteLimit: Int
+    public var queueByteLimit: Int {
+        get { rest.values.queueByteLimit }
+        set { change { $0.queueByteLimit = newValue } }
+    }
 
     /// Also queue QoS 0 messages while there is no connection.
-    public var queuesQoS0WhileDisconnected: Bool
+    public var queuesQoS0WhileDisconnected: Bool {
+        get { rest.values.queuesQoS0WhileDisconnected }
+        set { change { $0.queuesQoS0WhileDisconnected = newValue } }
+    }
 
     // MARK: Times, in nanoseconds
 
     /// How long a client waits for CONNACK, and a server for CONNECT; `Int64.max` waits for ever.
-    public var connectTimeout: Int64
+    public var connectTimeout: Int64 {
+        get { rest.values.connectTimeout }
+        set { change { $0.connectTimeout = newValue } }
+    }
 
     /// How long a client waits for any byte after PINGREQ.
-    public var pingTimeout: Int64
+    public var pingTimeout: Int64 {
+        get { rest.values.pingTimeout }
+        set { change { $0.pingTimeout = newValue } }
+    }
 
     /// How long SUBSCRIBE, UNSUBSCRIBE and an authentication step wait for their answer before they are reported as
     /// late; the packet identifier stays taken.
-    public var requestTimeout: Int64
+    public var requestTimeout: Int64 {
+        get { rest.values.requestTimeout }
+        set { change { $0.requestTimeout = newValue } }
+    }
 
     // MARK: What a server says in CONNACK
 
@@ -116,7 +176,15 @@ public struct MQTTEngineConfiguration: Sendable {
 
     /// What the time of a call has to be increased by to be nanoseconds since 1970, so that messages age over a restart:
     /// records say by the wall clock when a message came in.
-    public var wallClockOffset: Int64
+    public var wallClockOffset: Int64 {
+        get { rest.values.wallClockOffset }
+        set { change { $0.wallClockOffset = newValue } }
+    }
+
+    /// What is seldom looked at and mostly the same for many engines.
+    private var rest = Rest.standard
+    /// Nil as long as there is none.
+    private var secrets: Secrets?
 
     /// A configuration for `role` with bounds that suit an ordinary client.
     public init(role: Role = .client, version: MQTTVersion = .v5_0, clientID: String = "") {
@@ -124,30 +192,21 @@ public struct MQTTEngineConfiguration: Sendable {
         self.version = version
         self.clientID = clientID
         cleanStart = true
-        keepAlive = 60
-        sessionExpiry = 0
-        will = nil
-        username = nil
-        password = nil
-        authenticationMethod = nil
-        authenticationData = nil
-        connectProperties = MQTTProperties()
-        acceptsUnknownSession = false
-        republishesAfterSessionLoss = true
-        receiveMaximum = 1024
-        maximumPacketSize = 16 << 20
-        topicAliasMaximum = 64
         maximumInFlight = 1024
-        outboundTopicAliasMaximum = 32
-        queueCountLimit = 10_000
-        queueByteLimit = 16 << 20
-        queuesQoS0WhileDisconnected = false
-        connectTimeout = 30_000_000_000
-        pingTimeout = 20_000_000_000
-        requestTimeout = 30_000_000_000
         maximumQoS = .exactlyOnce
         retainAvailable = true
         persists = false
-        wallClockOffset = 0
+    }
+
+    private mutating func change(_ body: (inout Rest.Values) -> Void) {
+        var values = rest.values
+        body(&values)
+        rest = Rest(values)
+    }
+
+    private mutating func changeSecrets(_ body: (inout Secrets.Values) -> Void) {
+        var values = secrets?.values ?? Secrets.Values()
+        body(&values)
+        secrets = Secrets(values)
     }
 }

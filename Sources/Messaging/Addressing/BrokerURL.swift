@@ -39,7 +39,8 @@ public struct BrokerURL: Sendable, Hashable {
     /// The path and query of a WebSocket, `/` when the URL has none.
     public let resource: String
     /// From the user info of the URL, percent-decoded.
-    public let credentials: Credentials?
+    public var credentials: Credentials? { login?.value }
+    private let login: Shared<Credentials>?
 
     /// The host's name or address without brackets; empty for a Unix-domain socket.
     public var host: String {
@@ -72,7 +73,7 @@ public struct BrokerURL: Sendable, Hashable {
             }
             endpoint = .unix(path: path)
             resource = "/"
-            credentials = nil
+            login = nil
             return
         }
         guard rest.starts(with: slashes) else { throw Self.bad(text, "'//' must follow '\(name):'") }
@@ -87,7 +88,7 @@ public struct BrokerURL: Sendable, Hashable {
 
         do throws(URLAuthority.Flaw) {
             let authority = try URLAuthority(rest[..<(end ?? rest.endIndex)])
-            credentials = authority.credentials
+            login = authority.credentials.map { Shared($0) }
             endpoint = .host(authority.host, port: authority.port ?? scheme.defaultPort)
         } catch {
             throw Self.bad(text, error.reason)

@@ -18,7 +18,7 @@ public struct ClientCounters: Sendable, Equatable {
 }
 
 /// The counters while they count.
-package final class ClientCounting: Sendable {
+package struct ClientCounting: ~Copyable, Sendable {
     private let messagesReceived = Atomic(0)
     private let connections = Atomic(0)
 

@@ -8,37 +8,47 @@ package final class StreamOpener: Sendable {
     /// What tests open instead of the network.
     package typealias Override = @Sendable () async throws(TransportError) -> OpenedStream
 
-    private let servers: Result<[BrokerURL], TransportError>
-    private let timeout: Int64
+    private let servers: ServerList
     private let loop: EventLoop
-    private let options: StreamOptions
-    private let tls: TLSContexts
-    private let proxies: ProxyChoice
+    private let options: Shared<StreamOptions>
+    /// Nil where servers are reached directly.
+    private let proxies: Shared<ProxyChoice>?
     private let override: Override?
-    private let tried = Mutex<BrokerURL?>(nil)
+    private let state = Mutex(State())
+
+    private struct State {
+        /// Made for the first connection that needs it.
+        var tls: TLSContexts?
+        var tried = Tried.none
+    }
+
+    private enum Tried {
+        case none
+        case listed(Int)
+        case redirected(Shared<BrokerURL>)
+    }
 
     /// - Parameters:
     ///   - urls: kept unread until the first attempt, so that a mistake in one is reported where people await.
-    ///   - timeout: nanoseconds for the look-up of the name, the connection and all handshakes below the protocol.
-    package init(urls: [String], options: StreamOptions, timeout: Int64, loop: EventLoop, override: Override?) {
-        servers = Result { () throws(TransportError) in
-            guard !urls.isEmpty else { throw TransportError(.badURL, "there is no server to connect to: name one") }
-            var servers: [BrokerURL] = []
-            for url in urls { servers.append(try BrokerURL(url).limited(to: options.schemes)) }
-            return servers
-        }
-        self.timeout = timeout
+    package init(urls: [String], options: Shared<StreamOptions>, loop: EventLoop, override: Override?) {
+        servers = ServerList(urls, schemes: options.value.schemes)
         self.loop = loop
         self.options = options
-        tls = TLSContexts(client: options.tls)
-        proxies = ProxyChoice(options.proxy, variable: System.environment)
+        let proxy = options.value.proxy
+        proxies = proxy == .none ? nil : Shared(ProxyChoice(proxy, variable: System.environment))
         self.override = override
     }
 
-    package var serverCount: Int { (try? servers.get())?.count ?? 1 }
+    package var serverCount: Int { servers.count }
 
     /// The server that was opened last, or that is being opened.
-    package var server: BrokerURL? { tried.withLock { $0 } }
+    package var server: BrokerURL? {
+        switch state.withLock({ $0.tried }) {
+        case .none: nil
+        case .listed(let index): try? servers.server(at: index)
+        case .redirected(let url): url.value
+        }
+    }
 
     /// The servers that a server reference names; none if there is no URL that says how to get there.
     package func endpoints(inReference reference: String) -> [Endpoint] {
@@ -55,10 +65,10 @@ package final class StreamOpener: Sendable {
     ///
     /// - Parameter other: an endpoint that is used instead of the one in the URL, with everything else as there.
     package func choose(_ index: Int, redirectedTo other: Endpoint? = nil) throws(TransportError) -> BrokerURL {
-        let servers = try servers.get()
-        var url = servers[index]
-        if let other { url = url.redirected(to: other) }
-        tried.withLock { $0 = url }
+        let listed = try servers.server(at: index)
+        let url = other.map { listed.redirected(to: $0) } ?? listed
+        let tried = other == nil ? Tried.listed(index) : .redirected(Shared(url))
+        state.withLock { $0.tried = tried }
         return url
     }
 
@@ -69,15 +79,15 @@ package final class StreamOpener: Sendable {
             return try await openNow(url)
         } catch {
             // Certificates may have been replaced since they were read.
-            if url.scheme.isSecure { tls.reload() }
+            if url.scheme.isSecure { tls().reload() }
             throw error
         }
     }
 
     private func openNow(_ url: BrokerURL) async throws(TransportError) -> OpenedStream {
-        let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
+        let deadline = MonotonicClock.now.advanced(byNanoseconds: options.value.timeout)
         // Before the connection: what cannot work needs no server.
-        let proxy = try proxies.proxy(for: url.endpoint)
+        let proxy = try proxies?.value.proxy(for: url.endpoint)
         let layers = try layers(for: url, proxy)
         let stream = try await connect(to: url, proxy)
         guard !layers.isEmpty else { return OpenedStream(stream: stream) }
@@ -87,6 +97,7 @@ package final class StreamOpener: Sendable {
     }
 
     private func connect(to url: BrokerURL, _ proxy: ProxyServer?) async throws(TransportError) -> SocketStream {
+        let timeout = options.value.timeout
         guard let proxy else { return try await Connector.connect(to: url.endpoint, timeout: timeout, loop: loop) }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"
@@ -99,12 +110,13 @@ package final class StreamOpener: Sendable {
     /// The lowest first.
     private func layers(for url: BrokerURL, _ proxy: ProxyServer?) throws(TransportError) -> [any ByteLayer] {
         guard case .host(let host, let port) = url.endpoint else { return [] }
+        let options = options.value
         var layers: [any ByteLayer] = []
         if let proxy { layers.append(try proxy.layer(to: host, port: port)) }
         if url.scheme.isSecure {
             // A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.
             let protocols = url.scheme.isWebSocket ? ["http/1.1"] : []
-            layers.append(try TLSLayer(client: tls, host: host, port: port, protocols: protocols))
+            layers.append(try TLSLayer(client: tls(), host: host, port: port, protocols: protocols))
         }
         if url.scheme.isWebSocket {
             layers.append(
@@ -113,6 +125,16 @@ package final class StreamOpener: Sendable {
                     subprotocols: options.subprotocols, options: options.webSocket, acceptsText: options.acceptsText))
         }
         return layers
+    }
+
+    /// One for all connections of the client: what was read from files is read once, and sessions are resumed.
+    private func tls() -> TLSContexts {
+        state.withLock { state in
+            if let tls = state.tls { return tls }
+            let made = TLSContexts(client: options.value.tls)
+            state.tls = made
+            return made
+        }
     }
 
     private func handshakeTimeout(_ url: BrokerURL, _ proxy: ProxyServer?) -> TransportError {

@@ -8,7 +8,7 @@ package struct ReconnectSchedule: Sendable {
         case giveUp
     }
 
-    package let policy: ReconnectPolicy
+    let policy: Shared<ReconnectPolicy>
     private var failures = 0
     /// The wait that comes next, before jitter; nil for the first one.
     private var nextDelay: Double?
@@ -16,6 +16,10 @@ package struct ReconnectSchedule: Sendable {
     private var connectedAt: Int64?
 
     package init(policy: ReconnectPolicy) {
+        self.init(Shared(policy))
+    }
+
+    init(_ policy: Shared<ReconnectPolicy>) {
         self.policy = policy
     }
 
@@ -24,7 +28,7 @@ package struct ReconnectSchedule: Sendable {
 
     /// Whether the connection has held for as long as the policy asks for.
     package func isStable(at now: Int64) -> Bool {
-        connectedAt.map { now - $0 >= policy.stableAfter.inNanoseconds } ?? false
+        connectedAt.map { now - $0 >= policy.value.stableAfter.inNanoseconds } ?? false
     }
 
     package mutating func established(at now: Int64) {
@@ -44,7 +48,7 @@ package struct ReconnectSchedule: Sendable {
         } else {
             failures += 1
         }
-        let limit = everConnected ? policy.maximumAttempts : policy.firstConnectAttempts
+        let limit = everConnected ? policy.value.maximumAttempts : policy.value.firstConnectAttempts
         if let limit, failures >= limit { return .giveUp }
         return .retry(after: delay(random: random))
     }
@@ -55,6 +59,7 @@ package struct ReconnectSchedule: Sendable {
     }
 
     private mutating func delay(random: Double) -> Int64 {
+        let policy = policy.value
         // Whatever a policy holds, "not a number" included, ends as a delay between nothing and the maximum.
         let maximum = Double(max(0, policy.maximumDelay.inNanoseconds))
         let initial = Double(max(0, policy.initialDelay.inNanoseconds))

@@ -59,24 +59,23 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private let loop: EventLoop
     private weak var client: Client?
     private var schedule: ReconnectSchedule
-    private var rotation: ServerRotation
-    private let servers: ServerRotation
     /// The credentials were refused and others asked for; once until a server accepts.
     private var askedForFresh = false
     private var phase = Phase.idle
-    private var task: Task<Void, Never>?
-    /// Tells answers of an attempt that was given up from those of the one under way.
-    private var generation = 0
-    private var waits: [ConnectWait<Client.Failure>] = []
-    private var stopWaiters: [UnsafeContinuation<Void, Never>] = []
     /// Stopping ends in `suspended`.
     private var suspends = false
-    private lazy var alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
+    /// Tells answers of an attempt that was given up from those of the one under way.
+    private var generation: UInt32 = 0
+    private let servers: ServerTurns
+    private var task: Task<Void, Never>?
+    private var waits: [ConnectWait<Client.Failure>] = []
+    private var stopWaiters: [UnsafeContinuation<Void, Never>] = []
+    /// There as long as it is set.
+    private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
 
-    package init(policy: ReconnectPolicy, servers: ServerRotation, loop: EventLoop) {
-        schedule = ReconnectSchedule(policy: policy)
-        rotation = servers
+    package init(policy: Shared<ReconnectPolicy>, servers: ServerTurns, loop: EventLoop) {
+        schedule = ReconnectSchedule(policy)
         self.servers = servers
         self.loop = loop
     }
@@ -166,7 +165,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         guard let client else { return finish(nil) }
         let reason = failure ?? client.endedByPeer
         let wasConnected = phase == .connected
-        generation += 1
+        generation &+= 1
         if !wasConnected { client.attemptFailed(reason) }
         if client.retriesAtOnce(after: reason) { return open() }
         if !askedForFresh, client.wantsFreshCredentials(after: reason) {
@@ -175,8 +174,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
         if client.isPermanent(reason) { return finish(reason) }
         if wasConnected {
-            rotation.lost(held: schedule.isStable(at: now))
-        } else if rotation.failed() {
+            servers.lost(held: schedule.isStable(at: now))
+        } else if servers.failed() {
             return open()
         }
         let attempt = schedule.attempt
@@ -185,7 +184,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             finish(reason)
         case .retry(let delay):
             phase = .waiting
-            alarm.set(now.advanced(byNanoseconds: delay))
+            setAlarm(now.advanced(byNanoseconds: delay))
             client.stateChanged(to: .waiting(.nanoseconds(delay), attempt: attempt, after: reason))
         }
     }
@@ -196,7 +195,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         guard let index = waits.firstIndex(where: { $0 === wait }) else { return }
         waits.remove(at: index).waiter?.resume(returning: .failure(failure))
         guard waits.isEmpty, isActive, phase != .connected, !schedule.everConnected else { return }
-        generation += 1
+        generation &+= 1
         task?.cancel()
         task = nil
         if phase == .settling { client?.dropConnection() }
@@ -218,8 +217,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             waits.append(wait)
         case .idle:
             waits.append(wait)
-            schedule = ReconnectSchedule(policy: schedule.policy)
-            rotation = servers
+            schedule = ReconnectSchedule(schedule.policy)
+            servers.beginAnew()
             askedForFresh = false
             open()
         case .suspended:
@@ -231,11 +230,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func open(credentialsWereRefused: Bool = false) {
         guard let client else { return finish(nil) }
         phase = .opening
-        generation += 1
+        generation &+= 1
         let mine = generation
         let attempt = ConnectionAttempt(
-            number: schedule.attempt, server: rotation.current, credentialsWereRefused: credentialsWereRefused)
-        alarm.set(.max)
+            number: schedule.attempt, server: servers.current, credentialsWereRefused: credentialsWereRefused)
+        cancelAlarm()
         client.willTry(attempt)
         client.stateChanged(to: .connecting(attempt: attempt.number))
         task = Task { [self, weak client] in
@@ -250,7 +249,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func opened(_ result: Result<OpenedStream, Client.Failure>, generation mine: Int) {
+    private func opened(_ result: Result<OpenedStream, Client.Failure>, generation mine: UInt32) {
         task = nil
         guard mine == generation, phase == .opening, let client else {
             if case .success(let opened) = result { opened.stream.close() }
@@ -263,6 +262,17 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .failure(let failure):
             ended(failure, at: MonotonicClock.now)
         }
+    }
+
+    private func setAlarm(_ deadline: Int64) {
+        cancelAlarm()
+        alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
+        alarm?.set(deadline)
+    }
+
+    private func cancelAlarm() {
+        alarm?.set(.max)
+        alarm = nil
     }
 
     private func alarmFired(at now: Int64) {
@@ -283,12 +293,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let wasConnected = phase == .connected
         let wasSettling = phase == .settling
         phase = .stopping
-        generation += 1
+        generation &+= 1
         task?.cancel()
         task = nil
         client?.stateChanged(to: .disconnecting)
         if wasConnected {
-            alarm.set(MonotonicClock.now.advanced(byNanoseconds: Self.stopTimeout))
+            setAlarm(MonotonicClock.now.advanced(byNanoseconds: Self.stopTimeout))
             goodbye()
         } else {
             if wasSettling { client?.dropConnection() }
@@ -297,7 +307,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     private func finish(_ failure: Client.Failure?) {
-        alarm.set(.max)
+        cancelAlarm()
         if suspends, phase == .stopping { return finishSuspending() }
         suspends = false
         phase = .idle

@@ -8,8 +8,7 @@ extension STOMPClient {
     /// decodes everything twice.
     /// - Parameter showingSecrets: leaves passcodes readable.
     public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<STOMPFrameRecord> {
-        core.link.setTap(core.inspector)
-        return core.inspector.frames(showingSecrets: showingSecrets)
+        core.inspector.frames(showingSecrets: showingSecrets)
     }
 
     /// Puts every frame and heart-beat that goes over the connection into `log` from now on, over reconnects; secrets are
@@ -18,7 +17,6 @@ extension STOMPClient {
     /// - Parameter name: What the frames of this client are marked with; by default its `client-id`.
     public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
         core.inspector.feed(log, as: name ?? core.configuration.clientID ?? "")
-        core.link.setTap(core.inspector)
     }
 
     /// Puts nothing more into `log`.

@@ -41,22 +41,22 @@ public actor STOMPClient {
         _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            urls: urls + configuration.furtherServers, options: configuration.streamOptions,
-            timeout: configuration.connectTimeout.inNanoseconds, loop: loop, override: override)
+            urls: urls + configuration.furtherServers, options: Shared(configuration.streamOptions), loop: loop,
+            override: override)
         core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)
     }
 
     /// Where the connection stands, from now on; starts with the present state.
-    public nonisolated var states: Updates<STOMPConnectionState> { core.states.updates }
+    public nonisolated var states: Updates<STOMPConnectionState> { core.news.states }
 
     /// Where the connection stands now.
-    public nonisolated var state: STOMPConnectionState { core.states.latest ?? .disconnected(nil) }
+    public nonisolated var state: STOMPConnectionState { core.news.state }
 
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { core.opener.server }
 
     /// What happens to the client, from now on. A slow reader misses the oldest events.
-    public nonisolated var events: Updates<STOMPClientEvent> { core.events.updates }
+    public nonisolated var events: Updates<STOMPClientEvent> { core.news.events }
 
     /// The thread on which this client's sockets are served, for tasks that wait for many answers:
     /// `withTaskExecutorPreference(client.executor) { … }`.

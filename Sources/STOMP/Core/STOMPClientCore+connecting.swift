@@ -11,7 +11,7 @@ extension STOMPClientCore {
         } catch {
             throw STOMPError(connecting: error)
         }
-        events.send(.connecting(to: server))
+        news.tell(.connecting(to: server))
         try await prepareCredentials(attempt, server)
         do throws(TransportError) {
             return try await opener.open(server)
@@ -48,6 +48,6 @@ extension STOMPClientCore {
     }
 
     func attemptFailed(_ failure: STOMPError) {
-        if let server = opener.server { events.send(.attemptFailed(server, failure)) }
+        if let server = opener.server { news.tell(.attemptFailed(server, failure)) }
     }
 }

@@ -92,9 +92,9 @@ extension STOMPClientCore {
         if let waiter = route.waiter {
             route.waiter = nil
             waiter.waiter.resume(returning: .success(()))
-            events.send(.subscribed(destination: route.destination))
+            news.tell(.subscribed(destination: route.destination))
         } else {
-            events.send(.resubscribed(destination: route.destination))
+            news.tell(.resubscribed(destination: route.destination))
         }
     }
 
@@ -105,7 +105,7 @@ extension STOMPClientCore {
             route.waiter = nil
             waiter.waiter.resume(returning: .failure(error))
         } else {
-            events.send(.subscriptionLost(destination: route.destination, error))
+            news.tell(.subscriptionLost(destination: route.destination, error))
         }
         finish(route, .failed(error))
     }
@@ -121,7 +121,7 @@ extension STOMPClientCore {
         finish(route, .finished)
         guard routes.removeValue(forKey: route.token) != nil else { return }
         // Told once UNSUBSCRIBE is written: what is sent after the event comes after it on the wire.
-        defer { events.send(.unsubscribed(destination: route.destination)) }
+        defer { news.tell(.unsubscribed(destination: route.destination)) }
         guard supervisor.isConnected else { return }
         // A failure means that the connection is ending, and the subscription with it.
         link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
@@ -152,7 +152,7 @@ extension STOMPClientCore {
     private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ waiter: STOMPRoute.Waiter) {
         finish(route, .finished)
         guard routes.removeValue(forKey: route.token) != nil else { return waiter.resume(returning: .success(())) }
-        defer { events.send(.unsubscribed(destination: route.destination)) }
+        defer { news.tell(.unsubscribed(destination: route.destination)) }
         let durable = route.options.durableName.flatMap { profile.durableHeaders(name: $0) }
         guard supervisor.isConnected else {
             // The subscription ended with its connection, a durable one did not.

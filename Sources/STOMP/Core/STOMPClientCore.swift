@@ -14,10 +14,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     let loop: EventLoop
     let link: Link<STOMPMachine>
     let supervisor: Supervisor<STOMPClientCore>
-    let states = Broadcaster<STOMPConnectionState>(capacity: 16, initial: .disconnected(nil), replaysLatest: true)
-    let events = Broadcaster<STOMPClientEvent>(capacity: 1024)
+    let news = ClientNews<STOMPConnectionState, STOMPClientEvent>(.disconnected(nil))
     let counters = ClientCounting()
-    let inspector: FrameInspector<STOMPFrameRecord>
     let ids = Atomic<UInt64>(1)
     /// Whether the broker that is connected wants to hear how long a message lives rather than until when.
     let expiresRelatively = Atomic(false)
@@ -51,27 +49,18 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
             machine = STOMPMachine(engine: STOMPEngine(serverWith: engineConfiguration))
         }
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
-        inspector = FrameInspector { [weak link] bytes, direction, showsSecrets in
-            // Asked anew each time: CONNECTED changes it.
-            let version = link?.perform { $0.engine.version } ?? .v12
-            return STOMPFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
-        } log: { [weak link] bytes, direction, limit in
-            let version = link?.perform { $0.engine.version } ?? .v12
-            return STOMPFrameRecord.logged(bytes, version: version, direction, limit: limit)
-        }
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)
-        let servers = ServerRotation(count: opener.serverCount, order: configuration.serverOrder)
-        supervisor = Supervisor(policy: configuration.reconnect, servers: servers, loop: loop)
+        let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
+        supervisor = Supervisor(policy: Shared(configuration.reconnect), servers: servers, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
 
     deinit {
         link.dropConnection()
-        states.finish()
-        events.finish()
-        inspector.finish()
+        news.finish()
+        (link.tap as? FrameInspector<STOMPFrameRecord>)?.finish()
     }
 
     // MARK: SupervisedClient
@@ -90,8 +79,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     func stateChanged(to state: STOMPConnectionState) {
         // First, so that whoever hears of the end finds the state that goes with it.
-        states.send(state)
-        events.send(.stateChanged(state))
+        news.stateChanged(to: state)
+        news.tell(.stateChanged(state))
         if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
     }
 
@@ -129,14 +118,14 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         failRequests(reason)
         supervisor.ended(reason, at: MonotonicClock.now)
         // By now `state` tells of it.
-        if reason.code != .disconnected { events.send(.connectionLost(reason)) }
+        if reason.code != .disconnected { news.tell(.connectionLost(reason)) }
     }
 
     /// The session is over; its stream is still to be closed. Nothing can be sent any more, and the state says so.
     func connectionIsEnding() {
         guard supervisor.isConnected else { return }
-        states.send(.disconnecting)
-        events.send(.stateChanged(.disconnecting))
+        news.stateChanged(to: .disconnecting)
+        news.tell(.stateChanged(.disconnecting))
     }
 
     func handle(_ event: STOMPEvent) {
@@ -149,15 +138,15 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
             // which they were asked for.
             for route in routes.values.sorted(by: { $0.token < $1.token }) { send(route) }
             supervisor.established(at: MonotonicClock.now)
-            events.send(.connected(connected))
+            news.tell(.connected(connected))
         case .errorReceived(let error):
-            events.send(.errorReceived(error))
+            news.tell(.errorReceived(error))
         case .connectionFailed(let failure):
             closeReason = STOMPError(failure)
         case .disconnected:
             closeReason = .disconnectedByUser
         case .unknownFrameReceived(let frame):
-            events.send(.unknownFrameReceived(frame))
+            news.tell(.unknownFrameReceived(frame))
         case .connectReceived, .subscribeReceived, .unsubscribeReceived, .ackReceived, .nackReceived, .beginReceived,
             .commitReceived, .abortReceived, .disconnectReceived:
             // A client's engine does not report what only servers receive.
@@ -166,7 +155,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     }
 
     func unmatched(_ count: Int) {
-        events.send(.unmatchedMessages(count))
+        news.tell(.unmatchedMessages(count))
     }
 
     // MARK: Flow

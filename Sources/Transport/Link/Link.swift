@@ -83,9 +83,20 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         state.withLock { $0.traffic }
     }
 
-    /// Lets `tap` see what comes and goes from now on.
-    package func setTap(_ tap: any LinkTap) {
-        state.withLock { $0.tap = tap }
+    /// Who sees what comes and goes, if anybody does.
+    package var tap: (any LinkTap)? {
+        state.withLock { $0.tap }
+    }
+
+    /// Lets somebody see what comes and goes from now on: who does already, or else who is made for it.
+    package func tap<Tap: LinkTap>(orElse make: () -> Tap) -> Tap {
+        if let known = tap as? Tap { return known }
+        let made = make()
+        return state.withLock { state in
+            if let known = state.tap as? Tap { return known }
+            state.tap = made
+            return made
+        }
     }
 
     /// Gives the link its next connection; the machine hears of it once all layers are open.

@@ -1,0 +1,20 @@
+import MQTTCore
+import Messaging
+import Transport
+
+extension MQTTClientCore {
+    /// Made for the first who looks, and fed by the link from then on.
+    var inspector: FrameInspector<MQTTFrameRecord> {
+        link.tap {
+            let aliases = MQTTSeenAliases()
+            return FrameInspector { [weak link] bytes, direction, showsSecrets in
+                // Asked anew each time: it may have fallen back. CONNECT says its own.
+                let version = link?.perform { $0.engine.version } ?? .v5_0
+                return MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
+            } log: { [weak link] bytes, direction, limit in
+                let version = link?.perform { $0.engine.version } ?? .v5_0
+                return MQTTFrameRecord.logged(bytes, version: version, direction, limit: limit, aliases: aliases)
+            }
+        }
+    }
+}
