@@ -23,7 +23,7 @@ extension MQTTScratch {
         fill(&storage.records)
         // Before anybody can have them.
         core.counters.received(storage.records.count)
-        let batch = makeBatch(storage, of: bytes, core: core, route: route)
+        let batch = makeBatch(&storage, of: bytes, core: core, route: route)
         for (index, queue) in route.queues.enumerated() {
             // Each receiver gets a batch of its own: what it drops is its own affair.
             switch queue.push(index == 0 ? batch : batch.copy()) {
@@ -35,33 +35,33 @@ extension MQTTScratch {
     }
 
     /// Copies what the records point at out of the read buffer, into memory that was used before.
+    ///
+    /// - Parameter storage: changed where it is; taken apart, each of its arrays would be copied to be changed.
     private func makeBatch(
-        _ storage: consuming MQTTBatchPool.Storage, of bytes: RawSpan, core: MQTTClientCore, route: MQTTRoute
+        _ storage: inout MQTTBatchPool.Storage, of bytes: RawSpan, core: MQTTClientCore, route: MQTTRoute
     ) -> MQTTBatch {
-        var (copied, records) = (storage.bytes, storage.records)
-        storage = MQTTBatchPool.Storage()
-        let start = Int(records[0].propertiesStart)
-        let end = records[records.count - 1].payload.upperBound
+        let start = Int(storage.records[0].propertiesStart)
+        let end = storage.records[storage.records.count - 1].payload.upperBound
         var topics = BatchTopics()
         var needed = 0
         let router = core.router
-        var span = records.mutableSpan
-        for index in span.indices {
-            needed += span[index].payload.upperBound - Int(span[index].propertiesStart)
-            span[index].topic = topics.local(span[index].topic, router)
+        var records = storage.records.mutableSpan
+        for index in records.indices {
+            needed += records[index].payload.upperBound - Int(records[index].propertiesStart)
+            records[index].topic = topics.local(records[index].topic, router)
         }
-        copied.removeAll(keepingCapacity: true)
+        storage.bytes.removeAll(keepingCapacity: true)
         var base = 0
         if needed * 2 >= end - start {
             // Mostly ours: one copy of the whole stretch, headers in between included.
             base = start
-            bytes.extracting(start..<end).withUnsafeBytes { copied.append(contentsOf: $0) }
+            bytes.extracting(start..<end).withUnsafeBytes { storage.bytes.append(contentsOf: $0) }
         } else {
-            copied.append(addingCapacity: needed) { output in pack(&records, bytes, into: &output) }
+            storage.bytes.append(addingCapacity: needed) { output in pack(&storage.records, bytes, into: &output) }
         }
         return MQTTBatch(
-            bytes: copied, base: base, records: records, topics: topics.names, version: version, core: core,
-            route: route, pool: pool)
+            bytes: storage.bytes, base: base, records: storage.records, topics: topics.names, version: version,
+            core: core, route: route, pool: pool)
     }
 }
 
