@@ -21,6 +21,12 @@ extension RawSpan {
         UInt32(bigEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
     }
 
+    /// A byte whose place was compared with the bounds already.
+    @inline(__always) @unsafe
+    func uncheckedByte(at offset: Int) -> UInt8 {
+        unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
+    }
+
     /// The same for runs of words whose bounds were checked together: a check for each costs more than the load.
     @inline(__always) @unsafe
     func uncheckedWord(at offset: Int) -> UInt64 {

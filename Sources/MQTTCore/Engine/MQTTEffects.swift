@@ -4,6 +4,9 @@ public struct MQTTEffects: Sendable {
     /// Application messages, in the order of arrival. Their ranges are offsets into the bytes given to `receive`.
     public var messages: [MQTTMessageRecord] = []
 
+    /// What is known of the first messages together.
+    public internal(set) var lead = MQTTPlainLead()
+
     /// Publishes that came to their end.
     public var completions: [MQTTPublishCompletion] = []
 
@@ -26,10 +29,33 @@ public struct MQTTEffects: Sendable {
     /// Forgets everything and keeps the capacity.
     public mutating func removeAll() {
         messages.removeAll(keepingCapacity: true)
+        lead = MQTTPlainLead()
         completions.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)
         shouldClose = false
         queueHasRoom = false
+    }
+}
+
+/// The first messages of a read, if they are plain (QoS 0, no properties) and have one topic: when these are all
+/// messages, nobody has to look at each of them to know where they go.
+public struct MQTTPlainLead: Sendable {
+    /// How many they are.
+    public private(set) var count = 0
+
+    /// The index for ``MQTTEngine/topic(at:)``.
+    public private(set) var topic: UInt32 = 0
+
+    /// The sum of their payloads.
+    public private(set) var payloadBytes = 0
+
+    /// - Parameter before: how many messages there are already.
+    @inline(__always)
+    mutating func add(_ count: Int, payloadBytes: Int, topic: UInt32, behind before: Int) {
+        guard before == self.count, before == 0 || topic == self.topic else { return }
+        self.count += count
+        self.topic = topic
+        self.payloadBytes += payloadBytes
     }
 }
 

@@ -1,0 +1,124 @@
+import TestSupport
+import Testing
+
+@testable import MQTTCore
+
+@Suite("Engine: runs of plain messages", .heavy)
+struct PlainRunTests {
+    private struct Message: Equatable {
+        var topic: String
+        var payload: [UInt8]
+        var flags: UInt8 = 0
+    }
+
+    private func bytes(_ messages: [Message], _ version: MQTTVersion) throws -> [UInt8] {
+        var output: [UInt8] = []
+        for message in messages {
+            try MQTTPacket.Publish.encode(
+                into: &output, version: version, topic: message.topic, payload: message.payload.span.bytes,
+                retain: message.flags & 1 != 0)
+        }
+        return output
+    }
+
+    /// An engine that a server has accepted.
+    private func engine(_ version: MQTTVersion) throws -> MQTTEngine {
+        var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
+        engine.configuration.version = version
+        try engine.connectionOpened(at: 0)
+        var effects = MQTTEffects()
+        let accepted: [UInt8] = version.hasProperties ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0]
+        _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
+        return engine
+    }
+
+    /// What an engine makes of bytes, and how many of them it takes.
+    private func received(
+        _ bytes: ArraySlice<UInt8>, _ engine: inout MQTTEngine, _ effects: inout MQTTEffects
+    ) -> ([Message], Int) {
+        effects.removeAll()
+        let consumed = engine.receive(bytes.span.bytes, at: 1, into: &effects)
+        let base = bytes.startIndex
+        let messages = effects.messages.map { record in
+            Message(
+                topic: engine.topic(at: record.topic),
+                payload: Array(bytes[base + record.payload.lowerBound..<base + record.payload.upperBound]),
+                flags: record.flags)
+        }
+        return (messages, consumed)
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `messages of all sizes arrive as they were sent, however they are cut`(_ version: MQTTVersion) throws {
+        var random = SeededGenerator(seed: Campaign.seed)
+        for _ in 0..<Campaign.rounds(200) {
+            let topics = (0..<Int.random(in: 1...3, using: &random)).map { number in
+                String(repeating: "t", count: Int.random(in: 0...80, using: &random)) + "\(number)"
+            }
+            let sent = (0..<60).map { _ in
+                Message(
+                    topic: topics.randomElement(using: &random) ?? "",
+                    payload: [UInt8](
+                        repeating: UInt8.random(in: 0...255, using: &random),
+                        count: Int.random(in: 0...(Bool.random(using: &random) ? 40 : 400), using: &random)),
+                    flags: Int.random(in: 0..<10, using: &random) == 0 ? 1 : 0)
+            }
+            let bytes = try bytes(sent, version)
+            var engine = try engine(version)
+            var effects = MQTTEffects()
+            var arrived: [Message] = []
+            var (start, end) = (0, 0)
+            while start < bytes.count {
+                end = min(bytes.count, end + Int.random(in: 1...bytes.count, using: &random))
+                let (messages, consumed) = received(bytes[start..<end], &engine, &effects)
+                arrived += messages
+                start += consumed
+                #expect(effects.events.isEmpty)
+                // What is known of all messages together agrees with each of them.
+                if effects.lead.count == effects.messages.count, let first = effects.messages.first {
+                    #expect(effects.messages.allSatisfy { $0.topic == first.topic })
+                    #expect(effects.lead.topic == first.topic)
+                    #expect(effects.lead.payloadBytes == messages.reduce(0) { $0 + $1.payload.count })
+                }
+                if Set(messages.map(\.topic)).count > 1 { #expect(effects.lead.count < messages.count) }
+            }
+            #expect(arrived == sent)
+        }
+    }
+
+    @Test func `a topic that differs in one byte is another one, wherever that is and however long it is`() throws {
+        for count in 1...100 {
+            let topic = String(repeating: "a", count: count)
+            for place in Set([0, 1, count / 2, count - 17, count - 16, count - 8, count - 1]) where place >= 0 {
+                guard place < count else { continue }
+                let other = String(topic.enumerated().map { $0.offset == place ? "b" : $0.element })
+                let sent = [topic, topic, other, other, topic].map { Message(topic: $0, payload: [1, 2, 3]) }
+                let bytes = try bytes(sent, .v3_1_1)
+                var engine = try engine(.v3_1_1)
+                var effects = MQTTEffects()
+                #expect(received(bytes[...], &engine, &effects).0 == sent)
+                #expect(effects.lead.count == 2)
+            }
+        }
+    }
+
+    @Test func `one byte wrong in a run is judged as it is alone`() throws {
+        let message = Message(topic: "a/topic/of/some/length", payload: [1, 2, 3, 4])
+        let one = try bytes([message], .v5_0)
+        for place in one.indices {
+            for bit in 0..<8 {
+                var wrong = one
+                wrong[place] ^= 1 << bit
+                var alone = try engine(.v5_0)
+                var among = try engine(.v5_0)
+                var (effects, others) = (MQTTEffects(), MQTTEffects())
+                // Enough behind it for any length that it may claim by now.
+                let behind = try bytes([Message](repeating: message, count: 20), .v5_0)
+                let expected = received((wrong + behind)[...], &alone, &effects)
+                let found = received((one + one + wrong + behind)[...], &among, &others)
+                #expect(found.0 == [message, message] + expected.0, "byte \(place), bit \(bit)")
+                #expect(others.shouldClose == effects.shouldClose && others.events.count == effects.events.count)
+            }
+        }
+    }
+}
