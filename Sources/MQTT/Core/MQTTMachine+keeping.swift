@@ -104,21 +104,17 @@ extension MQTTClientCore {
     }
 
     private func batch(of messages: [MQTTKeeper.Message], for route: MQTTRoute) -> MQTTBatch {
-        var bytes: [UInt8] = []
-        var records: [MQTTMessageRecord] = []
+        var storage = MQTTBatchStorage()
         var topics: [String] = []
         for message in messages {
-            let start = bytes.count
-            bytes += message.properties
-            bytes += message.payload
+            let bytes = message.properties + message.payload
+            let record = MQTTMessageRecord(
+                delivery: MQTTKeeper.deliveryBit | message.sequence, topic: 0, propertiesStart: 0,
+                payloadStart: UInt32(message.properties.count), payloadCount: UInt32(message.payload.count),
+                packetID: message.packetID, flags: message.flags)
+            storage.append(record, of: bytes.span.bytes, topic: UInt32(topics.count))
             topics.append(message.topic)
-            records.append(
-                MQTTMessageRecord(
-                    delivery: MQTTKeeper.deliveryBit | message.sequence, topic: UInt32(topics.count - 1),
-                    propertiesStart: UInt32(start), payloadStart: UInt32(start + message.properties.count),
-                    payloadCount: UInt32(message.payload.count), packetID: message.packetID, flags: message.flags))
         }
-        return MQTTBatch(
-            bytes: bytes, records: records, topics: topics, version: .v5_0, core: self, route: route)
+        return MQTTBatch(storage, topics: topics, version: .v5_0, core: self, route: route)
     }
 }

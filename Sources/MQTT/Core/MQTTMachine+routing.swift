@@ -8,6 +8,7 @@ extension MQTTMachine {
         guard let core else { return }
         let router = core.router
         scratch.version = engine.version
+        if routeTogether(router, scratch) { return }
         var lastTopic = UInt32.max
         var routes: [MQTTRoute] = []
         // Most reads bring messages for one subscription: no list of indexes is kept for that case.
@@ -45,6 +46,19 @@ extension MQTTMachine {
             }
         }
         if isUniform { scratch.uniformRoute = uniform }
+    }
+
+    /// Assigns messages of one topic for one subscription, as most are, without a look at each of them; returns
+    /// whether they are such.
+    private func routeTogether(_ router: MQTTRouter, _ scratch: MQTTScratch) -> Bool {
+        let lead = scratch.effects.lead
+        guard lead.count == scratch.effects.messages.count else { return false }
+        router.prepare(
+            lead.topic, generation: engine.topicGeneration(at: lead.topic), topic: engine.topic(at: lead.topic))
+        let routes = router.routes(at: lead.topic)
+        guard routes.count == 1 else { return false }
+        scratch.uniformRoute = routes[0]
+        return true
     }
 
     /// Acknowledges at once unless a receiver wants to do it or has no room.

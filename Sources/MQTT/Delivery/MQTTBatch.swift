@@ -4,14 +4,13 @@ import Messaging
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
 @usableFromInline
 final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
-    // Sendable because `records` and `gap` change only while the batch waits in a queue, under the queue's lock; once a
+    // Sendable because records and `gap` change only while the batch waits in a queue, under the queue's lock; once a
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
     @exclusivity(unchecked) @usableFromInline private(set) var bytes: [UInt8]
-    /// What offsets of `records` count from: the place of `bytes` in what was read.
-    @usableFromInline let base: Int
     /// `topic` is an index into `topics`.
-    @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTMessageRecord]
+    @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTBatchRecord]
+    @exclusivity(unchecked) private var details: [MQTTBatchDetail]
     @usableFromInline let topics: [String]
     @usableFromInline let version: MQTTVersion
     /// Weak: a message that somebody keeps does not keep the connection.
@@ -23,12 +22,12 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     private let pool: MQTTBatchPool?
 
     init(
-        bytes: [UInt8], base: Int = 0, records: [MQTTMessageRecord], topics: [String], version: MQTTVersion,
-        core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil
+        _ storage: MQTTBatchStorage, topics: [String], version: MQTTVersion, core: MQTTClientCore?,
+        route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil
     ) {
-        self.bytes = bytes
-        self.base = base
-        self.records = records
+        bytes = storage.bytes
+        records = storage.records
+        details = storage.details
         self.topics = topics
         self.pool = pool
         self.version = version
@@ -38,32 +37,51 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     /// The same messages for another receiver, which may drop others of them.
     func copy() -> MQTTBatch {
-        MQTTBatch(
-            bytes: bytes, base: base, records: records, topics: topics, version: version, core: core, route: route)
+        MQTTBatch(storage, topics: topics, version: version, core: core, route: route)
     }
+
+    private var storage: MQTTBatchStorage { MQTTBatchStorage(bytes: bytes, records: records, details: details) }
 
     deinit {
         guard let pool, MQTTBatchPool.keeps(bytes) else { return }
-        var storage = MQTTBatchPool.Storage()
+        var storage = MQTTBatchStorage()
         swap(&storage.bytes, &bytes)
         swap(&storage.records, &records)
+        swap(&storage.details, &details)
         pool.give(storage)
     }
 
     @usableFromInline var count: Int { records.count }
 
-    var byteCount: Int { bytes.count + records.count * MemoryLayout<MQTTMessageRecord>.stride }
+    var byteCount: Int { storage.count }
+
+    func detail(at index: Int) -> MQTTBatchDetail { details.isEmpty ? .none : details[index] }
+
+    /// The record as the engine made it, but for its offsets, which are those of `bytes`.
+    func message(at index: Int) -> MQTTMessageRecord {
+        let (record, detail) = (records[index], detail(at: index))
+        return MQTTMessageRecord(
+            delivery: detail.delivery, topic: record.topic,
+            propertiesStart: record.payloadStart - detail.propertiesCount, payloadStart: record.payloadStart,
+            payloadCount: record.payloadCount, packetID: detail.packetID, flags: record.flags)
+    }
 
     func dropOldest(_ count: Int) -> Int {
-        var left = count
-        let before = records.count
-        records.removeAll { record in
-            // Messages of QoS 1 and 2 are acknowledged or will be: they must arrive.
-            guard left > 0, record.delivery == 0 else { return false }
-            left -= 1
-            return true
+        // Messages of QoS 1 and 2 are acknowledged or will be: they must arrive.
+        var kept = 0
+        var dropped = 0
+        for index in records.indices {
+            if dropped < count, detail(at: index).delivery == 0 {
+                dropped += 1
+                continue
+            }
+            records[kept] = records[index]
+            if !details.isEmpty { details[kept] = details[index] }
+            kept += 1
         }
-        return before - records.count
+        records.removeLast(dropped)
+        if !details.isEmpty { details.removeLast(dropped) }
+        return dropped
     }
 
     func noteGap(_ count: Int) {

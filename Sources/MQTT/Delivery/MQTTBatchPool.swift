@@ -6,15 +6,8 @@ import Synchronization
 ///
 /// One for each loop, of four MiB at most, which is given back when a connection of the loop has nothing to do.
 final class MQTTBatchPool: Sendable {
-    struct Storage {
-        var bytes: [UInt8] = []
-        var records: [MQTTMessageRecord] = []
-
-        var size: Int { bytes.capacity + records.capacity * MemoryLayout<MQTTMessageRecord>.stride }
-    }
-
     private struct State {
-        var kept: [Storage] = []
+        var kept: [MQTTBatchStorage] = []
         var size = 0
     }
 
@@ -24,21 +17,24 @@ final class MQTTBatchPool: Sendable {
     /// Small ones come from malloc's own lists, very large ones would leave no room for others.
     static func keeps(_ bytes: [UInt8]) -> Bool { bytes.capacity >= 16 << 10 && bytes.capacity <= 1 << 20 }
 
-    func take() -> Storage {
-        state.withLock { state in
-            guard let storage = state.kept.popLast() else { return Storage() }
-            state.size -= storage.size
+    /// Empty storage.
+    func take() -> MQTTBatchStorage {
+        var storage = state.withLock { state in
+            guard let storage = state.kept.popLast() else { return MQTTBatchStorage() }
+            state.size -= storage.capacity
             return storage
         }
+        storage.removeAll()
+        return storage
     }
 
     /// Takes memory back. If somebody still holds a slice of it, whoever takes it next gets other memory: arrays are
     /// values.
-    func give(_ storage: consuming Storage) {
+    func give(_ storage: consuming MQTTBatchStorage) {
         let storage = storage
         state.withLock { state in
-            guard state.size + storage.size <= Self.limit else { return }
-            state.size += storage.size
+            guard state.size + storage.capacity <= Self.limit else { return }
+            state.size += storage.capacity
             state.kept.append(storage)
         }
     }

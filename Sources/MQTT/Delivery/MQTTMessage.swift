@@ -14,15 +14,13 @@ public struct MQTTMessage: Sendable {
         self.index = index
     }
 
-    @usableFromInline var record: MQTTMessageRecord { batch.records[index] }
-
     /// The topic that the message was published to.
     @inlinable public var topic: String { batch.topics[Int(batch.records[index].topic)] }
 
     /// The payload, without a copy.
     @inlinable public var payload: ArraySlice<UInt8> {
         let record = batch.records[index]
-        let start = Int(record.payloadStart) &- batch.base
+        let start = Int(record.payloadStart)
         return batch.bytes[start..<start &+ Int(record.payloadCount)]
     }
 
@@ -33,26 +31,27 @@ public struct MQTTMessage: Sendable {
     public var text: String? { String(validating: payload, as: UTF8.self) }
 
     /// The quality of service that the message came with.
-    @inlinable public var qos: QoS { batch.records[index].qos }
+    @inlinable public var qos: QoS { QoS(rawValue: batch.records[index].flags >> 1 & 0b11) ?? .atMostOnce }
 
     /// Whether the message was kept by the server and sent because of the subscription.
-    @inlinable public var isRetained: Bool { batch.records[index].isRetained }
+    @inlinable public var isRetained: Bool { batch.records[index].flags & 0b0001 != 0 }
 
     /// Whether the server sent the message before (DUP).
-    public var isDuplicate: Bool { record.isDuplicate }
+    public var isDuplicate: Bool { batch.records[index].flags & 0b1000 != 0 }
 
     /// The packet identifier, or nil for QoS 0.
-    public var packetID: UInt16? { record.packetID == 0 ? nil : record.packetID }
+    public var packetID: UInt16? {
+        let packetID = batch.detail(at: index).packetID
+        return packetID == 0 ? nil : packetID
+    }
 
     /// How many messages without a guarantee were dropped just before this one, because its receiver was slow.
     @inlinable public var gapBefore: Int { index == 0 ? batch.gap : 0 }
 
     /// The properties of an MQTT 5.0 message, empty before.
     public var properties: MQTTProperties {
-        var record = record
+        let record = batch.message(at: index)
         guard !record.properties.isEmpty else { return [] }
-        record.propertiesStart -= UInt32(truncatingIfNeeded: batch.base)
-        record.payloadStart -= UInt32(truncatingIfNeeded: batch.base)
         let bytes = batch.bytes
         return record.decodeProperties(in: bytes.span.bytes)
     }
@@ -70,7 +69,7 @@ public struct MQTTMessage: Sendable {
     ///
     /// Acknowledgements leave in the order in which the messages came [MQTT-4.6.0-2].
     public func acknowledge() {
-        let delivery = record.delivery
+        let delivery = batch.detail(at: index).delivery
         guard delivery != 0 else { return }
         batch.core?.acknowledge(delivery)
     }

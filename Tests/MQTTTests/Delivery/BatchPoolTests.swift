@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Delivery: memory of batches", .timeLimit(.minutes(5)), .turns)
 struct BatchPoolTests {
-    private func storage(_ byte: UInt8, count: Int) -> MQTTBatchPool.Storage {
-        MQTTBatchPool.Storage(bytes: [UInt8](repeating: byte, count: count))
+    private func storage(_ byte: UInt8, count: Int) -> MQTTBatchStorage {
+        MQTTBatchStorage(bytes: [UInt8](repeating: byte, count: count))
     }
 
     @Test func `memory comes back once, up to the bound, and goes when it is trimmed`() {

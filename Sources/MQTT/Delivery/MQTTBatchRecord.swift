@@ -1,0 +1,33 @@
+import MQTTCore
+
+/// What every receiver asks of a message of a batch. Plain data of 16 bytes: a batch of plain messages has nothing else
+/// for each of them.
+@usableFromInline
+struct MQTTBatchRecord: Sendable {
+    /// Where the payload starts in the bytes of the batch.
+    @usableFromInline let payloadStart: UInt32
+    @usableFromInline let payloadCount: UInt32
+    /// The index into the topics of the batch.
+    @usableFromInline let topic: UInt32
+    /// The low four bits of the fixed header: DUP, QoS, RETAIN.
+    @usableFromInline let flags: UInt8
+
+    @inline(__always)
+    init(payloadStart: UInt32, payloadCount: UInt32, topic: UInt32, flags: UInt8) {
+        self.payloadStart = payloadStart
+        self.payloadCount = payloadCount
+        self.topic = topic
+        self.flags = flags
+    }
+}
+
+/// What messages of QoS 1 and 2 and messages with properties have beside it.
+struct MQTTBatchDetail: Sendable {
+    /// The token to acknowledge the message with; 0 for QoS 0.
+    let delivery: UInt64
+    /// How long the properties are, which end where the payload starts.
+    let propertiesCount: UInt32
+    let packetID: UInt16
+
+    static let none = MQTTBatchDetail(delivery: 0, propertiesCount: 0, packetID: 0)
+}
