@@ -31,6 +31,19 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     ) throws(MQTTViolation) -> MQTTFrameHeader? {
         guard offset >= 0, offset < bytes.byteCount else { return nil }
         let first = bytes.byte(at: offset)
+        // As most are: PUBLISH without DUP, less than 128 bytes.
+        if first & 0b1111_1000 == 0x30, first & 0b0110 != 0b0110, offset < bytes.byteCount &- 1 {
+            let bodyCount = Int(bytes.byte(at: offset &+ 1))
+            if bodyCount < 0x80, bodyCount &+ 2 <= maximumPacketSize {
+                return MQTTFrameHeader(type: .publish, flags: first & 0x0F, headerCount: 2, bodyCount: bodyCount)
+            }
+        }
+        return try parse(first, bytes, at: offset, maximumPacketSize, version)
+    }
+
+    private static func parse(
+        _ first: UInt8, _ bytes: RawSpan, at offset: Int, _ maximumPacketSize: Int, _ version: MQTTVersion
+    ) throws(MQTTViolation) -> MQTTFrameHeader? {
         guard let type = MQTTPacketType(rawValue: first >> 4) else { throw .packetTypeZero }
         let flags = first & 0x0F
         if !areValid(flags, of: type, version: version) { throw invalidFlags(flags, of: type) }

@@ -5,7 +5,31 @@ extension MQTTPublishView {
     public static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
     ) throws(MQTTViolation) -> MQTTPublishView {
-        var cursor = ByteCursor(header.bodyRange(in: bytes, at: frameStart))
+        let body = header.bodyRange(in: bytes, at: frameStart)
+        // As most are: QoS 0, a topic, no properties.
+        if header.flags & 0b0110 == 0, body.count >= 2 {
+            // Safe: the body lies inside the bytes, and the payload starts in it or at its end.
+            let topicStart = body.lowerBound &+ 2
+            let topicCount = Int(bytes.uint16(at: body.lowerBound))
+            let payloadStart = topicStart &+ topicCount &+ (version.hasProperties ? 1 : 0)
+            if topicCount > 0, payloadStart <= body.upperBound,
+                !version.hasProperties || (unsafe bytes.uncheckedByte(at: payloadStart &- 1)) == 0
+            {
+                return MQTTPublishView(
+                    flags: header.flags & 0b0001, packetID: 0, topicStart: topicStart, topicCount: topicCount,
+                    propertiesStart: payloadStart, propertiesCount: 0, payloadStart: payloadStart,
+                    payloadCount: body.upperBound &- payloadStart)
+            }
+        }
+        return try parse(header, in: bytes, body, version)
+    }
+
+    /// The same for all of them.
+    @inline(never)
+    private static func parse(
+        _ header: MQTTFrameHeader, in bytes: RawSpan, _ body: Range<Int>, _ version: MQTTVersion
+    ) throws(MQTTViolation) -> MQTTPublishView {
+        var cursor = ByteCursor(body)
         let topic = try cursor.binary(bytes, "the topic name")
         let isQoS0 = header.flags & 0b0110 == 0
         let packetID = isQoS0 ? 0 : try cursor.packetID(bytes)
@@ -23,8 +47,7 @@ extension MQTTPublishView {
     /// One allocation if it is longer than 15 bytes.
     public func topic(in bytes: RawSpan) throws(MQTTViolation) -> String {
         if topicCount == 0 { return "" }
-        try MQTTTopicName.validate(bytes, topicRange)
-        return String(checked: bytes, topicRange)
+        return try MQTTTopicName.string(bytes, topicRange)
     }
 
     /// Checks all properties and tells the ones that a receiver needs at once; no allocation.

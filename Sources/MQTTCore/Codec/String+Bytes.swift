@@ -10,7 +10,23 @@ extension String {
     }
 
     /// A string of bytes that ``TextScan`` found well-formed; nothing is left to repair.
-    init(checked bytes: RawSpan, _ range: Range<Int>) {
+    ///
+    /// - Parameter isASCII: whether they are known to be ASCII.
+    @inline(__always)
+    init(checked bytes: RawSpan, _ range: Range<Int>, isASCII: Bool = false) {
+        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+            // Safe: every byte is a UInt8, and the bytes were found to be what is said of them, so that the library
+            // need not look again.
+            let text = unsafe UTF8Span(
+                unchecked: bytes.extracting(range)._unsafeView(as: UInt8.self), isKnownASCII: isASCII)
+            self = String(copying: text)
+        } else {
+            self.init(repairing: bytes, range)
+        }
+    }
+
+    /// The same where the library cannot be told that there is nothing to repair.
+    private init(repairing bytes: RawSpan, _ range: Range<Int>) {
         // Safe: the buffer is read inside the call that lends it.
         self = unsafe bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }

@@ -78,7 +78,7 @@ struct TopicCache: Sendable {
         for index in max(directory, entries.count - 8)..<entries.count where matches(index, hash, topic) {
             return hit(index)
         }
-        let string = try TopicCache.validate(topic)
+        let string = try MQTTTopicName.string(topic, 0..<topic.byteCount)
         if entries[first].batch != batch { return assign(first, hash, topic, string) }
         if entries[first ^ 1].batch != batch { return assign(first ^ 1, hash, topic, string) }
         entries.append(Entry())
@@ -142,13 +142,5 @@ struct TopicCache: Sendable {
             entries.removeLast(entries.count - directory)
             strings.removeLast(strings.count - directory)
         }
-    }
-
-    /// A topic name as a `String`: well-formed UTF-8 without NUL, one byte at least, no wildcards
-    /// [MQTT 5.0 1.5.4-1, 1.5.4-2, 3.3.2-2, 4.7.3-1].
-    private static func validate(_ topic: RawSpan) throws(MQTTViolation) -> String {
-        try MQTTTopicName.validate(topic)
-        // The pointer does not leave the closure, and what it points to was found well-formed: nothing is repaired.
-        return unsafe topic.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
 }

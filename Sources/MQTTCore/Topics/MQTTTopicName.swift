@@ -8,10 +8,26 @@ public enum MQTTTopicName {
     /// Whether a string is a topic name [MQTT-4.7.3-1, MQTT-3.3.2-2].
     public static func isValid(_ topic: String) -> Bool {
         guard (1...65_535).contains(topic.utf8.count) else { return false }
-        return topic.withUTF8Span { TextScan.scan($0, 0..<$0.byteCount).isEmpty }
+        return topic.withUTF8Span {
+            TextScan.isPlainName($0, 0..<$0.byteCount) || TextScan.scan($0, 0..<$0.byteCount).isEmpty
+        }
+    }
+
+    /// The topic name that the bytes are; throws if they are none.
+    @inline(__always)
+    static func string(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) -> String {
+        let isASCII = (1...65_535).contains(range.count) && TextScan.isPlainName(bytes, range)
+        if !isASCII { try judge(bytes, range) }
+        return String(checked: bytes, range, isASCII: isASCII)
     }
 
     static func validate(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) {
+        if (1...65_535).contains(range.count), TextScan.isPlainName(bytes, range) { return }
+        try judge(bytes, range)
+    }
+
+    @inline(never)
+    private static func judge(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) {
         let scan = TextScan.scan(bytes, range)
         if scan.isEmpty, (1...65_535).contains(range.count) { return }
         if scan.contains(.illFormed) { throw .malformed("the topic name is not well-formed UTF-8", "MQTT-1.5.4-1") }
