@@ -104,17 +104,20 @@ extension MQTTClientCore {
     }
 
     private func batch(of messages: [MQTTKeeper.Message], for route: MQTTRoute) -> MQTTBatch {
-        var storage = MQTTBatchStorage()
-        var topics: [String] = []
+        var bytes: [UInt8] = []
+        var records: [MQTTMessageRecord] = []
         for message in messages {
-            let bytes = message.properties + message.payload
-            let record = MQTTMessageRecord(
-                delivery: MQTTKeeper.deliveryBit | message.sequence, topic: 0, propertiesStart: 0,
-                payloadStart: UInt32(message.properties.count), payloadCount: UInt32(message.payload.count),
-                packetID: message.packetID, flags: message.flags)
-            storage.append(record, of: bytes.span.bytes, topic: UInt32(topics.count))
-            topics.append(message.topic)
+            let start = bytes.count
+            bytes += message.properties
+            bytes += message.payload
+            records.append(
+                MQTTMessageRecord(
+                    delivery: MQTTKeeper.deliveryBit | message.sequence, topic: UInt32(records.count),
+                    propertiesStart: UInt32(start), payloadStart: UInt32(start + message.properties.count),
+                    payloadCount: UInt32(message.payload.count), packetID: message.packetID, flags: message.flags))
         }
-        return MQTTBatch(storage, topics: topics, version: .v5_0, core: self, route: route)
+        var storage = MQTTBatchStorage()
+        storage.fill(records.span, of: bytes.span.bytes) { $0 }
+        return MQTTBatch(storage, topics: messages.map(\.topic), version: .v5_0, core: self, route: route)
     }
 }

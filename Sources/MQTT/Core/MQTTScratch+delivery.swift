@@ -12,13 +12,12 @@ extension MQTTScratch {
         }
         let router = core.router
         for route in touchedRoutes {
+            for index in route.pending { selected.append(effects.messages[Int(index)]) }
+            route.pending.removeAll(keepingCapacity: true)
             var storage = pool.take()
             var topics = BatchTopics()
-            for index in route.pending {
-                let message = effects.messages[Int(index)]
-                storage.append(message, of: bytes, topic: topics.local(message.topic, router))
-            }
-            route.pending.removeAll(keepingCapacity: true)
+            storage.fill(selected.span, of: bytes) { topics.local($0, router) }
+            selected.removeAll(keepingCapacity: true)
             hand(storage, topics.names, to: route, core)
         }
     }
@@ -31,9 +30,7 @@ extension MQTTScratch {
             return [router.topic(at: lead.topic)]
         }
         var topics = BatchTopics()
-        for message in messages {
-            storage.append(message, of: bytes, topic: topics.local(message.topic, router))
-        }
+        storage.fill(messages.span, of: bytes) { topics.local($0, router) }
         return topics.names
     }
 

@@ -11,6 +11,8 @@ final class MQTTScratch: LinkScratch {
     var uniformRoute: MQTTRoute?
     /// Otherwise the subscriptions that got messages, which hold their indexes.
     var touchedRoutes: [MQTTRoute] = []
+    /// The messages for one of them.
+    var selected: [MQTTMessageRecord] = []
     var resumptions: [(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTMachine.PublishAnswer)] = []
     var batchResumptions: [MQTTPublishBatch] = []
     /// Publishers that find room in the queue again.

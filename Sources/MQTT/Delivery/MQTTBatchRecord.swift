@@ -8,7 +8,7 @@ struct MQTTBatchRecord: Sendable {
     @usableFromInline let payloadStart: UInt32
     @usableFromInline let payloadCount: UInt32
     /// The index into the topics of the batch.
-    @usableFromInline let topic: UInt32
+    @usableFromInline var topic: UInt32
     /// The low four bits of the fixed header: DUP, QoS, RETAIN.
     @usableFromInline let flags: UInt8
 
@@ -29,5 +29,15 @@ struct MQTTBatchDetail: Sendable {
     let propertiesCount: UInt32
     let packetID: UInt16
 
-    static let none = MQTTBatchDetail(delivery: 0, propertiesCount: 0, packetID: 0)
+    static let none = MQTTBatchDetail()
+
+    private init() {
+        (delivery, propertiesCount, packetID) = (0, 0, 0)
+    }
+
+    init(_ message: MQTTMessageRecord) {
+        delivery = message.delivery
+        propertiesCount = UInt32(truncatingIfNeeded: message.properties.count)
+        packetID = message.packetID
+    }
 }

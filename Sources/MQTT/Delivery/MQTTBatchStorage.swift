@@ -24,35 +24,45 @@ struct MQTTBatchStorage {
         details.removeAll(keepingCapacity: true)
     }
 
-    /// Appends a message with its properties and payload, which are copied.
-    mutating func append(_ message: MQTTMessageRecord, of source: RawSpan, topic: UInt32) {
-        let properties = message.properties
-        if message.delivery != 0 || !properties.isEmpty || !details.isEmpty {
-            while details.count < records.count { details.append(.none) }
-            details.append(
-                MQTTBatchDetail(
-                    delivery: message.delivery, propertiesCount: UInt32(truncatingIfNeeded: properties.count),
-                    packetID: message.packetID))
+    /// Fills empty storage with messages, whatever they are.
+    ///
+    /// - Parameter topic: the batch's number for a number of the engine's.
+    mutating func fill(_ messages: Span<MQTTMessageRecord>, of source: RawSpan, topic: (UInt32) -> UInt32) {
+        var byteCount = 0
+        var arePlain = true
+        for index in messages.indices {
+            let message = messages[index]
+            byteCount += message.payload.upperBound - Int(message.propertiesStart)
+            if message.delivery != 0 || !message.properties.isEmpty { arePlain = false }
         }
-        records.append(
-            MQTTBatchRecord(
-                payloadStart: UInt32(truncatingIfNeeded: bytes.count + properties.count),
-                payloadCount: message.payloadCount, topic: topic, flags: message.flags))
-        source.extracting(properties.lowerBound..<message.payload.upperBound).withUnsafeBytes {
-            bytes.append(contentsOf: $0)
-        }
+        fill(messages, of: source, byteCount: byteCount, arePlain: false)
+        var records = records.mutableSpan
+        for index in records.indices { records[index].topic = topic(records[index].topic) }
+        if arePlain { return }
+        details.reserveCapacity(messages.count)
+        for index in messages.indices { details.append(MQTTBatchDetail(messages[index])) }
     }
 
     /// Fills empty storage with plain messages of one topic: the hot path.
     ///
     /// - Parameter payloadBytes: the sum of their payloads, or more.
     mutating func fill(_ messages: Span<MQTTMessageRecord>, of source: RawSpan, payloadBytes: Int) {
+        fill(messages, of: source, byteCount: payloadBytes, arePlain: true)
+    }
+
+    private mutating func fill(
+        _ messages: Span<MQTTMessageRecord>, of source: RawSpan, byteCount: Int, arePlain: Bool
+    ) {
         let spare = MemoryLayout<Piece>.size
         records.append(addingCapacity: messages.count) { records in
-            bytes.append(addingCapacity: payloadBytes + spare) { output in
+            bytes.append(addingCapacity: byteCount + spare) { output in
                 output.withUnsafeMutableBufferPointer { target, used in
                     source.withUnsafeBytes { source in
-                        used = pack(messages, source, into: UnsafeMutableRawBufferPointer(target), &records)
+                        let target = UnsafeMutableRawBufferPointer(target)
+                        used =
+                            arePlain
+                            ? packPlain(messages, source, target, &records)
+                            : packAny(messages, source, target, &records)
                     }
                 }
             }
@@ -63,22 +73,40 @@ struct MQTTBatchStorage {
 /// What is moved at once, if there is room for all of it: a call of `memcpy` costs more than a few words too many.
 private typealias Piece = SIMD32<UInt8>
 
-/// Copies payloads one behind the other and notes where they are; returns how many bytes they have together.
-private func pack(
-    _ messages: Span<MQTTMessageRecord>, _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer,
+/// Copies what records point at, one behind the other, and notes where it is; returns how many bytes they are together.
+private func packAny(
+    _ messages: Span<MQTTMessageRecord>, _ source: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer,
     _ records: inout OutputSpan<MQTTBatchRecord>
+) -> Int {
+    pack(messages, source, target, &records, arePlain: false)
+}
+
+/// The same for messages without properties that all have the batch's first topic.
+private func packPlain(
+    _ messages: Span<MQTTMessageRecord>, _ source: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer,
+    _ records: inout OutputSpan<MQTTBatchRecord>
+) -> Int {
+    pack(messages, source, target, &records, arePlain: true)
+}
+
+@inline(__always)
+private func pack(
+    _ messages: Span<MQTTMessageRecord>, _ source: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer,
+    _ records: inout OutputSpan<MQTTBatchRecord>, arePlain: Bool
 ) -> Int {
     guard let from = source.baseAddress, let to = target.baseAddress else { return 0 }
     var used = 0
     for index in messages.indices {
         let message = messages[index]
-        let (start, count) = (Int(message.payloadStart), Int(message.payloadCount))
+        let propertiesCount = arePlain ? 0 : Int(message.payloadStart) &- Int(message.propertiesStart)
+        let start = Int(message.payloadStart) &- propertiesCount
+        let count = propertiesCount &+ Int(message.payloadCount)
         // The engine's ranges lie in what it read, and the room was counted from the same records.
-        precondition(count <= source.count &- start && count <= target.count &- used)
+        precondition(propertiesCount >= 0 && count <= source.count &- start && count <= target.count &- used)
         records.append(
             MQTTBatchRecord(
-                payloadStart: UInt32(truncatingIfNeeded: used), payloadCount: message.payloadCount, topic: 0,
-                flags: message.flags))
+                payloadStart: UInt32(truncatingIfNeeded: used &+ propertiesCount), payloadCount: message.payloadCount,
+                topic: arePlain ? 0 : message.topic, flags: message.flags))
         let size = MemoryLayout<Piece>.size
         if count <= size, size <= source.count &- start, size <= target.count &- used {
             to.storeBytes(

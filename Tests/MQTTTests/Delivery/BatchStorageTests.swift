@@ -41,12 +41,16 @@ struct BatchStorageTests {
     }
 
     @Test func `only messages that have more to say cost more, and all keep their places`() {
-        var storage = MQTTBatchStorage()
         let source = (0..<200).map { UInt8($0) }
         let deliveries: [UInt64] = [0, 0, 5, 0, 6]
-        for (index, delivery) in deliveries.enumerated() {
-            let message = record(index * 10 + 2..<index * 10 + 6, properties: index == 3 ? 2 : 0, delivery: delivery)
-            storage.append(message, of: source.span.bytes, topic: UInt32(index))
+        let records = deliveries.enumerated().map { index, delivery in
+            record(index * 10 + 2..<index * 10 + 6, properties: index == 3 ? 2 : 0, delivery: delivery)
+        }
+        var storage = MQTTBatchStorage()
+        var number: UInt32 = 0
+        storage.fill(records.span, of: source.span.bytes) { _ in
+            defer { number += 1 }
+            return number
         }
         #expect(storage.details.map(\.delivery) == deliveries)
         #expect(storage.details.map(\.propertiesCount) == [0, 0, 0, 2, 0])
