@@ -56,6 +56,7 @@ final class MQTTSharedConfiguration: Sendable {
     struct Derived: Sendable {
         let streams: Shared<StreamOptions>
         let reconnect: Shared<ReconnectPolicy>
+        let keptMessages: Shared<MQTTKeepPolicy>
         /// Without the client identifier.
         let engine: MQTTEngineConfiguration
     }
@@ -76,7 +77,7 @@ final class MQTTSharedConfiguration: Sendable {
             if let known { return known }
             let made = Derived(
                 streams: Shared(values.streamOptions), reconnect: Shared(values.reconnect),
-                engine: values.engineConfiguration)
+                keptMessages: Shared(values.keptMessages), engine: values.engineConfiguration)
             known = made
             return made
         }

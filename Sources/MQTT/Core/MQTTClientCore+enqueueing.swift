@@ -33,7 +33,7 @@ extension MQTTClientCore {
                     let answer = cancelled ? .failure(.cancelledWait) : machine.enqueue(message, waiter, callerID)
                     return (answer, machine.takeDropped())
                 }
-                dropped.resume(self)
+                for message in dropped { message.resume(self) }
                 if let answer { waiter.resume(returning: answer) }
             }
         } onCancel: {
@@ -115,32 +115,32 @@ extension MQTTMachine {
             batch.failure = batch.failure ?? error
             guard batch.isDone else { return }
             batches.remove(batch)
-            dropped.batches.append(batch)
+            dropped.append(.batch(batch))
         } else if token & Self.looseBit != 0 {
-            dropped.enqueued.append(error)
+            dropped.append(.enqueued(error))
         } else if let waiter = publishes.take(token) {
-            dropped.publishes.append((waiter, error))
+            dropped.append(.publish(waiter, error))
         }
     }
 
-    mutating func takeDropped() -> MQTTDroppedMessages {
-        guard !dropped.isEmpty else { return MQTTDroppedMessages() }
-        defer { dropped = MQTTDroppedMessages() }
+    mutating func takeDropped() -> [MQTTDroppedMessage] {
+        guard !dropped.isEmpty else { return [] }
+        defer { dropped = [] }
         return dropped
     }
 }
 
-/// Whose messages gave way to newer ones, to be told after the lock is released.
-struct MQTTDroppedMessages: Sendable {
-    var publishes: [(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTError)] = []
-    var batches: [MQTTPublishBatch] = []
-    var enqueued: [MQTTError] = []
-
-    var isEmpty: Bool { publishes.isEmpty && batches.isEmpty && enqueued.isEmpty }
+/// Whose message gave way to a newer one, to be told after the lock is released.
+enum MQTTDroppedMessage: Sendable {
+    case publish(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTError)
+    case batch(MQTTPublishBatch)
+    case enqueued(MQTTError)
 
     func resume(_ core: MQTTClientCore) {
-        for (waiter, error) in publishes { waiter.resume(returning: .failure(error)) }
-        for batch in batches { batch.finish() }
-        for error in enqueued { core.news.tell(.undelivered(error)) }
+        switch self {
+        case .publish(let waiter, let error): waiter.resume(returning: .failure(error))
+        case .batch(let batch): batch.finish()
+        case .enqueued(let error): core.news.tell(.undelivered(error))
+        }
     }
 }

@@ -57,7 +57,7 @@ extension MQTTClientCore {
             try? machine.engine.discardSession(into: &effects)
             machine.engine.configuration.cleanStart = cleanStart
             machine.remarks = [:]
-            machine.keeper.removeAll()
+            machine.knownKeeper?.removeAll()
             machine.flushRecords()
             return effects
         }

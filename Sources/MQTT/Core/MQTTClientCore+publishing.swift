@@ -79,7 +79,7 @@ extension MQTTClientCore {
                     let refusal = machine.publish(message, waiter, callerID: callerID)
                     return (refusal, machine.takeDropped())
                 }
-                if !dropped.isEmpty { dropped.resume(self) }
+                for message in dropped { message.resume(self) }
                 if let refusal { waiter.resume(returning: .failure(refusal)) }
             }
         } onCancel: {

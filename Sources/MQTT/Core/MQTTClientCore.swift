@@ -45,7 +45,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         versionsLeft = configuration.fallbackVersions
         let machine = MQTTMachine(
             engine: MQTTEngine(configuration: configuration.engineConfiguration),
-            dropsOldest: configuration.queueOverflow == .dropOldest, keeps: configuration.keptMessages)
+            dropsOldest: configuration.queueOverflow == .dropOldest, keeps: configuration.rest.derived.keptMessages)
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
         let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
         supervisor = Supervisor(policy: configuration.rest.derived.reconnect, servers: servers, loop: loop)
@@ -152,6 +152,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             resubscribe(sessionPresent: info.sessionPresent)
             supervisor.established(at: MonotonicClock.now)
             news.tell(.connected(info))
+            link.expectSilence()
         case .connectionRefused(let connack):
             noteRedirection(connack.reasonCode, connack.properties)
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
@@ -172,6 +173,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
         case .pingAnswered(let nanoseconds):
             news.tell(.pingAnswered(.nanoseconds(nanoseconds)))
+            link.expectSilence()
         case .authenticationReceived(let packet):
             authenticationReceived(packet)
         case .acknowledgementProperties:

@@ -2,7 +2,8 @@ import MQTTCore
 import Messaging
 
 /// Messages that were acknowledged and that nobody has subscribed to yet, oldest first; under the link's lock.
-struct MQTTKeeper: Sendable {
+final class MQTTKeeper: @unchecked Sendable {
+    // Sendable because it is only ever touched under the lock.
     struct Message: Sendable {
         let sequence: UInt64
         let topic: String
@@ -40,13 +41,13 @@ struct MQTTKeeper: Sendable {
         self.policy = policy
     }
 
-    mutating func nextSequence() -> UInt64 {
+    func nextSequence() -> UInt64 {
         lastSequence += 1
         return lastSequence
     }
 
     /// Adds a message; returns those that gave way to it, and the message itself if it is too large.
-    mutating func add(_ message: Message) -> [Drop] {
+    func add(_ message: Message) -> [Drop] {
         lastSequence = max(lastSequence, message.sequence)
         guard message.size <= policy.bytes else {
             return [Drop(sequence: message.sequence, topic: message.topic, reason: .bytes)]
@@ -67,7 +68,7 @@ struct MQTTKeeper: Sendable {
     }
 
     /// Takes out what is too old.
-    mutating func expire(at now: Int64) -> [Drop] {
+    func expire(at now: Int64) -> [Drop] {
         guard now >= nextDeadline else { return [] }
         var drops: [Drop] = []
         remove { message in
@@ -79,7 +80,7 @@ struct MQTTKeeper: Sendable {
     }
 
     /// Gives a route what it matches and nobody holds; it stays here until that is confirmed.
-    mutating func hand(to route: MQTTRoute, _ matches: (String) -> Bool) -> [Message] {
+    func hand(to route: MQTTRoute, _ matches: (String) -> Bool) -> [Message] {
         var handed: [Message] = []
         for index in messages.indices where messages[index].holder == nil && matches(messages[index].topic) {
             messages[index].holder = route
@@ -90,22 +91,22 @@ struct MQTTKeeper: Sendable {
     }
 
     /// A route has its messages for good: returns their sequences.
-    mutating func confirm(_ route: MQTTRoute) -> [UInt64] {
+    func confirm(_ route: MQTTRoute) -> [UInt64] {
         guard !messages.isEmpty else { return [] }
         return remove { $0.holder === route }
     }
 
     /// Somebody acknowledged a message.
-    mutating func confirm(_ sequence: UInt64) -> [UInt64] {
+    func confirm(_ sequence: UInt64) -> [UInt64] {
         remove { $0.sequence == sequence }
     }
 
-    mutating func removeAll() {
+    func removeAll() {
         remove { _ in true }
     }
 
     @discardableResult
-    private mutating func remove(_ isDone: (Message) -> Bool) -> [UInt64] {
+    private func remove(_ isDone: (Message) -> Bool) -> [UInt64] {
         var removed: [UInt64] = []
         messages.removeAll { message in
             guard isDone(message) else { return false }
@@ -117,7 +118,7 @@ struct MQTTKeeper: Sendable {
         return removed
     }
 
-    private mutating func findDeadline() {
+    private func findDeadline() {
         nextDeadline = messages.reduce(.max) { $1.holder == nil ? min($0, $1.deadline) : $0 }
     }
 }

@@ -9,7 +9,7 @@ extension MQTTMachine {
     ) {
         let payload = bytes.extracting(record.payload).withUnsafeBytes { Array($0) }
         var properties = MQTTProperties()
-        var deadline = now.advanced(byNanoseconds: keeper.policy.timeToLive.inNanoseconds)
+        var deadline = now.advanced(byNanoseconds: keepPolicy.value.timeToLive.inNanoseconds)
         if !record.properties.isEmpty {
             properties = record.decodeProperties(in: bytes)
             properties.topicAlias = nil
@@ -37,7 +37,7 @@ extension MQTTMachine {
 
     /// Takes out what is too old.
     mutating func expireKept(at now: Int64) -> [MQTTKeeper.Drop] {
-        let drops = keeper.expire(at: now)
+        let drops = knownKeeper?.expire(at: now) ?? []
         noteEnds(drops.map(\.sequence))
         return drops
     }
@@ -57,7 +57,7 @@ extension MQTTMachine {
             in records
         {
             // The wall clock may have been set: nothing is kept for longer than this process would.
-            let longest = max(0, keeper.policy.timeToLive.inNanoseconds)
+            let longest = max(0, keepPolicy.value.timeToLive.inNanoseconds)
             let present = now.advanced(byNanoseconds: engine.configuration.wallClockOffset) / 1_000_000
             let (left, isFar) = max(0, time).subtractingReportingOverflow(present)
             let nanoseconds = isFar || left > longest / 1_000_000 ? longest : max(0, left) * 1_000_000
@@ -67,7 +67,7 @@ extension MQTTMachine {
                     flags: qos.rawValue << 1 | (retain ? 1 : 0), packetID: packetID,
                     deadline: now.advanced(byNanoseconds: nanoseconds)))
         }
-        drops += keeper.expire(at: now)
+        drops += knownKeeper?.expire(at: now) ?? []
         noteEnds(drops.map(\.sequence))
         return drops
     }
@@ -81,9 +81,9 @@ extension MQTTClientCore {
         let (messages, drops) = link.perform { machine in
             let drops = machine.expireKept(at: now)
             return (
-                machine.keeper.hand(to: route) { topic in
+                machine.knownKeeper?.hand(to: route) { topic in
                     filters.isEmpty || filters.contains { MQTTTopicFilter.matches($0, topic: topic) }
-                }, drops
+                } ?? [], drops
             )
         }
         report(drops)
@@ -96,7 +96,9 @@ extension MQTTClientCore {
     /// A subscription is made: what it got of kept messages is its own, unless it wants to acknowledge.
     func confirmKept(_ route: MQTTRoute) {
         guard route.acknowledgement == .automatic else { return }
-        link.perform { $0.noteEnds($0.keeper.confirm(route)) }
+        link.perform { machine in
+            if let keeper = machine.knownKeeper { machine.noteEnds(keeper.confirm(route)) }
+        }
     }
 
     func report(_ drops: [MQTTKeeper.Drop]) {

@@ -38,7 +38,7 @@ extension MQTTMachine {
                 for route in routes { scratch.assign(UInt32(index), to: route) }
             }
             if record.delivery != 0 {
-                if routes.isEmpty, keeper.policy.isOn {
+                if routes.isEmpty, keepPolicy.value.isOn {
                     keep(record, of: bytes, topic: router.topic(at: record.topic), at: now, into: scratch)
                 } else {
                     acknowledge(record.delivery, routes, at: now)

@@ -24,6 +24,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     private var lastWrite: Int64 = 0
     var wantsClose = false
     var wantsReadingPaused = false
+    let dropsOldest: Bool
 
     /// Where records go, with a session store.
     var journal: MQTTJournal?
@@ -32,20 +33,29 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Publishers that wait for room in the queue.
     var roomWaiters: [UInt64: UnsafeContinuation<Void, Never>] = [:]
     /// Messages that gave way to others, until somebody without the lock tells of them.
-    var dropped = MQTTDroppedMessages()
-    let dropsOldest: Bool
-    /// Received messages without a subscription.
-    var keeper: MQTTKeeper
+    var dropped: [MQTTDroppedMessage] = []
+    let keepPolicy: Shared<MQTTKeepPolicy>
+    /// Received messages without a subscription; there since the first of them.
+    private(set) var knownKeeper: MQTTKeeper?
 
     /// Set in tokens that belong to a batch; single publishes use tokens below.
     static let batchBit: UInt64 = 1 << 63
     /// Set in tokens of messages that nobody waits for: enqueued ones, and those of an earlier process.
     static let looseBit: UInt64 = 1 << 62
 
-    init(engine: consuming MQTTEngine, dropsOldest: Bool, keeps policy: MQTTKeepPolicy) {
+    init(engine: consuming MQTTEngine, dropsOldest: Bool, keeps policy: Shared<MQTTKeepPolicy>) {
         self.engine = engine
-        keeper = MQTTKeeper(policy: policy)
+        keepPolicy = policy
         self.dropsOldest = dropsOldest
+    }
+
+    var keeper: MQTTKeeper {
+        mutating get {
+            if let knownKeeper { return knownKeeper }
+            let made = MQTTKeeper(policy: keepPolicy.value)
+            knownKeeper = made
+            return made
+        }
     }
 
     var output: [UInt8] {
@@ -56,7 +66,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Kept messages age by the clock while there is a connection, and otherwise when somebody asks for them: an alarm
     /// would keep a client alive that nobody uses any more.
     var nextDeadline: Int64 {
-        engine.phase == .connected ? min(engine.nextDeadline, keeper.nextDeadline) : engine.nextDeadline
+        guard let knownKeeper, engine.phase == .connected else { return engine.nextDeadline }
+        return min(engine.nextDeadline, knownKeeper.nextDeadline)
     }
 
     /// The time that a QoS 0 message is published at. With a connection it serves keep alive alone, which hears of the
@@ -104,7 +115,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         scratch.core = core
         scratch.isQuiet = true
         engine.handleTimeout(at: now, into: &scratch.effects)
-        if now >= keeper.nextDeadline { scratch.keptDrops += expireKept(at: now) }
+        if let knownKeeper, now >= knownKeeper.nextDeadline { scratch.keptDrops += expireKept(at: now) }
         collect(into: scratch, at: now)
     }
 

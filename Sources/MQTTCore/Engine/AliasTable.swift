@@ -18,13 +18,13 @@ struct OutboundAliases: Sendable {
 
     private var entries: [Entry] = []
     private var clock: UInt64 = 0
-    private var last = 0
+    private var last: UInt16 = 0
     /// The largest alias that may be used; 0 for none [MQTT 5.0 3.3.2-9].
-    private(set) var maximum = 0
+    private(set) var maximum: UInt16 = 0
 
     /// Forgets all aliases and allows `maximum` of them.
     mutating func reset(maximum: UInt16) {
-        self.maximum = Int(maximum)
+        self.maximum = maximum
         entries.removeAll(keepingCapacity: maximum != 0)
         last = 0
     }
@@ -32,7 +32,7 @@ struct OutboundAliases: Sendable {
     /// The alias of a topic, given out now if it has none.
     mutating func choose(_ topic: RawSpan) -> Choice {
         clock &+= 1
-        if last < entries.count, matches(last, topic) { return known(last) }
+        if last < entries.count, matches(Int(last), topic) { return known(Int(last)) }
         let hash = topic.hashed
         var oldest = 0
         for index in entries.indices {
@@ -43,18 +43,18 @@ struct OutboundAliases: Sendable {
         let entry = Entry(hash: hash, lastUse: clock, topic: bytes)
         if entries.count < maximum {
             entries.append(entry)
-            last = entries.count - 1
+            last = UInt16(entries.count - 1)
         } else {
             entries[oldest] = entry
-            last = oldest
+            last = UInt16(oldest)
         }
-        return Choice(alias: UInt16(last + 1), isKnown: false)
+        return Choice(alias: last + 1, isKnown: false)
     }
 
     /// Takes back the alias given out last: the packet that should have told the peer of it was not written.
     mutating func withdrawLast() {
-        entries[last].topic = []
-        entries[last].lastUse = 0
+        entries[Int(last)].topic = []
+        entries[Int(last)].lastUse = 0
     }
 
     private func matches(_ index: Int, _ topic: RawSpan) -> Bool {
@@ -65,7 +65,7 @@ struct OutboundAliases: Sendable {
 
     private mutating func known(_ index: Int) -> Choice {
         entries[index].lastUse = clock
-        last = index
+        last = UInt16(index)
         return Choice(alias: UInt16(index + 1), isKnown: true)
     }
 }

@@ -13,11 +13,11 @@ struct KeepAlive: Sendable {
     /// The interval in nanoseconds; 0 is off.
     private(set) var interval: Int64 = 0
     private var pingTimeout: Int64 = .max
-    private var isServer = false
     private(set) var lastSent: Int64 = 0
     private(set) var lastReceived: Int64 = 0
     /// When the oldest unanswered PINGREQ was written; `Int64.max` for none.
     private(set) var pingSent: Int64 = .max
+    private var isServer = false
     private(set) var readingPaused = false
 
     /// Starts for a connection. A server allows one and a half times the interval [MQTT 5.0 3.1.2-22].

@@ -19,7 +19,7 @@ extension MQTTEngine {
         guard phase == .connected || phase == (isServer ? .deciding : .connecting) else {
             throw notConnected("AUTH")
         }
-        guard let method = authenticationMethod else {
+        guard let method = authenticationMethod.value else {
             throw MQTTMisuse(.answerMismatch, "CONNECT named no authentication method: set authenticationMethod")
         }
         let mayBeSaid =
@@ -41,7 +41,7 @@ extension MQTTEngine {
     ) throws(MQTTViolation) {
         guard version.hasProperties else { throw .protocolError("AUTH before MQTT 5.0", "MQTT 3.1.1 2.2.1") }
         if isServer { try requireAccepted(.auth) }
-        guard authenticationMethod != nil else {
+        guard authenticationMethod.value != nil else {
             throw .protocolError("AUTH although CONNECT named no authentication method", "MQTT-4.12.0-7")
         }
         guard let method = auth.properties.authenticationMethod, isOurMethod(method) else {

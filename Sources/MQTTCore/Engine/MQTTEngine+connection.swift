@@ -15,10 +15,10 @@ extension MQTTEngine {
         inboundAliases.reset(maximum: configuration.topicAliasMaximum)
         outboundAliases.reset(maximum: 0)
         acceptedPacketSize = min(Int(configuration.maximumPacketSize), MQTTFrameHeader.largestPacket)
-        grantedReceiveMaximum = Int(max(1, configuration.receiveMaximum))
-        deferredPings = 0
+        grantedReceiveMaximum = max(1, configuration.receiveMaximum)
+        opening.value = nil
         authenticationDeadline = .max
-        authenticationMethod = nil
+        authenticationMethod.value = nil
         if configuration.role == .client { try writeConnect() }
         keepAlive.start(seconds: 0, pingTimeout: configuration.pingTimeout, isServer: isServer, at: now)
         connectDeadline = now.adding(configuration.connectTimeout)
@@ -41,7 +41,7 @@ extension MQTTEngine {
         }
         session.connectionClosed()
         heldPackets = []
-        heldConnect = []
+        opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }
         sessionEndsWithConnection = false
     }
@@ -78,26 +78,28 @@ extension MQTTEngine {
         } catch {
             throw MQTTMisuse(.invalidConfiguration, "CONNECT cannot be written: \(error.message)")
         }
+        var opening = MQTTOpening()
         let outlives = version.hasProperties ? configuration.sessionExpiry != 0 : !configuration.cleanStart
         if configuration.persists && outlives && !session.isHeld {
             // The server may hold the session as soon as it has read CONNECT. A process that dies after that must be
             // remembered to have one, or its successor takes Session Present for a mistake [MQTT 5.0 3.2.2-4].
-            heldConnect = bytes
-            heldConnectTicket = store(.established)
+            opening.heldConnect = bytes
+            opening.heldConnectTicket = store(.established)
         } else {
             output += bytes
         }
-        connectClientID = configuration.clientID
-        connectCleanStart = configuration.cleanStart
-        connectKeepAlive = configuration.keepAlive
+        opening.clientID = configuration.clientID
+        opening.cleanStart = configuration.cleanStart
+        opening.keepAlive = configuration.keepAlive
+        self.opening.value = opening
         connectSessionExpiry = version.hasProperties ? configuration.sessionExpiry : 0
-        authenticationMethod = version.hasProperties ? configuration.authenticationMethod : nil
+        authenticationMethod.value = version.hasProperties ? configuration.authenticationMethod : nil
     }
 
     private var connectProperties: MQTTProperties {
         var properties = configuration.connectProperties
         properties.sessionExpiryInterval = configuration.sessionExpiry == 0 ? nil : configuration.sessionExpiry
-        properties.receiveMaximum = grantedReceiveMaximum == 65_535 ? nil : UInt16(grantedReceiveMaximum)
+        properties.receiveMaximum = grantedReceiveMaximum == 65_535 ? nil : grantedReceiveMaximum
         properties.maximumPacketSize =
             acceptedPacketSize == MQTTFrameHeader.largestPacket ? nil : UInt32(acceptedPacketSize)
         properties.topicAliasMaximum = configuration.topicAliasMaximum == 0 ? nil : configuration.topicAliasMaximum
@@ -120,9 +122,10 @@ extension MQTTEngine {
             throw .protocolError("CONNACK names another authentication method than CONNECT", "MQTT-4.12.0-5")
         }
         // 3.1 has no Session Present: there the server goes on with the session if it was asked to.
-        let goesOn = version == .v3_1 ? !connectCleanStart : connack.sessionPresent
+        let opening = opening.value ?? MQTTOpening()
+        let goesOn = version == .v3_1 ? !opening.cleanStart : connack.sessionPresent
         if connack.sessionPresent {
-            if connectCleanStart {
+            if opening.cleanStart {
                 throw .protocolError("Session Present although CONNECT asked for a clean start", "MQTT-3.2.2-2")
             }
             if version == .v5_0 && !session.isHeld && !configuration.acceptsUnknownSession {
@@ -130,22 +133,21 @@ extension MQTTEngine {
             }
         }
         try adoptLimits(properties)
-        if let assigned = properties.assignedClientIdentifier {
-            configuration.clientID = assigned
-            connectClientID = assigned
-        }
+        let clientID = properties.assignedClientIdentifier ?? opening.clientID
+        if properties.assignedClientIdentifier != nil { configuration.clientID = clientID }
         let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
-        sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : connectCleanStart
+        sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : opening.cleanStart
         session.isHeld = true
         connectDeadline = .max
         authenticationDeadline = .max
-        let seconds = properties.serverKeepAlive ?? connectKeepAlive
+        let seconds = properties.serverKeepAlive ?? opening.keepAlive
         keepAlive.start(seconds: seconds, pingTimeout: configuration.pingTimeout, isServer: false, at: now)
         phase = .connected
+        self.opening.value = nil
         effects.report(
             .connected(
                 MQTTConnectionInfo(
-                    version: version, sessionPresent: connack.sessionPresent, clientID: connectClientID,
+                    version: version, sessionPresent: connack.sessionPresent, clientID: clientID,
                     keepAlive: seconds, sessionExpiry: sessionExpiry, limits: limits, properties: properties)))
         if goesOn { resumeSession(at: now) } else { sessionWasLost(into: &effects) }
         pump(at: now, into: &effects)
@@ -176,7 +178,7 @@ extension MQTTEngine {
     }
 
     func isOurMethod(_ method: String) -> Bool {
-        authenticationMethod.map { $0.utf8.elementsEqual(method.utf8) } ?? false
+        authenticationMethod.value.map { $0.utf8.elementsEqual(method.utf8) } ?? false
     }
 
     // MARK: Closing

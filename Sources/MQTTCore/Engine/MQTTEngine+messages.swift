@@ -71,7 +71,7 @@ extension MQTTEngine {
         let id = view.packetID
         let isQoS2 = view.flags & 0b0100 != 0
         let isKnown = isQoS2 && session.received.contains(id)
-        let granted = version.hasProperties ? grantedReceiveMaximum : 65_535
+        let granted = version.hasProperties ? Int(grantedReceiveMaximum) : 65_535
         if !isKnown && session.inbound.count + session.awaitingRelease.count >= granted {
             throw MQTTViolation(
                 .receiveMaximumExceeded,

@@ -53,7 +53,7 @@ extension MQTTEngine {
                 header.type, view.packetID, view.reasonCode, properties, at: now, into: &effects)
         case .pingreq where isServer:
             try requireAccepted(header.type)
-            if phase == .deciding { deferredPings += 1 } else { writePong(at: now) }
+            if phase == .deciding { opening.value?.deferredPings += 1 } else { writePong(at: now) }
         case .pingresp where !isServer:
             try requireAccepted(header.type)
             if let span = keepAlive.answered(at: now) { effects.report(.pingAnswered(after: span)) }

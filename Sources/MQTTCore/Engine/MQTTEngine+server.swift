@@ -13,12 +13,11 @@ extension MQTTEngine {
                 .clientIdentifierNotValid, "an empty client identifier without Clean Session", clause: "MQTT-3.1.3-8")
         }
         try adoptCommonLimits(connect.properties)
-        authenticationMethod = connect.properties.authenticationMethod
+        authenticationMethod.value = connect.properties.authenticationMethod
         connectSessionExpiry = connect.properties.sessionExpiryInterval ?? 0
         sessionEndsWithConnection = version.hasProperties ? connectSessionExpiry == 0 : connect.cleanStart
-        connectClientID = connect.clientID
-        connectCleanStart = connect.cleanStart
-        connectKeepAlive = connect.keepAlive
+        opening.value = MQTTOpening(
+            clientID: connect.clientID, cleanStart: connect.cleanStart, keepAlive: connect.keepAlive)
         effects.report(.connectReceived(connect))
     }
 
@@ -46,7 +45,8 @@ extension MQTTEngine {
     ) throws(MQTTMisuse) {
         guard isServer else { throw MQTTMisuse(.wrongRole, "only servers send CONNACK") }
         guard phase == .deciding else { throw notConnected("CONNACK") }
-        if sessionPresent && connectCleanStart {
+        let opening = opening.value ?? MQTTOpening()
+        if sessionPresent && opening.cleanStart {
             throw MQTTMisuse(
                 .answerMismatch, "Session Present after Clean Start [MQTT-3.2.2-2]: answer with sessionPresent off")
         }
@@ -57,14 +57,12 @@ extension MQTTEngine {
         connectDeadline = .max
         authenticationDeadline = .max
         keepAlive.start(
-            seconds: properties.serverKeepAlive ?? connectKeepAlive, pingTimeout: configuration.pingTimeout,
+            seconds: properties.serverKeepAlive ?? opening.keepAlive, pingTimeout: configuration.pingTimeout,
             isServer: true, at: now)
         keepAlive.sent(at: now)
         phase = .connected
-        while deferredPings > 0 {
-            writePong(at: now)
-            deferredPings -= 1
-        }
+        self.opening.value = nil
+        for _ in 0..<opening.deferredPings { writePong(at: now) }
         if sessionPresent { resumeSession(at: now) } else { startAfresh(into: &effects) }
         session.isHeld = true
         pump(at: now, into: &effects)
@@ -81,14 +79,14 @@ extension MQTTEngine {
 
     private func connackProperties(_ added: MQTTProperties) -> MQTTProperties {
         var properties = added
-        if grantedReceiveMaximum != 65_535 { properties.receiveMaximum = UInt16(grantedReceiveMaximum) }
+        if grantedReceiveMaximum != 65_535 { properties.receiveMaximum = grantedReceiveMaximum }
         if acceptedPacketSize != MQTTFrameHeader.largestPacket {
             properties.maximumPacketSize = UInt32(acceptedPacketSize)
         }
         if configuration.topicAliasMaximum != 0 { properties.topicAliasMaximum = configuration.topicAliasMaximum }
         if configuration.maximumQoS != .exactlyOnce { properties.maximumQoS = configuration.maximumQoS }
         if !configuration.retainAvailable { properties.retainAvailable = false }
-        if let authenticationMethod { properties.authenticationMethod = authenticationMethod }
+        if let method = authenticationMethod.value { properties.authenticationMethod = method }
         return properties
     }
 

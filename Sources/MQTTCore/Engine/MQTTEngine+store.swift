@@ -8,9 +8,9 @@ extension MQTTEngine {
     public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
         guard ticket > persistedTicket else { return }
         persistedTicket = min(ticket, storedTicket)
-        if !heldConnect.isEmpty, phase == .connecting, heldConnectTicket <= persistedTicket {
-            output += heldConnect
-            heldConnect = []
+        if phase == .connecting, let opening = opening.value, opening.heldConnectTicket <= persistedTicket {
+            output += opening.heldConnect
+            self.opening.value?.heldConnect = []
         }
         guard phase == .connected else { return }
         var written = 0

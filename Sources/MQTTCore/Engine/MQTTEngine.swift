@@ -52,6 +52,22 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// What the peer of this connection accepts.
     public internal(set) var limits = MQTTPeerLimits()
 
+    // Small fields stand together: an engine lies in each connection, and most connections are idle.
+
+    /// The session expiry that CONNECT named.
+    var connectSessionExpiry: UInt32 = 0
+    /// Whether the session ends with the connection.
+    var sessionEndsWithConnection = false
+    /// A publish was refused because the queue was full: say when there is room.
+    var owesRoom = false
+    /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
+    var grantedReceiveMaximum: UInt16 = 65_535
+    private var largestAcceptedPacket = UInt32(MQTTFrameHeader.largestPacket)
+    var acceptedPacketSize: Int {
+        get { Int(largestAcceptedPacket) }
+        set { largestAcceptedPacket = UInt32(newValue) }
+    }
+
     /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
 
@@ -72,32 +88,15 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectDeadline = Int64.max
     /// When the peer's next AUTH is late; `Int64.max` for never.
     var authenticationDeadline = Int64.max
+    /// What is known from CONNECT until CONNACK.
+    var opening = Boxed<MQTTOpening>()
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
-    var authenticationMethod: String?
-    /// The session expiry that CONNECT named.
-    var connectSessionExpiry: UInt32 = 0
-    /// Whether the session ends with the connection.
-    var sessionEndsWithConnection = false
-    /// Whether CONNECT said Clean Start.
-    var connectCleanStart = false
-    /// The client identifier and the keep alive of CONNECT.
-    var connectClientID = ""
-    var connectKeepAlive: UInt16 = 0
-    /// PINGREQ that came before a server had answered CONNECT.
-    var deferredPings = 0
-    /// A publish was refused because the queue was full: say when there is room.
-    var owesRoom = false
-    /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
-    var grantedReceiveMaximum = 65_535
-    var acceptedPacketSize = MQTTFrameHeader.largestPacket
+    var authenticationMethod = Boxed<String>()
     /// The tickets of the newest record and of the newest one that is stored.
     var storedTicket: UInt64 = 0
     var persistedTicket: UInt64 = 0
     /// PUBREL and PUBCOMP that wait for their tickets, on this connection.
     var heldPackets: [HeldPacket] = []
-    /// CONNECT, which waits until it is stored that the server may hold a session of ours; and the ticket of that.
-    var heldConnect: [UInt8] = []
-    var heldConnectTicket: UInt64 = 0
 
     /// An engine without a connection and without a session.
     public init(configuration: MQTTEngineConfiguration) {

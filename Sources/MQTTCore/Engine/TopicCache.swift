@@ -22,17 +22,18 @@ struct TopicCache: Sendable {
     private var entries: [Entry] = []
     private var strings: [String] = []
     private var slab: [UInt8] = []
-    /// The number of entries in sets; those past it are dropped when the next batch begins.
-    private var directory = 0
-    private var batch: UInt32 = 1
     private var lastGeneration: UInt64 = 0
+    private var batch: UInt32 = 1
+    /// The number of entries in sets; those past it are dropped when the next batch begins.
+    private var directory: Int32 = 0
     /// Topics that lost their entry to another one since the directory was made.
-    private var evictions = 0
+    private var evictions: Int32 = 0
 
-    private var hitIndex = 0
-    private var hitStart = 0
+    // As small as the places of the entries are.
+    private var hitIndex: Int32 = 0
+    private var hitStart: Int32 = 0
     /// -1 while there is no last hit; a topic has at least one byte.
-    private var hitCount = -1
+    private var hitCount: Int32 = -1
 
     private static let largestDirectory = 1024
 
@@ -45,8 +46,8 @@ struct TopicCache: Sendable {
     /// The indexes handed out so far need not be kept any longer.
     mutating func beginBatch() {
         batch &+= 1
-        if entries.count > directory || evictions > directory * 4 || slab.count > slabLimit { makeRoom() }
-        if hitCount >= 0 { entries[hitIndex].batch = batch }
+        if entries.count > directory || evictions > directory &* 4 || slab.count > slabLimit { makeRoom() }
+        if hitCount >= 0 { entries[Int(hitIndex)].batch = batch }
     }
 
     /// Says that an index known from earlier is used in this batch. False if it has another topic by now.
@@ -60,14 +61,16 @@ struct TopicCache: Sendable {
     @inline(__always)
     mutating func index(of topic: RawSpan) throws(MQTTViolation) -> Int {
         // The bytes of an array of bytes: nothing to reinterpret.
-        if topic.byteCount == hitCount, unsafe slab.span.bytes.isEqual(at: hitStart, to: topic) { return hitIndex }
+        if topic.byteCount == hitCount, unsafe slab.span.bytes.isEqual(at: Int(hitStart), to: topic) {
+            return Int(hitIndex)
+        }
         return try search(topic)
     }
 
     private mutating func search(_ topic: RawSpan) throws(MQTTViolation) -> Int {
         if directory == 0 { allocate(16) }
         let hash = topic.hashed
-        let first = Int(truncatingIfNeeded: hash >> 32) & (directory - 1)
+        let first = Int(truncatingIfNeeded: hash >> 32) & (Int(directory) - 1)
         if matches(first, hash, topic) { return hit(first) }
         if matches(first ^ 1, hash, topic) { return hit(first ^ 1) }
         return try miss(hash, first, topic)
@@ -75,7 +78,7 @@ struct TopicCache: Sendable {
 
     @inline(never)
     private mutating func miss(_ hash: UInt64, _ first: Int, _ topic: RawSpan) throws(MQTTViolation) -> Int {
-        for index in max(directory, entries.count - 8)..<entries.count where matches(index, hash, topic) {
+        for index in max(Int(directory), entries.count - 8)..<entries.count where matches(index, hash, topic) {
             return hit(index)
         }
         let string = try MQTTTopicName.string(topic, 0..<topic.byteCount)
@@ -97,9 +100,9 @@ struct TopicCache: Sendable {
     @inline(__always)
     private mutating func hit(_ index: Int) -> Int {
         if entries[index].batch != batch { entries[index].batch = batch }
-        hitIndex = index
-        hitStart = Int(entries[index].start)
-        hitCount = Int(entries[index].count)
+        hitIndex = Int32(truncatingIfNeeded: index)
+        hitStart = Int32(truncatingIfNeeded: entries[index].start)
+        hitCount = Int32(truncatingIfNeeded: entries[index].count)
         return index
     }
 
@@ -122,7 +125,7 @@ struct TopicCache: Sendable {
     }
 
     private mutating func allocate(_ size: Int) {
-        directory = size
+        directory = Int32(size)
         entries = Array(repeating: Entry(), count: size)
         strings = Array(repeating: "", count: size)
         slab = []
@@ -130,17 +133,17 @@ struct TopicCache: Sendable {
         hitCount = -1
     }
 
-    private var slabLimit: Int { directory * 128 + 65_536 }
+    private var slabLimit: Int { Int(directory) * 128 + 65_536 }
 
     /// A larger directory if there may be one; otherwise only what is past it goes.
     private mutating func makeRoom() {
         evictions = 0
         if directory < TopicCache.largestDirectory || slab.count > slabLimit {
-            allocate(min(max(16, directory * 4), TopicCache.largestDirectory))
+            allocate(min(max(16, Int(directory) * 4), TopicCache.largestDirectory))
         } else {
             if hitIndex >= directory { hitCount = -1 }
-            entries.removeLast(entries.count - directory)
-            strings.removeLast(strings.count - directory)
+            entries.removeLast(entries.count - Int(directory))
+            strings.removeLast(strings.count - Int(directory))
         }
     }
 }

@@ -34,8 +34,8 @@ public struct BrokerURL: Sendable, Hashable {
         }
     }
 
-    public let scheme: Scheme
     public private(set) var endpoint: Endpoint
+    public let scheme: Scheme
     /// The path and query of a WebSocket, `/` when the URL has none.
     public let resource: String
     /// From the user info of the URL, percent-decoded.

@@ -24,7 +24,7 @@ package final class StreamOpener: Sendable {
 
     private enum Tried {
         case none
-        case listed(Int)
+        case listed(Int32)
         case redirected(Shared<BrokerURL>)
     }
 
@@ -45,7 +45,7 @@ package final class StreamOpener: Sendable {
     package var server: BrokerURL? {
         switch state.withLock({ $0.tried }) {
         case .none: nil
-        case .listed(let index): try? servers.server(at: index)
+        case .listed(let index): try? servers.server(at: Int(index))
         case .redirected(let url): url.value
         }
     }
@@ -67,7 +67,7 @@ package final class StreamOpener: Sendable {
     package func choose(_ index: Int, redirectedTo other: Endpoint? = nil) throws(TransportError) -> BrokerURL {
         let listed = try servers.server(at: index)
         let url = other.map { listed.redirected(to: $0) } ?? listed
-        let tried = other == nil ? Tried.listed(index) : .redirected(Shared(url))
+        let tried = other == nil ? Tried.listed(Int32(index)) : .redirected(Shared(url))
         state.withLock { $0.tried = tried }
         return url
     }

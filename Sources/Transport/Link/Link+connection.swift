@@ -56,7 +56,7 @@ extension Link where Machine: ~Copyable {
 
     /// Nothing can be written any more. What the peer said last, perhaps why it left, comes before the news.
     func endBrokenConnection(at now: Int64) {
-        guard let error = state.withLock({ $0.broken }) else { return }
+        guard let error = state.withLock({ $0.broken?.value }) else { return }
         // Bounded, for a peer that goes on and on; what the system had buffered is less.
         for _ in 0..<32 {
             guard receive(at: now, evenIfPaused: true) else { break }
@@ -70,7 +70,7 @@ extension Link where Machine: ~Copyable {
         let waiters = state.withLock { state in
             // What broke it comes before what followed from that, but for the words of a layer that knows why.
             let isExplained = error != nil && error?.code != .connectionLost
-            let error = isExplained ? error : state.broken ?? error
+            let error = isExplained ? error : state.broken?.value ?? error
             state.stream = nil
             state.broken = nil
             state.readingIsPaused = false

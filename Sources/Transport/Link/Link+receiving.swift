@@ -20,12 +20,12 @@ extension Link where Machine: ~Copyable {
         }
         let target = moves ? UnsafeMutableRawBufferPointer(rebasing: buffer[kept...]) : buffer
         let result = stream.read(into: target)
-        received.reads += 1
+        received.calls += 1
         guard case .bytes(let count) = result else {
             ended(result, stream, at: now)
             return false
         }
-        received.bytesReceived += count
+        received.bytes += count
         if let layers {
             receiveThroughLayers(layers, RawSpan(_unsafeBytes: UnsafeRawBufferPointer(buffer)[..<count]), at: now)
         } else if moves {

@@ -31,11 +31,11 @@ extension Link where Machine: ~Copyable {
             let result = wire.withUnsafeBytes { bytes in
                 stream.write(from: UnsafeRawBufferPointer(rebasing: bytes[wireOffset...]))
             }
-            sent.writes += 1
+            sent.calls += 1
             switch result {
             case .bytes(let count):
                 wireOffset += count
-                sent.bytesSent += count
+                sent.bytes += count
             case .wouldBlock:
                 waitForWritability(of: stream)
                 return false
@@ -52,7 +52,7 @@ extension Link where Machine: ~Copyable {
     private func breakOff(_ stream: any ByteStream, _ error: TransportError) {
         let isNew = state.withLock { state in
             guard state.stream === stream, state.broken == nil else { return false }
-            state.broken = error
+            state.broken = Shared(error)
             return true
         }
         if isNew { loop.post(self, LinkPost.broken) }
@@ -69,8 +69,8 @@ extension Link where Machine: ~Copyable {
             if loopHasToLook { loop.post(self, LinkPost.settle) }
         }
         let step = state.withLock { state -> SendStep in
-            state.traffic += sent
-            sent = LinkTraffic()
+            state.traffic.addSent(sent)
+            sent = LinkTraffic.Half()
             guard let stream = state.stream else {
                 wire = []
                 wireOffset = 0
@@ -150,6 +150,16 @@ extension Link where Machine: ~Copyable {
         if state.machine.output.capacity > 4096 { state.machine.output = [] }
         if wire.capacity > 4096 { wire = [] }
         if plain.capacity > 4096 { plain = [] }
+    }
+
+    /// Silence is likely to follow: gives all buffers back that are not in use.
+    package func expectSilence() {
+        state.withLock { state in
+            guard state.machine.output.isEmpty && !state.sending else { return }
+            state.machine.output = []
+            wire = []
+            plain = []
+        }
     }
 }
 

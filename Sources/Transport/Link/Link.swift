@@ -26,13 +26,13 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         @usableFromInline package var callersMaySend = false
         /// Somebody owns `wire` and will look at the outbox again before letting go.
         @usableFromInline package var sending = false
-        /// Why nothing more can be written to `stream`, until the loop has ended the connection.
-        var broken: TransportError?
         /// The loop was asked to settle and has not looked yet.
         @usableFromInline package var settleIsDue = false
+        @usableFromInline package var readingIsPaused = false
+        /// Why nothing more can be written to `stream`, until the loop has ended the connection.
+        var broken: Shared<TransportError>?
         /// The deadline that the loop knows.
         @usableFromInline package var armedDeadline = Int64.max
-        @usableFromInline package var readingIsPaused = false
         var roomWaiters = RoomWaiters()
         var tap: (any LinkTap)?
         /// Bytes in the outbox from which on callers wait.
@@ -49,11 +49,11 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// Swapped out of the outbox, on its way through the layers.
     var plain: [UInt8] = []
     /// Not yet added to `state.traffic`.
-    var sent = LinkTraffic()
+    var sent = LinkTraffic.Half()
 
     // The loop's thread only.
     var tail: [UInt8] = []
-    var received = LinkTraffic()
+    var received = LinkTraffic.Half()
     var sendIsBlocked = false
     /// What the selector watches the stream for.
     var watched: Readiness = []
@@ -167,8 +167,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         let (next, stream) = state.withLock { state -> (SettleStep, (any ByteStream)?) in
             state.settleIsDue = false
             flood.end()
-            state.traffic += received
-            received = LinkTraffic()
+            state.traffic.addReceived(received)
+            received = LinkTraffic.Half()
             if let layers, !layers.isOpen {
                 deadline = layers.deadline
             } else {

@@ -7,10 +7,19 @@ package struct LinkTraffic: Equatable, Sendable {
     /// Attempts to read, those that found nothing or the end included.
     package var reads = 0
 
-    static func += (total: inout LinkTraffic, part: LinkTraffic) {
-        total.bytesSent += part.bytesSent
-        total.writes += part.writes
-        total.bytesReceived += part.bytesReceived
-        total.reads += part.reads
+    /// What was moved in one direction and is not added yet.
+    struct Half {
+        var bytes = 0
+        var calls = 0
+    }
+
+    mutating func addSent(_ part: Half) {
+        bytesSent += part.bytes
+        writes += part.calls
+    }
+
+    mutating func addReceived(_ part: Half) {
+        bytesReceived += part.bytes
+        reads += part.calls
     }
 }
