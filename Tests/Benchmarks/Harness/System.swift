@@ -22,6 +22,30 @@ enum Memory {
         _ = unsafeBitCast(symbol, to: (@convention(c) (Int) -> Int32).self)(0)
     }
 
+    /// What is allocated at the moment, in bytes, with what the C library adds to each block; nil where it does not tell.
+    static var allocated: Int? {
+        guard let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "malloc_info"), let file = tmpfile() else {
+            return nil
+        }
+        defer { fclose(file) }
+        typealias Describe = @convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32
+        guard unsafeBitCast(symbol, to: Describe.self)(0, file) == 0 else { return nil }
+        var bytes = [UInt8](repeating: 0, count: ftell(file))
+        rewind(file)
+        guard fread(&bytes, 1, bytes.count, file) == bytes.count else { return nil }
+        // The sums over all arenas come last.
+        func sum(_ element: String) -> Int? {
+            let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").last {
+                $0.hasPrefix("<\(element)")
+            }
+            return line?.components(separatedBy: "size=\"").last?.split(separator: "\"").first.flatMap { Int($0) }
+        }
+        guard let system = sum("system type=\"current\""), let fast = sum("total type=\"fast\""),
+            let free = sum("total type=\"rest\""), let mapped = sum("total type=\"mmap\"")
+        else { return nil }
+        return system - fast - free + mapped
+    }
+
     /// What is in the machine's memory, in bytes.
     static var resident: Int {
         let words = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []

@@ -11,10 +11,18 @@ struct IdleRows {
         let count = max(10, Int(5_000 * scale))
         // What is there once for all, however many there are.
         let first = try await connect(10)
-        let before = Memory.resident
+        let (before, earlier) = (Memory.resident, Memory.allocated)
         let clients = try await connect(count)
         var memory = Row("\(count) idle connections, KiB each", unit: "KiB", isRate: false, goal: "≤ 2")
         memory.add(ours: Double(Memory.resident - before) / Double(count) / 1024)
+
+        var blocks: [Row] = []
+        if let earlier, let now = Memory.allocated {
+            var row = Row(
+                "\(count) idle connections, bytes allocated for each", unit: "", isRate: false, goal: "≤ 2048")
+            row.add(ours: Double(now - earlier) / Double(count))
+            blocks = [row]
+        }
 
         var wakes = Row(
             "\(count) idle connections, wake-ups of their thread in a second", unit: "", isRate: false, goal: "0")
@@ -31,7 +39,7 @@ struct IdleRows {
         let pinging = try await connect(few, keepAlive: .seconds(1))
         pings.add(ours: try await wakeUps(in: 3) / 3 / Double(few))
         for client in pinging { await client.disconnect() }
-        return [memory, wakes, threads, pings]
+        return [memory] + blocks + [wakes, threads, pings]
     }
 
     /// Connects clients one after the other.
