@@ -38,6 +38,8 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     var nextDeadline: Int64 { isFrozen ? .max : engine.nextDeadline }
 
     /// The link takes the bytes by putting an empty array in their place: then there is room for what waits.
+    var outputCount: Int { engine.output.count }
+
     var output: [UInt8] {
         get { engine.output }
         set {

@@ -31,6 +31,8 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     var nextDeadline: Int64 { isFrozen ? .max : engine.nextDeadline }
 
     /// The link takes the bytes by putting an empty array in their place: then there is room again.
+    var outputCount: Int { engine.output.count }
+
     var output: [UInt8] {
         get { engine.output }
         set {

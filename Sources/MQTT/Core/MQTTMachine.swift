@@ -58,6 +58,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         }
     }
 
+    var outputCount: Int { engine.output.count }
+
     var output: [UInt8] {
         get { engine.output }
         _modify { yield &engine.output }

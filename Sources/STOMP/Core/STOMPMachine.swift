@@ -30,6 +30,8 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         self.engine = engine
     }
 
+    var outputCount: Int { engine.output.count }
+
     var output: [UInt8] {
         get { engine.output }
         _modify { yield &engine.output }

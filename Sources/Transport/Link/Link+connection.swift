@@ -10,7 +10,7 @@ extension Link where Machine: ~Copyable {
         stream.attach(self, interest: .read)
         state.withLock { state in
             // Whatever was written without a connection was meant for none.
-            state.machine.output.removeAll(keepingCapacity: true)
+            machine.pointee.output.removeAll(keepingCapacity: true)
             state.stream = stream
             state.callersMaySend = layers == nil && stream.callersMaySend
         }
@@ -27,7 +27,7 @@ extension Link where Machine: ~Copyable {
 
     func open(at now: Int64) {
         let scratch = self.scratch
-        state.withLock { $0.machine.connectionOpened(at: now, into: scratch) }
+        state.withLock { _ in machine.pointee.connectionOpened(at: now, into: scratch) }
         scratch.perform(RawSpan())
         settle(at: now)
     }
@@ -74,8 +74,8 @@ extension Link where Machine: ~Copyable {
             state.stream = nil
             state.broken = nil
             state.readingIsPaused = false
-            state.machine.output.removeAll()
-            state.machine.connectionClosed(error, at: now, into: scratch)
+            machine.pointee.output.removeAll()
+            machine.pointee.connectionClosed(error, at: now, into: scratch)
             // The loop held the token while it waited for room in the stream. A caller that holds it finds out.
             if sendIsBlocked { state.sending = false }
             if !state.sending {

@@ -14,8 +14,8 @@ extension Link where Machine: ~Copyable {
         for _ in 0..<16 {
             let (waiting, maybeFlood) = state.withLock { state in
                 (
-                    state.sending || state.stream == nil ? 0 : state.machine.output.count,
-                    state.callersMaySend && !state.machine.isAwaited
+                    state.sending || state.stream == nil ? 0 : machine.pointee.outputCount,
+                    state.callersMaySend && !machine.pointee.isAwaited
                 )
             }
             // One large message is no flood.
@@ -27,7 +27,7 @@ extension Link where Machine: ~Copyable {
             let until = MonotonicClock.now + Flood.lookPause
             while MonotonicClock.now < until {}
         }
-        return state.withLock { $0.callersMaySend && !$0.machine.isAwaited }
+        return state.withLock { $0.callersMaySend && !machine.pointee.isAwaited }
     }
 
     /// Leaves the outbox to the callers: they fill it faster than the loop could look, and send by themselves whenever
@@ -37,7 +37,7 @@ extension Link where Machine: ~Copyable {
         let (level, deadline) = state.withLock { state in
             // Nobody has to call the loop until then.
             state.settleIsDue = true
-            return (state.floodLevel, state.armedDeadline)
+            return (floodLevel(state), state.armedDeadline)
         }
         loop.setDeadline(self, to: flood.watch(at: now, level: level, deadline: deadline))
     }
@@ -48,14 +48,20 @@ extension Link where Machine: ~Copyable {
         // Callers do not call the loop meanwhile: what else they would call it for is looked for here.
         let (level, loopHasToLook) = state.withLock { state in
             (
-                state.floodLevel,
-                state.machine.wantsClose || state.wantsReadingPaused != state.readingIsPaused
-                    || state.machine.nextDeadline < state.armedDeadline || state.armedDeadline <= now
+                floodLevel(state),
+                machine.pointee.wantsClose || wantsReadingPaused(state) != state.readingIsPaused
+                    || machine.pointee.nextDeadline < state.armedDeadline || state.armedDeadline <= now
             )
         }
         guard flood.goesOn(level), !loopHasToLook else { return false }
         watchFlood()
         return true
+    }
+}
+
+extension Link where Machine: ~Copyable {
+    private func floodLevel(_ state: borrowing LinkState) -> Flood.Level {
+        Flood.Level(bytesSent: state.traffic.bytesSent, bytesWaiting: machine.pointee.outputCount)
     }
 }
 
@@ -94,10 +100,4 @@ struct Flood {
     }
 
     mutating func end() { lookAt = .max }
-}
-
-extension Link.State where Machine: ~Copyable {
-    fileprivate var floodLevel: Flood.Level {
-        Flood.Level(bytesSent: traffic.bytesSent, bytesWaiting: machine.output.count)
-    }
 }

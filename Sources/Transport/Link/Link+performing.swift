@@ -16,25 +16,25 @@ extension Link where Machine: ~Copyable {
         var action = LinkAction.nothing
         defer { if action != .nothing { act(action) } }
         return try state.withLock { (state) throws(Failure) -> Result in
-            defer { action = Self.decide(&state, urgent: urgent) }
-            return try body(&state.machine)
+            defer { action = decide(&state, urgent: urgent) }
+            return try body(&machine.pointee)
         }
     }
 
     @inlinable
-    package static func decide(_ state: inout State, urgent: Bool) -> LinkAction {
-        var loopHasToLook = state.machine.nextDeadline < state.armedDeadline
+    package func decide(_ state: inout LinkState, urgent: Bool) -> LinkAction {
+        var loopHasToLook = machine.pointee.nextDeadline < state.armedDeadline
         var sends = false
         if state.isAttached {
-            let waiting = state.machine.output.count
+            let waiting = machine.pointee.outputCount
             if waiting > 0 && !state.sending {
                 sends =
-                    state.callersMaySend && ((urgent && state.machine.isLatencyBound) || waiting >= selfSendThreshold)
+                    state.callersMaySend && ((urgent && machine.pointee.isLatencyBound) || waiting >= Self.selfSendThreshold)
                 state.sending = sends
                 loopHasToLook = loopHasToLook || !sends
             }
             loopHasToLook =
-                loopHasToLook || state.machine.wantsClose || state.wantsReadingPaused != state.readingIsPaused
+                loopHasToLook || machine.pointee.wantsClose || wantsReadingPaused(state) != state.readingIsPaused
         }
         // One post is enough until the loop has looked.
         let wakes = loopHasToLook && !state.settleIsDue
@@ -53,16 +53,16 @@ extension Link where Machine: ~Copyable {
             loop.post(self, LinkPost.settle)
         }
     }
-}
 
-extension Link.State where Machine: ~Copyable {
-    @inlinable package var outboxIsFull: Bool { machine.output.count >= outboxLimit }
+    @inlinable
+    package func outboxIsFull(_ state: borrowing LinkState) -> Bool { machine.pointee.outputCount >= state.outboxLimit }
 
     /// Callers wait at the limit; what grows beyond twice of it are answers to a peer that sends but does not read.
     /// The outbox is taken as a whole, so that there is nothing to flap between.
-    @inlinable package var wantsReadingPaused: Bool {
-        let (twice, overflow) = outboxLimit.multipliedReportingOverflow(by: 2)
-        return machine.wantsReadingPaused || (!overflow && machine.output.count >= twice)
+    @inlinable
+    package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
+        let (twice, overflow) = state.outboxLimit.multipliedReportingOverflow(by: 2)
+        return machine.pointee.wantsReadingPaused || (!overflow && machine.pointee.outputCount >= twice)
     }
 }
 

@@ -68,7 +68,7 @@ extension Link where Machine: ~Copyable {
         while consumed < bytes.count {
             let span = RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
             let (count, wantsClose, tap) = state.withLock { state in
-                (state.machine.receive(span, at: now, into: scratch), state.machine.wantsClose, state.tap)
+                (machine.pointee.receive(span, at: now, into: scratch), machine.pointee.wantsClose, state.tap)
             }
             if let tap, count > 0 { tap.received(span.extracting(..<count)) }
             scratch.perform(span)

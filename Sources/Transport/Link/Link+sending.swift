@@ -88,35 +88,35 @@ extension Link where Machine: ~Copyable {
             wire.removeAll(keepingCapacity: true)
             wireOffset = 0
             if state.broken != nil {
-                state.machine.output.removeAll(keepingCapacity: true)
+                machine.pointee.output.removeAll(keepingCapacity: true)
                 state.sending = false
                 return .done
             }
             let layers = isLoop ? self.layers : nil
-            let machineWrote = !state.machine.output.isEmpty && (layers?.isOpen ?? true)
+            let machineWrote = machine.pointee.outputCount > 0 && (layers?.isOpen ?? true)
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
                 waiters = state.roomWaiters.takeAll()
-                loopHasToLook = state.claimSettle(closes: true)
+                loopHasToLook = claimSettle(&state, closes: true)
                 return .done
             }
             if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
             rounds -= 1
             if let layers {
                 if machineWrote {
-                    state.machine.outputTaken(at: MonotonicClock.now)
-                    swap(&state.machine.output, &plain)
+                    machine.pointee.outputTaken(at: MonotonicClock.now)
+                    swap(&machine.pointee.output, &plain)
                     tap = state.tap
                 }
-                if !state.outboxIsFull { waiters = state.roomWaiters.takeAll() }
-                loopHasToLook = state.claimSettle(closes: false)
+                if !outboxIsFull(state) { waiters = state.roomWaiters.takeAll() }
+                loopHasToLook = claimSettle(&state, closes: false)
                 return .wrap(stream, layers)
             }
-            state.machine.outputTaken(at: MonotonicClock.now)
-            swap(&state.machine.output, &wire)
+            machine.pointee.outputTaken(at: MonotonicClock.now)
+            swap(&machine.pointee.output, &wire)
             tap = state.tap
             waiters = state.roomWaiters.takeAll()
-            loopHasToLook = state.claimSettle(closes: false)
+            loopHasToLook = claimSettle(&state, closes: false)
             return .write(stream)
         }
         if let tap {
@@ -146,8 +146,8 @@ extension Link where Machine: ~Copyable {
     }
 
     /// Gives the buffers of an idle connection back. Nobody holds the token, and the lock is held.
-    func trimBuffers(_ state: inout State) {
-        if state.machine.output.capacity > 4096 { state.machine.output = [] }
+    func trimBuffers(_ state: inout LinkState) {
+        if machine.pointee.output.capacity > 4096 { machine.pointee.output = [] }
         if wire.capacity > 4096 { wire = [] }
         if plain.capacity > 4096 { plain = [] }
     }
@@ -155,21 +155,19 @@ extension Link where Machine: ~Copyable {
     /// Silence is likely to follow: gives all buffers back that are not in use.
     package func expectSilence() {
         state.withLock { state in
-            guard state.machine.output.isEmpty && !state.sending else { return }
-            state.machine.output = []
+            guard machine.pointee.outputCount == 0 && !state.sending else { return }
+            machine.pointee.output = []
             wire = []
             plain = []
         }
     }
-}
 
-extension Link.State where Machine: ~Copyable {
     /// Whether the loop has to look now that the outbox was taken, and has not been asked to yet.
-    fileprivate mutating func claimSettle(closes: Bool) -> Bool {
-        guard !settleIsDue, (closes && machine.wantsClose) || wantsReadingPaused != readingIsPaused else {
-            return false
-        }
-        settleIsDue = true
+    private func claimSettle(_ state: inout LinkState, closes: Bool) -> Bool {
+        guard !state.settleIsDue,
+            (closes && machine.pointee.wantsClose) || wantsReadingPaused(state) != state.readingIsPaused
+        else { return false }
+        state.settleIsDue = true
         return true
     }
 }

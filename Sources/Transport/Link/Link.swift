@@ -15,32 +15,12 @@ public import Synchronization
 /// keeps a link alive while it has a connection or a deadline: owners end the connection when they go.
 @usableFromInline
 package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchecked Sendable {
-    // Sendable because shared fields are in `state`, fields of the sender belong to whoever set `state.sending`,
-    // and the rest is touched on the loop's thread only.
-    @usableFromInline
-    package struct State: ~Copyable, Sendable {
-        @usableFromInline package var machine: Machine
-        var stream: (any ByteStream)? { didSet { isAttached = stream != nil } }
-        @usableFromInline package private(set) var isAttached = false
-        /// Whether callers may write to `stream` from their own threads; layers are the loop's alone.
-        @usableFromInline package var callersMaySend = false
-        /// Somebody owns `wire` and will look at the outbox again before letting go.
-        @usableFromInline package var sending = false
-        /// The loop was asked to settle and has not looked yet.
-        @usableFromInline package var settleIsDue = false
-        @usableFromInline package var readingIsPaused = false
-        /// Why nothing more can be written to `stream`, until the loop has ended the connection.
-        var broken: Shared<TransportError>?
-        /// The deadline that the loop knows.
-        @usableFromInline package var armedDeadline = Int64.max
-        var roomWaiters = RoomWaiters()
-        var tap: (any LinkTap)?
-        /// Bytes in the outbox from which on callers wait.
-        @usableFromInline package let outboxLimit: Int
-        var traffic = LinkTraffic()
-    }
-
-    @usableFromInline package let state: Mutex<State>
+    // Sendable because shared fields are in `state` or under its lock, fields of the sender belong to whoever set
+    // `state.sending`, and the rest is touched on the loop's thread only.
+    @usableFromInline package let state: Mutex<LinkState>
+    /// The machine, under the lock of `state`, which is why this is safe. Not inside it: the type of the lock would then
+    /// depend on the machine's, and code that serves all of them would have to look it up at run time with each access.
+    @usableFromInline package nonisolated(unsafe) let machine: UnsafeMutablePointer<Machine>
 
     // Owned by the sender (`state.sending`).
     var wire: [UInt8] = []
@@ -67,15 +47,22 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
 
     package init(machine: consuming Machine, loop: EventLoop, outboxLimit: Int) {
-        state = Mutex(State(machine: machine, outboxLimit: max(1, outboxLimit)))
+        state = Mutex(LinkState(outboxLimit: max(1, outboxLimit)))
+        self.machine = .allocate(capacity: 1)
+        self.machine.initialize(to: machine)
         super.init(loop: loop)
+    }
+
+    deinit {
+        machine.deinitialize(count: 1)
+        machine.deallocate()
     }
 
     // MARK: From any thread
 
     /// Whether a caller should wait for `room()` before it adds more.
     package var outboxIsFull: Bool {
-        state.withLock { $0.outboxIsFull }
+        state.withLock { outboxIsFull($0) }
     }
 
     /// What was moved so far; current whenever nothing is under way.
@@ -146,8 +133,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             let scratch = self.scratch
             state.withLock { state in
                 state.armedDeadline = .max
-                state.machine.handleTimeout(at: now, into: scratch)
-                if state.machine.output.isEmpty && !state.sending { trimBuffers(&state) }
+                machine.pointee.handleTimeout(at: now, into: scratch)
+                if machine.pointee.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }
             scratch.perform(RawSpan())
             settle(at: now)
@@ -172,19 +159,19 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             if let layers, !layers.isOpen {
                 deadline = layers.deadline
             } else {
-                deadline = state.machine.nextDeadline
+                deadline = machine.pointee.nextDeadline
             }
             var next = SettleStep.nothing
             if state.stream != nil {
-                isReadingPaused = state.wantsReadingPaused
+                isReadingPaused = wantsReadingPaused(state)
                 state.readingIsPaused = isReadingPaused
-                if state.machine.wantsClose {
+                if machine.pointee.wantsClose {
                     deadline = min(deadline, closing.begin(at: now, bytesSent: state.traffic.bytesSent))
                 }
                 if !state.sending {
-                    let hasOutput = !state.machine.output.isEmpty || layers?.hasOutput == true
+                    let hasOutput = machine.pointee.outputCount > 0 || layers?.hasOutput == true
                     state.sending = hasOutput
-                    next = hasOutput ? .send : state.machine.wantsClose ? .close : .nothing
+                    next = hasOutput ? .send : machine.pointee.wantsClose ? .close : .nothing
                 }
             }
             state.armedDeadline = deadline
@@ -220,4 +207,31 @@ enum LinkPost {
     static let continueSending = 1
     static let broken = 2
     static let drop = 3
+}
+
+/// What a link and its callers share, but for the machine.
+@usableFromInline
+package struct LinkState: ~Copyable, Sendable {
+    var stream: (any ByteStream)? { didSet { isAttached = stream != nil } }
+    @usableFromInline package private(set) var isAttached = false
+    /// Whether callers may write to `stream` from their own threads; layers are the loop's alone.
+    @usableFromInline package var callersMaySend = false
+    /// Somebody owns `wire` and will look at the outbox again before letting go.
+    @usableFromInline package var sending = false
+    /// The loop was asked to settle and has not looked yet.
+    @usableFromInline package var settleIsDue = false
+    @usableFromInline package var readingIsPaused = false
+    /// Why nothing more can be written to `stream`, until the loop has ended the connection.
+    var broken: Shared<TransportError>?
+    /// The deadline that the loop knows.
+    @usableFromInline package var armedDeadline = Int64.max
+    var roomWaiters = RoomWaiters()
+    var tap: (any LinkTap)?
+    /// Bytes in the outbox from which on callers wait.
+    @usableFromInline package let outboxLimit: Int
+    var traffic = LinkTraffic()
+
+    init(outboxLimit: Int) {
+        self.outboxLimit = outboxLimit
+    }
 }

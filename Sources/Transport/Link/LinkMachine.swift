@@ -9,6 +9,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
 
     /// Bytes for the wire; the link swaps them out.
     var output: [UInt8] { get set }
+    /// The number of bytes in `output`: asked for often, where a copy of the array would be a counted reference.
+    var outputCount: Int { get }
     /// The time of the next `handleTimeout`, `Int64.max` for none.
     var nextDeadline: Int64 { get }
     /// Whether the caller's answer is all that anybody waits for, so that sending at once beats sending together.
@@ -39,6 +41,7 @@ package protocol LinkScratch: AnyObject, SendableMetatype {
 }
 
 extension LinkMachine where Self: ~Copyable {
+    package var outputCount: Int { output.count }
     package var isLatencyBound: Bool { true }
     package var isAwaited: Bool { true }
     package mutating func outputTaken(at now: Int64) {}

@@ -42,7 +42,7 @@ extension Link where Machine: ~Copyable {
             await withUnsafeContinuation { continuation in
                 // A waiter is added only while there is something to wait for, under the lock that ends it.
                 let added = state.withLock { state -> Bool in
-                    guard state.outboxIsFull, state.stream != nil, !Task.isCancelled else { return false }
+                    guard outboxIsFull(state), state.stream != nil, !Task.isCancelled else { return false }
                     state.roomWaiters.add(continuation, id: id)
                     return true
                 }
