@@ -26,27 +26,10 @@ extension MQTTPacket.Publish {
                 // buffer that is written exclusively does not overlap with spans that are borrowed.
                 guard let base = buffer.baseAddress, buffer.count - initialized >= count else { return }
                 var to = unsafe UnsafeMutableRawPointer(base + initialized)
-                unsafe to.storeBytes(of: 0x30 | flags, as: UInt8.self)
-                if bodyCount < 128 {
-                    unsafe to.storeBytes(of: UInt8(truncatingIfNeeded: bodyCount), toByteOffset: 1, as: UInt8.self)
-                    unsafe to += 2
-                } else {
-                    let length = UInt16(truncatingIfNeeded: bodyCount & 0x7F | 0x80 | (bodyCount >> 7) << 8)
-                    unsafe to.storeBytes(of: length.littleEndian, toByteOffset: 1, as: UInt16.self)
-                    unsafe to += 3
-                }
-                unsafe to.storeBytes(of: UInt16(truncatingIfNeeded: topicCount).bigEndian, as: UInt16.self)
-                unsafe to += 2
+                unsafe writeHead(&to, flags: flags, bodyCount: bodyCount, topicCount: topicCount)
                 guard unsafe topic.copyTopic(to: to) else { return }
                 unsafe to += topicCount
-                if packetID != 0 {
-                    unsafe to.storeBytes(of: packetID.bigEndian, as: UInt16.self)
-                    unsafe to += 2
-                }
-                if hasProperties {
-                    unsafe to.storeBytes(of: 0, as: UInt8.self)
-                    unsafe to += 1
-                }
+                unsafe writeMiddle(&to, packetID: packetID, hasProperties: hasProperties)
                 unsafe payload.copyShort(to: to)
                 initialized += count
                 isWritten = true
@@ -54,12 +37,42 @@ extension MQTTPacket.Publish {
         }
         return isWritten ? count : 0
     }
+
+    /// Writes the fixed header and the length of the topic, and goes to where the topic stands.
+    @inline(__always) @unsafe
+    static func writeHead(_ to: inout UnsafeMutableRawPointer, flags: UInt8, bodyCount: Int, topicCount: Int) {
+        // Safe: there is room for a packet of this size, which is below 16 KiB. So it is in `writeMiddle`.
+        unsafe to.storeBytes(of: 0x30 | flags, as: UInt8.self)
+        if bodyCount < 128 {
+            unsafe to.storeBytes(of: UInt8(truncatingIfNeeded: bodyCount), toByteOffset: 1, as: UInt8.self)
+            unsafe to += 2
+        } else {
+            let length = UInt16(truncatingIfNeeded: bodyCount & 0x7F | 0x80 | (bodyCount >> 7) << 8)
+            unsafe to.storeBytes(of: length.littleEndian, toByteOffset: 1, as: UInt16.self)
+            unsafe to += 3
+        }
+        unsafe to.storeBytes(of: UInt16(truncatingIfNeeded: topicCount).bigEndian, as: UInt16.self)
+        unsafe to += 2
+    }
+
+    /// Writes what stands between topic and payload, and goes to where the payload stands.
+    @inline(__always) @unsafe
+    static func writeMiddle(_ to: inout UnsafeMutableRawPointer, packetID: UInt16, hasProperties: Bool) {
+        if packetID != 0 {
+            unsafe to.storeBytes(of: packetID.bigEndian, as: UInt16.self)
+            unsafe to += 2
+        }
+        if hasProperties {
+            unsafe to.storeBytes(of: 0, as: UInt8.self)
+            unsafe to += 1
+        }
+    }
 }
 
 extension RawSpan {
     /// Copies a topic name to where there is room for it; returns whether it is one: without U+0000 and wildcards.
     @inline(__always) @unsafe
-    fileprivate func copyTopic(to target: UnsafeMutableRawPointer) -> Bool {
+    func copyTopic(to target: UnsafeMutableRawPointer) -> Bool {
         let count = byteCount
         guard count >= 8 else {
             var isName = true
@@ -87,7 +100,7 @@ extension RawSpan {
 
     /// Copies to where there is room; a call of `memcpy` would cost more than a few words do.
     @inline(__always) @unsafe
-    fileprivate func copyShort(to target: UnsafeMutableRawPointer) {
+    func copyShort(to target: UnsafeMutableRawPointer) {
         let count = byteCount
         if count >= 8 && count <= 64 {
             // Safe: as above.

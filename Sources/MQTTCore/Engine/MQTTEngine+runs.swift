@@ -10,17 +10,11 @@ extension MQTTEngine {
         _ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int, outputLimit: Int
     ) -> Int {
         guard phase == .connected, outboundAliases.maximum == 0 else { return start }
+        let run = PlainRun(qos: .atMostOnce, firstPacketID: 0, engine: self, outputLimit: outputLimit)
         // Safe: the array is neither changed nor given back while its bytes are read.
         return unsafe messages.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress else { return start }
-            var offset = start - messages.startIndex
-            while offset < buffer.count, output.count < outputLimit,
-                let message = unsafe LentMessage(base + offset), unsafe message.qos == .atMostOnce,
-                unsafe writePlain(message, packetID: 0)
-            {
-                offset += 1
-            }
-            return messages.startIndex + offset
+            let rest = unsafe UnsafeBufferPointer(rebasing: buffer[(start - messages.startIndex)...])
+            return unsafe start + MQTTPacket.Publish.encodePlainRun(into: &output, rest, run)
         }
     }
 
@@ -38,18 +32,13 @@ extension MQTTEngine {
         else { return start }
         // Safe: as above.
         let next = unsafe messages.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress else { return start }
             var next = start
             while next < buffer.count {
                 let room = min(windowLimit - session.window.used, buffer.count - next)
                 let ids = session.window.reserveIDs(atMost: room)
-                var count = 0
-                while count < ids.count, let message = unsafe LentMessage(base + next + count),
-                    unsafe message.qos == .atLeastOnce,
-                    unsafe writePlain(message, packetID: ids.first + UInt16(truncatingIfNeeded: count))
-                {
-                    count += 1
-                }
+                let run = PlainRun(qos: .atLeastOnce, firstPacketID: ids.first, engine: self, outputLimit: .max)
+                let part = unsafe UnsafeBufferPointer(rebasing: buffer[next..<next + ids.count])
+                let count = unsafe MQTTPacket.Publish.encodePlainRun(into: &output, part, run)
                 session.window.recordRun(messages, from: next, ids, written: count, token: token, at: now)
                 next += count
                 guard count > 0, count == ids.count else { break }
@@ -58,18 +47,6 @@ extension MQTTEngine {
         }
         if next > start { keepAlive.sent(at: now) }
         return next
-    }
-
-    /// Appends PUBLISH if the general path would; false if nothing was done.
-    @inline(__always) @unsafe
-    private mutating func writePlain(_ message: LentMessage, packetID: UInt16) -> Bool {
-        guard unsafe !message.retain || limits.retainAvailable else { return false }
-        // Safe: the caller keeps the bytes for as long as this call lasts.
-        return unsafe MQTTPacket.Publish.encodePlain(
-            into: &output, hasProperties: version.hasProperties,
-            flags: message.qos.rawValue << 1 | (message.retain ? 1 : 0), packetID: packetID,
-            topic: RawSpan(_unsafeBytes: message.topic), payload: RawSpan(_unsafeBytes: message.payload),
-            maximumPacketSize: Int(limits.maximumPacketSize)) > 0
     }
 
     /// Ends messages of the first run by PUBACK packets without a reason, as long as they come in its order, and returns
@@ -108,5 +85,14 @@ extension MQTTEngine {
             MQTTPublishCompletion(
                 token: token, outcome: reason.isError ? .refused : .acknowledged, reason: reason, remark: remark))
         pump(at: now, into: &effects)
+    }
+}
+
+extension PlainRun {
+    init(qos: QoS, firstPacketID: UInt16, engine: borrowing MQTTEngine, outputLimit: Int) {
+        self.init(
+            qos: qos, firstPacketID: firstPacketID, hasProperties: engine.version.hasProperties,
+            retainAvailable: engine.limits.retainAvailable, maximumPacketSize: Int(engine.limits.maximumPacketSize),
+            outputLimit: outputLimit)
     }
 }

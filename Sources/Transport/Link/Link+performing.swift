@@ -29,7 +29,8 @@ extension Link where Machine: ~Copyable {
             let waiting = machine.pointee.outputCount
             if waiting > 0 && !state.sending {
                 sends =
-                    state.callersMaySend && ((urgent && machine.pointee.isLatencyBound) || waiting >= Self.selfSendThreshold)
+                    state.callersMaySend
+                    && ((urgent && machine.pointee.isLatencyBound) || waiting >= Self.selfSendThreshold)
                 state.sending = sends
                 loopHasToLook = loopHasToLook || !sends
             }
