@@ -20,9 +20,21 @@ extension MQTTClient {
             }
             return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
         }
-        let message = MQTTOutgoingMessage(
-            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        return try await core.publishAcknowledged(message).reasonCode
+        // The usual case, in one function: each one that waits costs its caller a frame and a look at its executor.
+        guard core.configuration.sessionStore == nil, !Task.isCancelled else {
+            return try await publishAcknowledged(payload, topic, qos, retain, properties)
+        }
+        let word = await withUnsafeContinuation { waiter in
+            core.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
+        }
+        guard let token = word.token else { return MQTTReasonCode(rawValue: word.code) }
+        do throws(MQTTError) {
+            return try await core.answer(to: token).get().reasonCode
+        } catch {
+            guard core.waitsForRoom(error) else { throw error }
+        }
+        try await core.waitForRoom()
+        return try await publishAcknowledged(payload, topic, qos, retain, properties)
     }
 
     /// Publishes a message as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does, and returns all that the
@@ -88,6 +100,14 @@ extension MQTTClient {
         _ payload: [UInt8], to topic: String, retain: Bool = false, properties: MQTTProperties = MQTTProperties()
     ) throws(MQTTError) -> Bool {
         try core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+    }
+
+    private nonisolated(nonsending) func publishAcknowledged(
+        _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        let message = MQTTOutgoingMessage(
+            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+        return try await core.publishAcknowledged(message).reasonCode
     }
 
     private nonisolated(nonsending) func publishWhenThereIsRoom(

@@ -80,7 +80,12 @@ extension MQTTMachine {
         _ message: MQTTOutgoingMessage, _ waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>, _ callerID: UInt64
     ) -> Result<Void, MQTTError>? {
         if let failure = journal?.failure { return .failure(failure) }
-        if let refusal = hand(message, token: Self.looseBit) { return .failure(refusal) }
+        if let refusal = hand(
+            message.topic, message.payload, message.qos, message.retain, message.properties, token: Self.looseBit,
+            at: MonotonicClock.now)
+        {
+            return .failure(refusal)
+        }
         publishedCount += 1
         guard journal != nil else { return .success(()) }
         storeWaiters.append(MQTTStoreWaiter(ticket: engine.lastTicket, callerID: callerID, waiter: waiter))
@@ -89,13 +94,15 @@ extension MQTTMachine {
     }
 
     /// Gives a message to the engine; where the queue is full and the policy says so, the oldest give way.
-    mutating func hand(_ message: MQTTOutgoingMessage, token: UInt64) -> MQTTError? {
-        let now = MonotonicClock.now
+    mutating func hand(
+        _ topic: String, _ payload: [UInt8], _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties, token: UInt64,
+        at now: Int64
+    ) -> MQTTError? {
         while true {
             do throws(MQTTMisuse) {
                 _ = try engine.publish(
-                    topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
-                    properties: message.properties, token: token, at: now)
+                    topic: topic, payload: payload, qos: qos, retain: retain, properties: properties, token: token,
+                    at: now)
                 return nil
             } catch {
                 guard error.code == .queueFull, dropsOldest, let oldest = engine.dropOldestQueued() else {
@@ -118,8 +125,10 @@ extension MQTTMachine {
             dropped.append(.batch(batch))
         } else if token & Self.looseBit != 0 {
             dropped.append(.enqueued(error))
-        } else if let waiter = publishes.take(token) {
-            dropped.append(.publish(waiter, error))
+        } else {
+            var resumptions = Resumptions<MQTTMachine.PublishAnswer>()
+            publishes.answer(token, .failure(error), into: &resumptions)
+            dropped.append(.publish(resumptions))
         }
     }
 
@@ -132,13 +141,13 @@ extension MQTTMachine {
 
 /// Whose message gave way to a newer one, to be told after the lock is released.
 enum MQTTDroppedMessage: Sendable {
-    case publish(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTError)
+    case publish(Resumptions<MQTTMachine.PublishAnswer>)
     case batch(MQTTPublishBatch)
     case enqueued(MQTTError)
 
     func resume(_ core: MQTTClientCore) {
         switch self {
-        case .publish(let waiter, let error): waiter.resume(returning: .failure(error))
+        case .publish(let waiters): waiters.resume()
         case .batch(let batch): batch.finish()
         case .enqueued(let error): core.news.tell(.undelivered(error))
         }

@@ -59,8 +59,15 @@ extension MQTTClientCore {
     ) async throws(MQTTError) -> MQTTAnswer {
         if configuration.sessionStore != nil { try await prepareStore() }
         while true {
+            if Task.isCancelled { throw .cancelledWait }
+            let word = await withUnsafeContinuation { waiter in
+                publish(
+                    message.payload, to: message.topic, qos: message.qos, retain: message.retain,
+                    properties: message.properties, waiter)
+            }
+            guard let token = word.token else { return MQTTAnswer(MQTTReasonCode(rawValue: word.code)) }
             do throws(MQTTError) {
-                return try await publishOnce(message)
+                return try await answer(to: token).get()
             } catch {
                 guard waitsForRoom(error) else { throw error }
             }
@@ -68,26 +75,17 @@ extension MQTTClientCore {
         }
     }
 
-    private nonisolated(nonsending) func publishOnce(
-        _ message: MQTTOutgoingMessage
-    ) async throws(MQTTError) -> MQTTAnswer {
-        let callerID = callerIDs.add(1, ordering: .relaxed).newValue
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: UnsafeContinuation<MQTTMachine.PublishAnswer, Never>) in
-                // Order and packet identifier are settled here, before the caller suspends.
-                let (refusal, dropped) = link.perform(urgent: true) { machine in
-                    let refusal = machine.publish(message, waiter, callerID: callerID)
-                    return (refusal, machine.takeDropped())
-                }
-                for message in dropped { message.resume(self) }
-                if let refusal { waiter.resume(returning: .failure(refusal)) }
-            }
-        } onCancel: {
-            let waiter = link.perform { $0.publishes.cancel(callerID) }
-            waiter?.resume(returning: .failure(.cancelledWait))
+    /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
+    func publish(
+        _ payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties,
+        _ waiter: UnsafeContinuation<QuickAnswer, Never>
+    ) {
+        let (word, hasDropped) = link.perform(urgent: true) { machine in
+            let word = machine.publish(payload, topic, qos, retain, properties, waiter)
+            return (word, !machine.dropped.isEmpty)
         }
-        if Task.isCancelled { link.perform { $0.publishes.forget(callerID) } }
-        return try result.get()
+        if hasDropped { for message in link.perform({ $0.takeDropped() }) { message.resume(self) } }
+        if let word { waiter.resume(returning: word) }
     }
 
     /// Publishes a run of QoS 1 and 2 messages with one wait.
@@ -124,19 +122,31 @@ extension MQTTClientCore {
 }
 
 extension MQTTMachine {
-    /// Hands one message to the engine and registers its waiter; returns why it cannot be sent.
+    /// Hands one message to the engine. Returns what its waiter is told at once, or nil if it waits.
     mutating func publish(
-        _ message: MQTTOutgoingMessage, _ waiter: UnsafeContinuation<PublishAnswer, Never>, callerID: UInt64
-    ) -> MQTTError? {
-        if publishes.wasCancelledEarly(callerID) { return .cancelledWait }
-        if let failure = journal?.failure { return failure }
-        let token = publishes.add(waiter, callerID: callerID)
-        if let refusal = hand(message, token: token) {
-            _ = publishes.take(token)
-            return refusal
+        _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
+        _ waiter: UnsafeContinuation<QuickAnswer, Never>
+    ) -> QuickAnswer? {
+        let now = MonotonicClock.now
+        let token = publishes.add(waiter, at: now)
+        if let refusal = journal?.failure ?? hand(topic, payload, qos, retain, properties, token: token, at: now) {
+            return publishes.answerAtOnce(token, .failure(refusal))
         }
         publishedCount += 1
         flushRecords()
+        // Without a connection there is no telling how long it takes.
+        guard engine.phase == .connected else {
+            _ = publishes.goOn(token)
+            return .goOn(token)
+        }
         return nil
+    }
+}
+
+extension MQTTClientCore: AnswerDesk {
+    var cancelledAnswer: MQTTMachine.PublishAnswer { .failure(.cancelledWait) }
+
+    func withWaiters<Result>(_ body: (inout WaiterTable<MQTTMachine.PublishAnswer>) -> Result) -> Result {
+        link.perform { body(&$0.publishes) }
     }
 }

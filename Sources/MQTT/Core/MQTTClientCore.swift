@@ -102,11 +102,13 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
                 machine.batches = MQTTPublishBatches()
                 machine.roomWaiters = [:]
             }
-            return (machine.publishes.takeAll(), machine.batches.all, machine.roomWaiters)
+            var waiters = Resumptions<MQTTMachine.PublishAnswer>()
+            machine.publishes.answerAll(.failure(failure), into: &waiters)
+            return (waiters, machine.batches.all, machine.roomWaiters)
         }
         // Those find out by themselves that there is no connection.
         for waiter in rooms.values { waiter.resume() }
-        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+        waiters.resume()
         for batch in batches {
             batch.failure = failure
             batch.finish()

@@ -68,8 +68,9 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Kept messages age by the clock while there is a connection, and otherwise when somebody asks for them: an alarm
     /// would keep a client alive that nobody uses any more.
     var nextDeadline: Int64 {
-        guard let knownKeeper, engine.phase == .connected else { return engine.nextDeadline }
-        return min(engine.nextDeadline, knownKeeper.nextDeadline)
+        let next = min(engine.nextDeadline, publishes.nextLook)
+        guard let knownKeeper, engine.phase == .connected else { return next }
+        return min(next, knownKeeper.nextDeadline)
     }
 
     /// The time that a QoS 0 message is published at. With a connection it serves keep alive alone, which hears of the
@@ -115,7 +116,9 @@ struct MQTTMachine: LinkMachine, ~Copyable {
 
     mutating func handleTimeout(at now: Int64, into scratch: MQTTScratch) {
         scratch.core = core
-        scratch.isQuiet = true
+        // Not by callers that wait: they are no sign of rest.
+        scratch.isQuiet = now >= min(engine.nextDeadline, knownKeeper?.nextDeadline ?? .max)
+        publishes.look(at: now, into: &scratch.resumptions)
         engine.handleTimeout(at: now, into: &scratch.effects)
         if let knownKeeper, now >= knownKeeper.nextDeadline { scratch.keptDrops += expireKept(at: now) }
         collect(into: scratch, at: now)
@@ -132,8 +135,14 @@ struct MQTTMachine: LinkMachine, ~Copyable {
                 feeds = true
             } else if completion.token & Self.looseBit != 0 {
                 if case .failure(let error) = completion.answer(scratch.effects) { scratch.undelivered.append(error) }
-            } else if let waiter = publishes.take(completion.token) {
-                scratch.resumptions.append((waiter, completion.answer(scratch.effects, after: &remarks)))
+            } else if completion.isSuccess, completion.remark < 0, remarks.isEmpty,
+                let waiter = publishes.succeed(completion.token)
+            {
+                scratch.resumptions.quick.append((waiter, .success(completion.reason.rawValue)))
+            } else {
+                publishes.answer(
+                    completion.token, completion.answer(scratch.effects, after: &remarks),
+                    into: &scratch.resumptions)
             }
         }
         if feeds { feedCompleted(into: scratch, at: now) }

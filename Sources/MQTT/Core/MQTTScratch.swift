@@ -1,4 +1,5 @@
 import MQTTCore
+import Messaging
 import Transport
 
 /// What one input of the machine led to, performed on the loop's thread after the lock is released. All links of a
@@ -13,7 +14,7 @@ final class MQTTScratch: LinkScratch {
     var touchedRoutes: [MQTTRoute] = []
     /// The messages for one of them.
     var selected: [MQTTMessageRecord] = []
-    var resumptions: [(UnsafeContinuation<MQTTMachine.PublishAnswer, Never>, MQTTMachine.PublishAnswer)] = []
+    var resumptions = Resumptions<MQTTMachine.PublishAnswer>()
     var batchResumptions: [MQTTPublishBatch] = []
     /// Publishers that find room in the queue again.
     var roomWaiters: [UnsafeContinuation<Void, Never>] = []
@@ -38,7 +39,7 @@ final class MQTTScratch: LinkScratch {
     }
 
     func perform(_ bytes: RawSpan) {
-        for (waiter, answer) in resumptions { waiter.resume(returning: answer) }
+        resumptions.resume()
         for batch in batchResumptions { batch.finish() }
         for waiter in roomWaiters { waiter.resume() }
         if let core {
@@ -56,7 +57,7 @@ final class MQTTScratch: LinkScratch {
 
     private func clear() {
         effects.removeAll()
-        resumptions.removeAll(keepingCapacity: true)
+        resumptions.removeAll()
         batchResumptions.removeAll(keepingCapacity: true)
         if !roomWaiters.isEmpty { roomWaiters.removeAll() }
         if !undelivered.isEmpty { undelivered.removeAll() }

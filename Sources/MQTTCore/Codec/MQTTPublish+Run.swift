@@ -1,7 +1,7 @@
 // The hot path of sending many messages: as `encodePlain`, with what they have in common looked at once.
 
 /// What is the same for all messages of a run.
-struct PlainRun {
+struct PublishRun {
     let qos: QoS
     /// The identifier of the first message, followed by those of the others; 0 at QoS 0.
     let firstPacketID: UInt16
@@ -17,7 +17,7 @@ extension MQTTPacket.Publish {
     /// path, as by ``encodePlain(into:hasProperties:flags:packetID:topic:payload:maximumPacketSize:)``.
     @unsafe
     static func encodePlainRun(
-        into output: inout [UInt8], _ messages: UnsafeBufferPointer<MQTTOutgoingMessage>, _ run: PlainRun
+        into output: inout [UInt8], _ messages: UnsafeBufferPointer<MQTTOutgoingMessage>, _ run: PublishRun
     ) -> Int {
         guard let base = messages.baseAddress else { return 0 }
         var done = 0
@@ -48,7 +48,7 @@ extension MQTTPacket.Publish {
     @inline(__always) @unsafe
     private static func writePlainRun(
         _ messages: UnsafeBufferPointer<MQTTOutgoingMessage>, _ done: inout Int, _ goesOn: inout Bool,
-        to target: UnsafeMutableRawBufferPointer, _ limit: Int, _ run: PlainRun
+        to target: UnsafeMutableRawBufferPointer, _ limit: Int, _ run: PublishRun
     ) -> Int {
         guard let base = messages.baseAddress, let start = target.baseAddress else { return 0 }
         var offset = 0

@@ -10,7 +10,7 @@ extension MQTTEngine {
         _ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int, outputLimit: Int
     ) -> Int {
         guard phase == .connected, outboundAliases.maximum == 0 else { return start }
-        let run = PlainRun(qos: .atMostOnce, firstPacketID: 0, engine: self, outputLimit: outputLimit)
+        let run = PublishRun(qos: .atMostOnce, firstPacketID: 0, engine: self, outputLimit: outputLimit)
         // Safe: the array is neither changed nor given back while its bytes are read.
         return unsafe messages.withUnsafeBufferPointer { buffer in
             let rest = unsafe UnsafeBufferPointer(rebasing: buffer[(start - messages.startIndex)...])
@@ -36,7 +36,7 @@ extension MQTTEngine {
             while next < buffer.count {
                 let room = min(windowLimit - session.window.used, buffer.count - next)
                 let ids = session.window.reserveIDs(atMost: room)
-                let run = PlainRun(qos: .atLeastOnce, firstPacketID: ids.first, engine: self, outputLimit: .max)
+                let run = PublishRun(qos: .atLeastOnce, firstPacketID: ids.first, engine: self, outputLimit: .max)
                 let part = unsafe UnsafeBufferPointer(rebasing: buffer[next..<next + ids.count])
                 let count = unsafe MQTTPacket.Publish.encodePlainRun(into: &output, part, run)
                 session.window.recordRun(messages, from: next, ids, written: count, token: token, at: now)
@@ -88,7 +88,7 @@ extension MQTTEngine {
     }
 }
 
-extension PlainRun {
+extension PublishRun {
     init(qos: QoS, firstPacketID: UInt16, engine: borrowing MQTTEngine, outputLimit: Int) {
         self.init(
             qos: qos, firstPacketID: firstPacketID, hasProperties: engine.version.hasProperties,

@@ -1,32 +1,61 @@
 /// Callers that wait for an answer, by a token that goes through the engine and comes back with the answer.
 ///
+/// Waiting has two parts, because most answers come soon, and being cancellable costs as much as everything else that
+/// a caller does. First it waits for a *quick answer*: a success that is one octet, or word that there is more to hear.
+/// Whoever has waited for `patience` gets that word too, and goes on to wait for the *whole* answer, with a cancellation
+/// handler. So a cancelled caller returns after twice the patience at the latest.
+///
 /// Kept under its link's lock. Tokens are a slot and its generation: looking one up costs an index, and a token of
 /// an earlier use of the slot is recognised. The three highest bits of a token are zero: they are the client's to use.
 @usableFromInline
 package struct WaiterTable<Answer: Sendable>: Sendable {
+    @usableFromInline package typealias QuickWaiter = UnsafeContinuation<QuickAnswer, Never>
     @usableFromInline package typealias Waiter = UnsafeContinuation<Answer, Never>
 
     @usableFromInline
+    enum Stage: UInt8, Sendable {
+        case free
+        /// Waits for the quick answer.
+        case quick
+        /// Was told to go on, and has not come yet.
+        case between
+        /// Waits for the whole answer.
+        case whole
+        /// Was told to go on; the answer is in `answers`.
+        case answered
+        /// Nobody waits any more.
+        case abandoned
+    }
+
+    @usableFromInline
     struct Slot: Sendable {
-        @usableFromInline var waiter: Waiter?
-        @usableFromInline var callerID: UInt64 = 0
+        @usableFromInline var quick: QuickWaiter?
+        @usableFromInline var whole: UnsafeContinuation<Answer, Never>?
         @usableFromInline var generation: UInt32 = 0
-        @usableFromInline var isTaken = false
+        @usableFromInline var stage = Stage.free
+        /// It has waited through one look already.
+        @usableFromInline var wasSeen = false
 
         @inlinable init() {}
     }
 
     @usableFromInline var slots: [Slot] = []
     @usableFromInline var free: [Int32] = []
-    @usableFromInline var cancelledEarly: Set<UInt64> = []
+    @usableFromInline var answers: [UInt64: Answer] = [:]
+
+    /// When to look for callers that have waited long; `Int64.max` for never.
+    @usableFromInline package var nextLook = Int64.max
+
+    /// Nanoseconds between two looks.
+    @inlinable package static var patience: Int64 { 50_000_000 }
 
     package init() {}
 
+    // MARK: The first part
+
     /// Takes a slot for a caller.
-    ///
-    /// - Parameter callerID: names the caller to `cancel`; 0 for one that cannot be cancelled.
     @inlinable
-    package mutating func add(_ waiter: Waiter?, callerID: UInt64) -> UInt64 {
+    package mutating func add(_ waiter: QuickWaiter, at now: Int64) -> UInt64 {
         let index: Int
         if let reused = free.popLast() {
             index = Int(reused)
@@ -34,59 +63,136 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
             index = slots.count
             slots.append(Slot())
         }
-        slots[index].waiter = waiter
-        slots[index].callerID = callerID
-        slots[index].isTaken = true
+        slots[index].quick = waiter
+        slots[index].stage = .quick
+        slots[index].wasSeen = false
+        if nextLook == .max { nextLook = now + Self.patience }
         return UInt64(index) | UInt64(slots[index].generation) << 32
     }
 
-    /// Gives the slot back and returns who waits there, if somebody still does.
+    /// Gives the caller that waits for its quick answer a success, and its slot back. Nil, and nothing done, for others:
+    /// they want a whole `answer`.
     @inlinable
-    package mutating func take(_ token: UInt64) -> Waiter? {
-        let index = Int(token & 0xFFFF_FFFF)
-        guard index < slots.count, slots[index].isTaken, slots[index].generation == UInt32(token >> 32) else {
-            return nil
-        }
-        let waiter = slots[index].waiter
-        slots[index].waiter = nil
-        slots[index].isTaken = false
-        slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
-        free.append(Int32(index))
+    package mutating func succeed(_ token: UInt64) -> QuickWaiter? {
+        guard let index = index(of: token), slots[index].stage == .quick else { return nil }
+        let waiter = slots[index].quick
+        giveBack(index)
         return waiter
     }
 
-    /// Whether the caller's task was cancelled before the caller came to wait.
-    @inlinable
-    package mutating func wasCancelledEarly(_ callerID: UInt64) -> Bool {
-        !cancelledEarly.isEmpty && cancelledEarly.remove(callerID) != nil
+    /// Has the caller go on to wait for the whole answer.
+    package mutating func goOn(_ token: UInt64) -> QuickWaiter? {
+        guard let index = index(of: token), slots[index].stage == .quick else { return nil }
+        slots[index].stage = .between
+        defer { slots[index].quick = nil }
+        return slots[index].quick
     }
 
-    /// The caller's task is cancelled: returns its waiter, whose token stays taken until its answer comes.
-    package mutating func cancel(_ callerID: UInt64) -> Waiter? {
-        for index in slots.indices where slots[index].callerID == callerID && slots[index].isTaken {
-            defer { slots[index].waiter = nil }
-            return slots[index].waiter
+    /// Has everybody go on who has waited since before the last look.
+    package mutating func look(at now: Int64, into resumptions: inout Resumptions<Answer>) {
+        guard now >= nextLook else { return }
+        nextLook = .max
+        for index in slots.indices where slots[index].stage == .quick {
+            guard slots[index].wasSeen else {
+                slots[index].wasSeen = true
+                nextLook = now + Self.patience
+                continue
+            }
+            let token = UInt64(index) | UInt64(slots[index].generation) << 32
+            if let waiter = goOn(token) { resumptions.quick.append((waiter, .goOn(token))) }
         }
-        cancelledEarly.insert(callerID)
-        return nil
     }
 
-    /// The caller is done: a cancellation that came too late leaves nothing behind.
-    @inlinable
-    package mutating func forget(_ callerID: UInt64) {
-        cancelledEarly.remove(callerID)
-    }
+    // MARK: Both parts
 
-    /// Empties the table and returns everybody who waited.
-    package mutating func takeAll() -> [Waiter] {
-        var waiters: [Waiter] = []
-        for index in slots.indices where slots[index].isTaken {
-            if let waiter = slots[index].waiter { waiters.append(waiter) }
-            slots[index].waiter = nil
-            slots[index].isTaken = false
-            slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
-            free.append(Int32(index))
+    /// The answer to a token has come. Nothing happens if nobody waits any more.
+    package mutating func answer(_ token: UInt64, _ answer: Answer, into resumptions: inout Resumptions<Answer>) {
+        guard let index = index(of: token) else { return }
+        switch slots[index].stage {
+        case .free, .answered:
+            return
+        case .quick, .between:
+            answers[token] = answer
+            if let waiter = goOn(token) { resumptions.quick.append((waiter, .goOn(token))) }
+            slots[index].stage = .answered
+        case .whole:
+            if let waiter = slots[index].whole { resumptions.whole.append((waiter, answer)) }
+            giveBack(index)
+        case .abandoned:
+            giveBack(index)
         }
-        return waiters
+    }
+
+    /// The answer to a caller that has just been added, which is to be told to go on.
+    package mutating func answerAtOnce(_ token: UInt64, _ answer: Answer) -> QuickAnswer {
+        var resumptions = Resumptions<Answer>()
+        self.answer(token, answer, into: &resumptions)
+        return .goOn(token)
+    }
+
+    /// Gives the same answer to everybody.
+    package mutating func answerAll(_ answer: Answer, into resumptions: inout Resumptions<Answer>) {
+        for index in slots.indices {
+            self.answer(UInt64(index) | UInt64(slots[index].generation) << 32, answer, into: &resumptions)
+        }
+    }
+
+    // MARK: The second part
+
+    /// What becomes of a caller that comes to wait for the whole answer.
+    package enum Arrival {
+        case answered(Answer)
+        case abandoned, waits
+    }
+
+    /// The caller that was told to go on comes to wait.
+    package mutating func wait(for token: UInt64, _ waiter: Waiter) -> Arrival {
+        guard let index = index(of: token) else { return .abandoned }
+        switch slots[index].stage {
+        case .between:
+            slots[index].stage = .whole
+            slots[index].whole = waiter
+            return .waits
+        case .answered:
+            giveBack(index)
+            guard let answer = answers.removeValue(forKey: token) else { return .abandoned }
+            return .answered(answer)
+        case .free, .quick, .whole, .abandoned:
+            return .abandoned
+        }
+    }
+
+    /// The caller's task is cancelled: returns its waiter. The token stays taken until its answer comes.
+    package mutating func cancel(_ token: UInt64) -> Waiter? {
+        guard let index = index(of: token) else { return nil }
+        switch slots[index].stage {
+        case .free, .quick, .answered, .abandoned:
+            // An answer that is there already is what the caller gets.
+            return nil
+        case .between, .whole:
+            slots[index].stage = .abandoned
+            defer { slots[index].whole = nil }
+            return slots[index].whole
+        }
+    }
+
+    // MARK: Slots
+
+    @inlinable
+    func index(of token: UInt64) -> Int? {
+        let index = Int(token & 0xFFFF_FFFF)
+        guard index < slots.count, slots[index].stage != .free, slots[index].generation == UInt32(token >> 32) else {
+            return nil
+        }
+        return index
+    }
+
+    @inlinable
+    mutating func giveBack(_ index: Int) {
+        slots[index].quick = nil
+        slots[index].whole = nil
+        slots[index].stage = .free
+        slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
+        free.append(Int32(index))
     }
 }

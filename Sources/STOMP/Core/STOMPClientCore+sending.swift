@@ -29,30 +29,23 @@ extension STOMPClientCore {
         countsAsSent: Bool = false,
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPMisuse) -> Void
     ) async throws(STOMPError) {
-        let callerID = ids.add(1, ordering: .relaxed).newValue
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: UnsafeContinuation<STOMPMachine.ReceiptAnswer, Never>) in
-                // Order is settled here, before the caller suspends.
-                let refusal = link.perform(urgent: true) { machine -> STOMPError? in
-                    if machine.receipts.wasCancelledEarly(callerID) { return .cancelledWait }
-                    let token = machine.receipts.add(waiter, callerID: callerID)
-                    do throws(STOMPMisuse) {
-                        try body(&machine.engine, token, MonotonicClock.now)
-                        if countsAsSent { machine.sentCount += 1 }
-                        return nil
-                    } catch {
-                        _ = machine.receipts.take(token)
-                        return STOMPError(error)
-                    }
+        if Task.isCancelled { throw .cancelledWait }
+        let word = await withUnsafeContinuation { (waiter: UnsafeContinuation<QuickAnswer, Never>) in
+            // Order is settled here, before the caller suspends.
+            let word = link.perform(urgent: true) { machine -> QuickAnswer? in
+                let now = MonotonicClock.now
+                let token = machine.receipts.add(waiter, at: now)
+                do throws(STOMPMisuse) {
+                    try body(&machine.engine, token, now)
+                    if countsAsSent { machine.sentCount += 1 }
+                    return nil
+                } catch {
+                    return machine.receipts.answerAtOnce(token, .failure(STOMPError(error)))
                 }
-                if let refusal { waiter.resume(returning: .failure(refusal)) }
             }
-        } onCancel: {
-            let waiter = link.perform { $0.receipts.cancel(callerID) }
-            waiter?.resume(returning: .failure(.cancelledWait))
+            if let word { waiter.resume(returning: word) }
         }
-        if Task.isCancelled { link.perform { $0.receipts.forget(callerID) } }
-        try result.get()
+        if let token = word.token { try await answer(to: token).get() }
     }
 
     /// Writes a frame that has neither a body nor a receipt.
@@ -79,5 +72,13 @@ extension STOMPClientCore {
                 throw STOMPError(error)
             }
         }
+    }
+}
+
+extension STOMPClientCore: AnswerDesk {
+    var cancelledAnswer: STOMPMachine.ReceiptAnswer { .failure(.cancelledWait) }
+
+    func withWaiters<Result>(_ body: (inout WaiterTable<STOMPMachine.ReceiptAnswer>) -> Result) -> Result {
+        link.perform { body(&$0.receipts) }
     }
 }

@@ -86,7 +86,12 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
     private func giveUp(_ failure: STOMPError) {
-        for waiter in link.perform({ $0.receipts.takeAll() }) { waiter.resume(returning: .failure(failure)) }
+        let waiters = link.perform { machine in
+            var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
+            machine.receipts.answerAll(.failure(failure), into: &waiters)
+            return waiters
+        }
+        waiters.resume()
         let isOrderly = failure.code == .disconnected
         let all = routes.values
         routes = [:]

@@ -37,7 +37,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    var nextDeadline: Int64 { engine.nextDeadline }
+    var nextDeadline: Int64 { min(engine.nextDeadline, receipts.nextLook) }
     var isLatencyBound: Bool { engine.pendingReceipts <= 1 }
     var isAwaited: Bool { engine.pendingReceipts > 0 }
     var wantsClose: Bool { asksToClose || engine.wantsClose }
@@ -72,6 +72,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
 
     mutating func handleTimeout(at now: Int64, into scratch: STOMPScratch) {
         scratch.core = core
+        receipts.look(at: now, into: &scratch.resumptions)
         engine.handleTimeout(at: now, into: &scratch.effects)
         collect(into: scratch)
     }
@@ -90,8 +91,10 @@ struct STOMPMachine: LinkMachine, ~Copyable {
                 scratch.requestAnswers.append((completion.token, answer))
             } else if completion.token & Self.groupBit != 0 {
                 settle(completion.token & ~Self.groupBit, answer, into: scratch)
-            } else if let waiter = receipts.take(completion.token) {
-                scratch.resumptions.append((waiter, answer))
+            } else if completion.outcome == .received, let waiter = receipts.succeed(completion.token) {
+                scratch.resumptions.quick.append((waiter, .success()))
+            } else {
+                receipts.answer(completion.token, answer, into: &scratch.resumptions)
             }
         }
     }
@@ -101,6 +104,6 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         if case .failure(let error) = answer, group.failure == nil { group.failure = error }
         group.outstanding -= 1
         if group.outstanding == 0 { groups[id] = nil }
-        group.takeReady { scratch.resumptions.append(($0, group.answer)) }
+        group.takeReady { scratch.resumptions.whole.append(($0, group.answer)) }
     }
 }

@@ -37,19 +37,18 @@ extension STOMPClientCore {
         let callerID = ids.add(1, ordering: .relaxed).newValue
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { (waiter: STOMPReceiptGroup.Waiter) in
-                let ready = link.perform { machine -> STOMPMachine.ReceiptAnswer? in
+                let ready = link.perform { _ -> STOMPMachine.ReceiptAnswer? in
                     if group.outstanding <= few { return group.answer }
-                    if machine.receipts.wasCancelledEarly(callerID) { return .failure(.cancelledWait) }
+                    if Task.isCancelled { return .failure(.cancelledWait) }
                     group.add(waiter, callerID: callerID, few: few)
                     return nil
                 }
                 if let ready { waiter.resume(returning: ready) }
             }
         } onCancel: {
-            let waiter = link.perform { machine in group.cancel(callerID) ?? machine.receipts.cancel(callerID) }
+            let waiter = link.perform { _ in group.cancel(callerID) }
             waiter?.resume(returning: .failure(.cancelledWait))
         }
-        if Task.isCancelled { link.perform { $0.receipts.forget(callerID) } }
         try result.get()
     }
 }

@@ -1,3 +1,4 @@
+import Messaging
 import STOMPCore
 import Transport
 
@@ -8,7 +9,7 @@ final class STOMPScratch: LinkScratch {
     var effects = STOMPEffects()
     var version = STOMPVersion.v12
     var connection: UInt32 = 0
-    var resumptions: [(UnsafeContinuation<STOMPMachine.ReceiptAnswer, Never>, STOMPMachine.ReceiptAnswer)] = []
+    var resumptions = Resumptions<STOMPMachine.ReceiptAnswer>()
     var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
     /// The connection is gone; the inner value says why, nil for an end in order.
     var closed: TransportError??
@@ -26,9 +27,9 @@ final class STOMPScratch: LinkScratch {
             if let closed { core.connectionClosed(closed) }
         }
         // Last, so that whoever hears of an end finds the state that goes with it.
-        for (waiter, answer) in resumptions { waiter.resume(returning: answer) }
+        resumptions.resume()
         effects.removeAll()
-        resumptions.removeAll(keepingCapacity: true)
+        resumptions.removeAll()
         requestAnswers.removeAll(keepingCapacity: true)
         core = nil
         closed = nil
