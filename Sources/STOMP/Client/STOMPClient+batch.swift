@@ -55,7 +55,11 @@ extension STOMPClientCore {
         // Messages are looked at where they lie: taken out, each would cost a dozen counted references.
         let all = messages.span
         for index in all.indices {
-            headers.append(try all[index].options.allHeaders(expiringRelatively: expiresRelatively))
+            if let constant = all[index].options.constantHeaders {
+                headers.append(constant)
+            } else {
+                headers.append(try all[index].options.allHeaders(expiringRelatively: expiresRelatively))
+            }
         }
         var next = 0
         while next < messages.count {

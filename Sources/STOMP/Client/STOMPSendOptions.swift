@@ -79,6 +79,12 @@ public struct STOMPSendOptions: Sendable {
         self.expiresAfter = expiresAfter
     }
 
+    /// The headers to send, if they are the same each time and nothing is wrong with them: looked at where they lie.
+    @inline(__always)
+    var constantHeaders: STOMPHeaders? {
+        expiresAfter == nil && expiresAt == nil && (0...9).contains(fixed.priority ?? 0) ? prepared : nil
+    }
+
     /// The headers to send, once: expiry is a point in time.
     func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
         if let priority, !(0...9).contains(priority) {

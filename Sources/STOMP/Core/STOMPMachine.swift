@@ -84,26 +84,50 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         let error = scratch.effects.events.lazy.compactMap { record -> STOMPServerError? in
             if case .errorReceived(let error) = record.event { error } else { nil }
         }.first
+        var run = ReceiptRun()
         for completion in scratch.effects.completions {
+            if completion.token & Self.groupBit != 0, completion.outcome == .received, run.add(completion.token) {
+                continue
+            }
             let answer: ReceiptAnswer =
                 completion.outcome == .received ? .success(()) : .failure(STOMPError(completion.outcome, error))
             if completion.token & Self.requestBit != 0 {
                 scratch.requestAnswers.append((completion.token, answer))
             } else if completion.token & Self.groupBit != 0 {
-                settle(completion.token & ~Self.groupBit, answer, into: scratch)
+                settle(run, .success(()), into: scratch)
+                run = ReceiptRun(token: completion.token, count: 1)
+                if completion.outcome != .received {
+                    settle(run, answer, into: scratch)
+                    run = ReceiptRun()
+                }
             } else if completion.outcome == .received, let waiter = receipts.succeed(completion.token) {
                 scratch.resumptions.quick.append((waiter, .success()))
             } else {
                 receipts.answer(completion.token, answer, into: &scratch.resumptions)
             }
         }
+        settle(run, .success(()), into: scratch)
     }
 
-    private mutating func settle(_ id: UInt64, _ answer: ReceiptAnswer, into scratch: STOMPScratch) {
-        guard let group = groups[id] else { return }
+    private mutating func settle(_ run: ReceiptRun, _ answer: ReceiptAnswer, into scratch: STOMPScratch) {
+        let id = run.token & ~Self.groupBit
+        guard run.count > 0, let group = groups[id] else { return }
         if case .failure(let error) = answer, group.failure == nil { group.failure = error }
-        group.outstanding -= 1
+        group.outstanding -= run.count
         if group.outstanding == 0 { groups[id] = nil }
         group.takeReady { scratch.resumptions.whole.append(($0, group.answer)) }
+    }
+}
+
+/// Receipts of one group that came one after the other.
+private struct ReceiptRun {
+    var token: UInt64 = 0
+    var count = 0
+
+    /// Counts one more, if it is of the same group.
+    mutating func add(_ token: UInt64) -> Bool {
+        guard count > 0, token == self.token else { return false }
+        count += 1
+        return true
     }
 }

@@ -81,12 +81,15 @@
         let place = unsafe claim(digits)
         var rest = number
         var index = digits
-        while index > 0 {
-            index &-= 1
-            // Within the digits claimed.
-            unsafe place[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
-            rest /= 10
+        // Two digits for each division by a hundred; all places are within the digits claimed.
+        while rest >= 10 {
+            let two = rest % 100
+            index &-= 2
+            unsafe place[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: two / 10)
+            unsafe place[index &+ 1] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: two % 10)
+            rest /= 100
         }
+        if index > 0 { unsafe place[0] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest) }
     }
 
     /// A whole header line.

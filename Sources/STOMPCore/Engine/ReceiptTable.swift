@@ -43,6 +43,9 @@ struct ReceiptTable {
         }
     }
 
+    /// Whether any receipt has an id of the user's own.
+    var hasNames: Bool { !named.isEmpty }
+
     func isPending(name: [UInt8]) -> Bool { named[name] != nil }
 
     /// The number that a `receipt-id` of these octets stands for: one of the user's own ids, or a decimal number.

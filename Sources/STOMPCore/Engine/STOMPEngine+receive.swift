@@ -15,6 +15,9 @@ extension STOMPEngine {
                     let skipped = scanner.lineEnds(in: bytes, from: base)
                     lineEndsReceived &+= UInt64(skipped.count)
                     base &+= skipped.octets
+                    if phase == .connected, role == .client {
+                        base = receivePlainReceipts(bytes, from: base, into: &effects)
+                    }
                 }
                 let known: STOMPVersion? = phase == .connecting ? nil : version
                 guard try scanner.scan(bytes, from: base, version: known, limits: limits) else { break }

@@ -52,8 +52,10 @@ extension String {
         // The spans of the strings are used only inside the closures.
         let isSame = unsafe utf8.withContiguousStorageIfAvailable { octets in
             unsafe other.utf8.withContiguousStorageIfAvailable { others in
-                unsafe RawSpan(_unsafeElements: octets).hasSameOctets(
-                    0, octets.count, as: RawSpan(_unsafeElements: others), at: 0)
+                // Strings that are sent again and again mostly share their storage.
+                unsafe octets.baseAddress == others.baseAddress
+                    || RawSpan(_unsafeElements: octets).hasSameOctets(
+                        0, octets.count, as: RawSpan(_unsafeElements: others), at: 0)
             }
         }
         if let isSame, let isSame { return isSame }

@@ -33,6 +33,46 @@ import Testing
         #expect(client.takeLog() == ["receipt 2 received"])
     }
 
+    @Test func receiptsInARowEndTheSameWaitsHoweverTheyAreWrittenAndCut() throws {
+        // The first form is read without a look at headers in general, the others are not.
+        let forms: [(UInt64) -> String] = [
+            { "RECEIPT\nreceipt-id:\($0)\n\n\0" }, { "RECEIPT\nreceipt-id:\($0)\n\n\0\n\n" },
+            { "RECEIPT\r\nreceipt-id:\($0)\r\n\r\n\0\r\n" }, { "RECEIPT\nreceipt-id:\($0)\nextra:1\n\n\0" },
+            { "RECEIPT\nreceipt-id:000\($0)\n\n\0" }, { "RECEIPT\nreceipt-id:\($0)\n\nbody\0" },
+            { "RECEIPT\ncontent-length:0\nreceipt-id:\($0)\n\n\0" },
+        ]
+        var generator = SeededGenerator(seed: Campaign.seed)
+        for round in 0..<Campaign.rounds(20_000, least: 100) {
+            let client = try ScriptedEngine.connected()
+            let count = UInt64.random(in: 1...40, using: &generator)
+            for token in 1...count { try client.engine.send(destination: "/q", body: [], receiptToken: token, at: 0) }
+            var ids = Array(1...count)
+            if round % 2 == 0 { ids.shuffle(using: &generator) }
+            let mixes = round % 3 == 0
+            var bytes = Array(
+                ids.map { (mixes ? forms.randomElement(using: &generator)! : forms[0])($0) }.joined().utf8)
+            while !bytes.isEmpty {
+                let part = bytes.prefix(Int.random(in: 1...200, using: &generator))
+                client.receive(Array(part))
+                bytes.removeFirst(part.count)
+            }
+            #expect(client.takeLog() == ids.map { "receipt \($0) received" }, "seed \(Campaign.seed), round \(round)")
+            #expect(client.engine.pendingReceipts == 0)
+        }
+    }
+
+    @Test(arguments: [
+        "12345678901234567890", "99999999999999999999999", "-1", "", "1x", " 1", "18446744073709551617",
+    ])
+    func whatIsNoNumberOfOursEndsNothing(id: String) throws {
+        let client = try ScriptedEngine.connected()
+        try client.engine.send(destination: "/q", body: [], receiptToken: 7, at: 0)
+        client.receive(receipt(id) + receipt(id))
+        #expect(client.takeLog().isEmpty && client.engine.pendingReceipts == 1)
+        client.receive(receipt(1))
+        #expect(client.takeLog() == ["receipt 7 received"])
+    }
+
     @Test func thousandsAreInFlightAndEachEndsOnce() throws {
         var generator = SeededGenerator(seed: Campaign.seed)
         let client = try ScriptedEngine.connected()
