@@ -128,9 +128,9 @@ extension MQTTEngine {
         case .closed, .closing: return .max
         case .connecting, .deciding: return min(connectDeadline, authenticationDeadline)
         case .connected:
-            let window = session.window
-            let request = window.requests.first
-            let late = request < 0 ? Int64.max : window.slots[Int(request)].time
+            // Not by way of a copy of the window, which is large.
+            let request = session.window.requests.first
+            let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
             return min(keepAlive.deadline, late, authenticationDeadline)
         }
     }
@@ -146,7 +146,7 @@ extension MQTTEngine {
     /// Whether a message was refused for want of room, so that ``MQTTEffects/queueHasRoom`` will tell of room.
     public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
-    public var inFlightCount: Int { session.inFlightCount }
+    public var inFlightCount: Int { session.window.inFlightCount }
 
     /// The topic of a message of the current effects.
     public func topic(at index: UInt32) -> String { topics.string(at: Int(index)) }

@@ -32,10 +32,9 @@ extension STOMPEngine {
             }
             base = offset &+ 3
             // Some brokers end the line behind each frame.
-            while base < end, bytes.octet(base) == UInt8(ascii: "\n") {
-                base &+= 1
-                lineEndsReceived &+= 1
-            }
+            let skipped = scanner.lineEnds(in: bytes, from: base)
+            lineEndsReceived &+= UInt64(skipped.count)
+            base &+= skipped.octets
         }
         return base
     }

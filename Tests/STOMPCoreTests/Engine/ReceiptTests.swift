@@ -36,9 +36,9 @@ import Testing
     @Test func receiptsInARowEndTheSameWaitsHoweverTheyAreWrittenAndCut() throws {
         // The first form is read without a look at headers in general, the others are not.
         let forms: [(UInt64) -> String] = [
-            { "RECEIPT\nreceipt-id:\($0)\n\n\0" }, { "RECEIPT\nreceipt-id:\($0)\n\n\0\n\n" },
+            { "RECEIPT\nreceipt-id:\($0)\n\n\0" }, { "RECEIPT\nreceipt-id:\($0)\n\n\0\n\r\n\n" },
             { "RECEIPT\r\nreceipt-id:\($0)\r\n\r\n\0\r\n" }, { "RECEIPT\nreceipt-id:\($0)\nextra:1\n\n\0" },
-            { "RECEIPT\nreceipt-id:000\($0)\n\n\0" }, { "RECEIPT\nreceipt-id:\($0)\n\nbody\0" },
+            { "RECEIPT\nreceipt-id:000\($0)\n\n\0" },
             { "RECEIPT\ncontent-length:0\nreceipt-id:\($0)\n\n\0" },
         ]
         var generator = SeededGenerator(seed: Campaign.seed)
