@@ -35,7 +35,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     var wantsReadingPaused: Bool { false }
     /// A frozen broker's clocks stand still.
-    var nextDeadline: Int64 { isFrozen ? .max : engine.nextDeadline }
+    var nextDeadline: Int64 { mutating get { isFrozen ? .max : engine.nextDeadline } }
 
     /// The link takes the bytes by putting an empty array in their place: then there is room for what waits.
     var outputCount: Int { engine.output.count }
@@ -109,7 +109,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         }
     }
 
-    private func hasRoom(for qos: QoS) -> Bool {
+    private mutating func hasRoom(for qos: QoS) -> Bool {
         let outboxHasRoom = engine.output.count < outboxLimit
         guard qos != .atMostOnce else { return outboxHasRoom }
         let inFlight = engine.inFlightCount

@@ -26,9 +26,9 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     // MARK: What the link asks
 
     var wantsReadingPaused: Bool { false }
-    var wantsClose: Bool { engine.wantsClose }
+    var wantsClose: Bool { mutating get { engine.wantsClose } }
     /// A frozen broker's clocks stand still.
-    var nextDeadline: Int64 { isFrozen ? .max : engine.nextDeadline }
+    var nextDeadline: Int64 { mutating get { isFrozen ? .max : engine.nextDeadline } }
 
     /// The link takes the bytes by putting an empty array in their place: then there is room again.
     var outputCount: Int { engine.output.count }

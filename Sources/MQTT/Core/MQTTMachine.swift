@@ -68,16 +68,18 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Kept messages age by the clock while there is a connection, and otherwise when somebody asks for them: an alarm
     /// would keep a client alive that nobody uses any more.
     var nextDeadline: Int64 {
-        let next = min(engine.nextDeadline, publishes.nextLook)
-        guard let knownKeeper, engine.phase == .connected else { return next }
-        return min(next, knownKeeper.nextDeadline)
+        mutating get {
+            let next = min(engine.nextDeadline, publishes.nextLook)
+            guard let knownKeeper, engine.phase == .connected else { return next }
+            return min(next, knownKeeper.nextDeadline)
+        }
     }
 
     /// The time that a QoS 0 message is published at. With a connection it serves keep alive alone, which hears of the
     /// write that follows too: that saves reading the clock for each.
     var timeForQoS0: Int64 { engine.phase == .connected ? lastWrite : MonotonicClock.now }
-    var isLatencyBound: Bool { engine.inFlightCount <= 1 }
-    var isAwaited: Bool { engine.inFlightCount > 0 }
+    var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
+    var isAwaited: Bool { mutating get { engine.inFlightCount > 0 } }
 
     mutating func outputTaken(at now: Int64) {
         lastWrite = now

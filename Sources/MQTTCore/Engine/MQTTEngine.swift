@@ -124,14 +124,17 @@ public enum MQTTPublishOutcome: Sendable {
 extension MQTTEngine {
     /// The time at which ``handleTimeout(at:into:)`` wants to be called; `Int64.max` for never.
     public var nextDeadline: Int64 {
-        switch phase {
-        case .closed, .closing: return .max
-        case .connecting, .deciding: return min(connectDeadline, authenticationDeadline)
-        case .connected:
-            // Not by way of a copy of the window, which is large.
-            let request = session.window.requests.first
-            let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-            return min(keepAlive.deadline, late, authenticationDeadline)
+        // Changes nothing: a value as large as this is copied for a question that only reads.
+        mutating get {
+            switch phase {
+            case .closed, .closing: return .max
+            case .connecting, .deciding: return min(connectDeadline, authenticationDeadline)
+            case .connected:
+                // Not by way of a copy of the window, which is large.
+                let request = session.window.requests.first
+                let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
+                return min(keepAlive.deadline, late, authenticationDeadline)
+            }
         }
     }
 
@@ -146,7 +149,7 @@ extension MQTTEngine {
     /// Whether a message was refused for want of room, so that ``MQTTEffects/queueHasRoom`` will tell of room.
     public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
-    public var inFlightCount: Int { session.window.inFlightCount }
+    public var inFlightCount: Int { mutating get { session.window.inFlightCount } }
 
     /// The topic of a message of the current effects.
     public func topic(at index: UInt32) -> String { topics.string(at: Int(index)) }

@@ -37,10 +37,10 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    var nextDeadline: Int64 { min(engine.nextDeadline, receipts.nextLook) }
-    var isLatencyBound: Bool { engine.pendingReceipts <= 1 }
-    var isAwaited: Bool { engine.pendingReceipts > 0 }
-    var wantsClose: Bool { asksToClose || engine.wantsClose }
+    var nextDeadline: Int64 { mutating get { min(engine.nextDeadline, receipts.nextLook) } }
+    var isLatencyBound: Bool { mutating get { engine.pendingReceipts <= 1 } }
+    var isAwaited: Bool { mutating get { engine.pendingReceipts > 0 } }
+    var wantsClose: Bool { mutating get { asksToClose || engine.wantsClose } }
 
     mutating func outputTaken(at now: Int64) {
         lastWrite = now

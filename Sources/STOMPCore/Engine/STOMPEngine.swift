@@ -106,15 +106,18 @@ public struct STOMPEngine: ~Copyable, Sendable {
 
     /// When `handleTimeout` is to be called, or `Int64.max`.
     public var nextDeadline: Int64 {
-        guard phase != .offline else { return .max }
-        return min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline)
+        // Changes nothing: a value as large as this is copied for a question that only reads.
+        mutating get {
+            guard phase != .offline else { return .max }
+            return min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline)
+        }
     }
 
     /// Whether the connection is to be closed once `output` is written.
-    public var wantsClose: Bool { phase == .ended }
+    public var wantsClose: Bool { mutating get { phase == .ended } }
 
     /// The number of receipts that are awaited.
-    public var pendingReceipts: Int { receipts.pending }
+    public var pendingReceipts: Int { mutating get { receipts.pending } }
 
     func require(
         _ condition: Bool, _ code: STOMPMisuse.Code, _ message: @autoclosure () -> String

@@ -1,6 +1,9 @@
 /// What a link drives: a protocol engine with the bookkeeping of its shell (waiters, routes), all of it synchronous
 /// and called under the link's lock.
 ///
+/// What is asked of an engine may change nothing, but has to be declared as if it did: a large value that is only read
+/// is copied for the call, and that would be half of the cost of asking.
+///
 /// A machine lives as long as its client; connections come and go on it. It never calls out: what has to happen
 /// outside goes into `scratch` and is performed after the lock is released.
 @usableFromInline
@@ -12,13 +15,13 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// The number of bytes in `output`: asked for often, where a copy of the array would be a counted reference.
     var outputCount: Int { get }
     /// The time of the next `handleTimeout`, `Int64.max` for none.
-    var nextDeadline: Int64 { get }
+    var nextDeadline: Int64 { mutating get }
     /// Whether the caller's answer is all that anybody waits for, so that sending at once beats sending together.
-    var isLatencyBound: Bool { get }
+    var isLatencyBound: Bool { mutating get }
     /// Whether somebody waits for the answers to what is in `output`; if not, a flood of it may be gathered for longer.
-    var isAwaited: Bool { get }
+    var isAwaited: Bool { mutating get }
     /// Set when the connection should end once `output` is written.
-    var wantsClose: Bool { get }
+    var wantsClose: Bool { mutating get }
     /// Set while nothing more should be read: some receiver's bound is reached.
     var wantsReadingPaused: Bool { get }
 
