@@ -154,8 +154,8 @@ extension MQTTMachine {
     mutating func persisted(
         through ticket: UInt64, at now: Int64, into scratch: MQTTScratch
     ) -> [UnsafeContinuation<Result<Void, MQTTError>, Never>] {
-        scratch.core = core
-        engine.persisted(through: ticket, at: now, into: &scratch.effects)
+        scratch.work.core = core
+        engine.persisted(through: ticket, at: now, into: &scratch.work.effects)
         collect(into: scratch, at: now)
         let count = storeWaiters.firstIndex { $0.ticket > ticket } ?? storeWaiters.count
         defer { storeWaiters.removeFirst(count) }

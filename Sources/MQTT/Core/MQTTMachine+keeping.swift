@@ -32,7 +32,7 @@ extension MQTTMachine {
             engine.acknowledge(record.delivery, at: now)
         }
         noteEnds(drops.map(\.sequence))
-        scratch.keptDrops += drops
+        scratch.work.keptDrops += drops
     }
 
     /// Takes out what is too old.

@@ -7,7 +7,7 @@ extension MQTTMachine {
     mutating func route(_ bytes: RawSpan, into scratch: MQTTScratch, at now: Int64) {
         guard let core else { return }
         let router = core.router
-        scratch.version = engine.version
+        scratch.work.version = engine.version
         if routeTogether(router, scratch) { return }
         var lastTopic = UInt32.max
         var routes: [MQTTRoute] = []
@@ -15,7 +15,7 @@ extension MQTTMachine {
         var uniform: MQTTRoute?
         var isUniform = true
         // Read out of the scratch once, not for each message.
-        let messages = scratch.effects.messages
+        let messages = scratch.work.effects.messages
         for (index, record) in messages.enumerated() {
             if record.topic != lastTopic {
                 lastTopic = record.topic
@@ -45,19 +45,19 @@ extension MQTTMachine {
                 }
             }
         }
-        if isUniform { scratch.uniformRoute = uniform }
+        if isUniform { scratch.work.uniformRoute = uniform }
     }
 
     /// Assigns messages of one topic for one subscription, as most are, without a look at each of them; returns
     /// whether they are such.
     private func routeTogether(_ router: MQTTRouter, _ scratch: MQTTScratch) -> Bool {
-        let lead = scratch.effects.lead
-        guard lead.count == scratch.effects.messages.count else { return false }
+        let lead = scratch.work.effects.lead
+        guard lead.count == scratch.work.effects.messages.count else { return false }
         router.prepare(
             lead.topic, generation: engine.topicGeneration(at: lead.topic), topic: engine.topic(at: lead.topic))
         let routes = router.routes(at: lead.topic)
         guard routes.count == 1 else { return false }
-        scratch.uniformRoute = routes[0]
+        scratch.work.uniformRoute = routes[0]
         return true
     }
 

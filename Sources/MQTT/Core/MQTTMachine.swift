@@ -87,70 +87,72 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
-        scratch.core = core
+        scratch.work.core = core
         wantsClose = false
         do {
             try engine.connectionOpened(at: now)
         } catch {
-            scratch.openFailure = MQTTError(error)
+            scratch.work.openFailure = MQTTError(error)
             wantsClose = true
         }
         flushRecords()
     }
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: MQTTScratch) {
-        scratch.core = core
-        engine.connectionClosed(at: now, into: &scratch.effects)
+        scratch.work.core = core
+        engine.connectionClosed(at: now, into: &scratch.work.effects)
         withheld.removeAll()
         wantsClose = false
         wantsReadingPaused = false
-        scratch.closed = .some(error)
+        scratch.work.closed = .some(error)
         collect(into: scratch, at: now)
     }
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTScratch) -> Int {
-        scratch.core = core
-        let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
-        if !scratch.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
+        scratch.work.core = core
+        let consumed = engine.receive(bytes, at: now, into: &scratch.work.effects)
+        if !scratch.work.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
         collect(into: scratch, at: now)
         return consumed
     }
 
     mutating func handleTimeout(at now: Int64, into scratch: MQTTScratch) {
-        scratch.core = core
+        scratch.work.core = core
         // Not by callers that wait: they are no sign of rest.
-        scratch.isQuiet = now >= min(engine.nextDeadline, knownKeeper?.nextDeadline ?? .max)
-        publishes.look(at: now, into: &scratch.resumptions)
-        engine.handleTimeout(at: now, into: &scratch.effects)
-        if let knownKeeper, now >= knownKeeper.nextDeadline { scratch.keptDrops += expireKept(at: now) }
+        scratch.work.isQuiet = now >= min(engine.nextDeadline, knownKeeper?.nextDeadline ?? .max)
+        publishes.look(at: now, into: &scratch.work.resumptions)
+        engine.handleTimeout(at: now, into: &scratch.work.effects)
+        if let knownKeeper, now >= knownKeeper.nextDeadline { scratch.work.keptDrops += expireKept(at: now) }
         collect(into: scratch, at: now)
     }
 
     /// Takes the waiters of what is complete out of the tables, so that they are resumed after the lock.
     mutating func collect(into scratch: MQTTScratch, at now: Int64) {
-        if scratch.effects.shouldClose { wantsClose = true }
-        if !scratch.effects.events.isEmpty { keepRemarks(scratch.effects) }
+        if scratch.work.effects.shouldClose { wantsClose = true }
+        if !scratch.work.effects.events.isEmpty { keepRemarks(scratch.work.effects) }
         var feeds = false
-        for completion in scratch.effects.completions {
+        for completion in scratch.work.effects.completions {
             if completion.token & Self.batchBit != 0 {
                 completeInBatch(completion, into: scratch, at: now)
                 feeds = true
             } else if completion.token & Self.looseBit != 0 {
-                if case .failure(let error) = completion.answer(scratch.effects) { scratch.undelivered.append(error) }
+                if case .failure(let error) = completion.answer(scratch.work.effects) {
+                    scratch.work.undelivered.append(error)
+                }
             } else if completion.isSuccess, completion.remark < 0, remarks.isEmpty,
                 let waiter = publishes.succeed(completion.token)
             {
-                scratch.resumptions.quick.append((waiter, .success(completion.reason.rawValue)))
+                scratch.work.resumptions.quick.append((waiter, .success(completion.reason.rawValue)))
             } else {
                 publishes.answer(
-                    completion.token, completion.answer(scratch.effects, after: &remarks),
-                    into: &scratch.resumptions)
+                    completion.token, completion.answer(scratch.work.effects, after: &remarks),
+                    into: &scratch.work.resumptions)
             }
         }
         if feeds { feedCompleted(into: scratch, at: now) }
-        if scratch.effects.queueHasRoom {
+        if scratch.work.effects.queueHasRoom {
             pumpBatches(into: scratch, at: now)
-            scratch.roomWaiters += roomWaiters.sorted { $0.key < $1.key }.map(\.value)
+            scratch.work.roomWaiters += roomWaiters.sorted { $0.key < $1.key }.map(\.value)
             roomWaiters = [:]
         }
         flushRecords()

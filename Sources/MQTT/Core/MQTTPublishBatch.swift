@@ -81,7 +81,9 @@ extension MQTTMachine {
         if batches.last?.id != id { feedCompleted(into: scratch, at: now) }
         guard let batch = batches.find(id) else { return }
         batch.completed += Int(completion.count)
-        if !completion.isSuccess, batch.failure == nil, case .failure(let error) = completion.answer(scratch.effects) {
+        if !completion.isSuccess, batch.failure == nil,
+            case .failure(let error) = completion.answer(scratch.work.effects)
+        {
             batch.failure = error
         }
     }
@@ -95,7 +97,7 @@ extension MQTTMachine {
 
     private mutating func finish(_ batch: MQTTPublishBatch, into scratch: MQTTScratch) {
         batches.remove(batch)
-        scratch.batchResumptions.append(batch)
+        scratch.work.batchResumptions.append(batch)
     }
 
     mutating func pumpBatches(into scratch: MQTTScratch, at now: Int64) {

@@ -5,6 +5,46 @@ import Transport
 /// What one input of the machine led to, performed on the loop's thread after the lock is released. All links of a
 /// loop share one, so its arrays are allocated once.
 final class MQTTScratch: LinkScratch {
+    /// Memory for batches.
+    let pool = MQTTBatchPool()
+    private let owned = LoopOwned(MQTTWork())
+
+    /// What there is to do.
+    var work: MQTTWork {
+        @inline(__always) unsafeAddress { UnsafePointer(owned.memory) }
+        @inline(__always) unsafeMutableAddress { owned.memory }
+    }
+
+    init() {}
+
+    deinit { owned.free() }
+
+    func assign(_ index: UInt32, to route: MQTTRoute) {
+        if route.pending.isEmpty { work.touchedRoutes.append(route) }
+        route.pending.append(index)
+    }
+
+    func perform(_ bytes: RawSpan) {
+        work.resumptions.resume()
+        for batch in work.batchResumptions { batch.finish() }
+        for waiter in work.roomWaiters { waiter.resume() }
+        if let core = work.core {
+            for event in work.effects.events where event.isConnected { core.handle(event.kind) }
+            if !work.effects.messages.isEmpty { deliver(bytes) }
+            for event in work.effects.events where !event.isConnected { core.handle(event.kind) }
+            let drops = work.keptDrops
+            if !drops.isEmpty { core.report(drops) }
+            for error in work.undelivered { core.news.tell(.undelivered(error)) }
+            if let failure = work.openFailure { core.connectionFailed(failure) }
+            if let closed = work.closed { core.connectionClosed(closed) }
+        }
+        if work.isQuiet { pool.trim() }
+        work.clear()
+    }
+}
+
+/// What one input led to.
+struct MQTTWork {
     var core: MQTTClientCore?
     var effects = MQTTEffects()
     var version = MQTTVersion.v3_1_1
@@ -22,8 +62,6 @@ final class MQTTScratch: LinkScratch {
     var undelivered: [MQTTError] = []
     /// Kept messages that were given up.
     var keptDrops: [MQTTKeeper.Drop] = []
-    /// Memory for batches.
-    let pool = MQTTBatchPool()
     /// A connection of the loop had nothing to do.
     var isQuiet = false
     /// The connection could not even begin.
@@ -31,31 +69,8 @@ final class MQTTScratch: LinkScratch {
     /// The connection is gone; the inner value says why, nil for an end in order.
     var closed: TransportError??
 
-    init() {}
-
-    func assign(_ index: UInt32, to route: MQTTRoute) {
-        if route.pending.isEmpty { touchedRoutes.append(route) }
-        route.pending.append(index)
-    }
-
-    func perform(_ bytes: RawSpan) {
-        resumptions.resume()
-        for batch in batchResumptions { batch.finish() }
-        for waiter in roomWaiters { waiter.resume() }
-        if let core {
-            for event in effects.events where event.isConnected { core.handle(event.kind) }
-            if !effects.messages.isEmpty { deliver(bytes) }
-            for event in effects.events where !event.isConnected { core.handle(event.kind) }
-            if !keptDrops.isEmpty { core.report(keptDrops) }
-            for error in undelivered { core.news.tell(.undelivered(error)) }
-            if let openFailure { core.connectionFailed(openFailure) }
-            if let closed { core.connectionClosed(closed) }
-        }
-        if isQuiet { pool.trim() }
-        clear()
-    }
-
-    private func clear() {
+    /// Forgets everything and keeps the capacity.
+    mutating func clear() {
         effects.removeAll()
         resumptions.removeAll()
         batchResumptions.removeAll(keepingCapacity: true)

@@ -49,15 +49,13 @@ package final class EventLoop: Sendable {
     }
 
     /// What only the loop's thread touches.
-    private final class Inside: @unchecked Sendable {
-        // Sendable because every access is on the loop's thread; the loop hands it to no one.
+    private struct Inside {
         var timers = TimerHeap()
         var handlers: [LoopHandler?] = []
         var generations: [Int] = []
         var freeSlots: [Int] = []
         var scratch: [ObjectIdentifier: AnyObject] = [:]
         let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: readBufferSize, alignment: 16)
-        deinit { readBuffer.deallocate() }
     }
 
     /// The size of the one buffer that all connections of a loop read into. What a read costs beside its bytes (waking
@@ -66,11 +64,20 @@ package final class EventLoop: Sendable {
 
     private let selector: any Selector
     private let inbox = Mutex(Inbox())
-    private let inside = Inside()
+    private let owned = LoopOwned(Inside())
+    private var inside: Inside {
+        unsafeAddress { UnsafePointer(owned.memory) }
+        unsafeMutableAddress { owned.memory }
+    }
     private let thread = Atomic<UInt>(0)
 
     private init(selector: any Selector) {
         self.selector = selector
+    }
+
+    deinit {
+        inside.readBuffer.deallocate()
+        owned.free()
     }
 
     // MARK: From any thread

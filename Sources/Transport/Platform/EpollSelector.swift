@@ -8,7 +8,8 @@
         // and all else is called by the loop's thread alone.
         private let epoll: Int32
         private let wakeDescriptor: Int32
-        private var ready = [epoll_event](repeating: epoll_event(), count: 256)
+        /// Filled by the system, and by nobody else.
+        private let ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
         private var isPrecise = true
         private static let wakeToken = UInt64.max
 
@@ -22,6 +23,7 @@
         }
 
         deinit {
+            ready.deallocate()
             close(epoll)
             close(wakeDescriptor)
         }
@@ -61,12 +63,12 @@
         /// Milliseconds are what timers need; only the pauses of a link are shorter.
         private func awaitEvents(_ timeout: Int64) -> Int32 {
             if timeout > 0 && timeout < 1_000_000 && isPrecise {
-                let count = epoll_wait_nanoseconds(epoll, &ready, Int32(ready.count), timeout)
+                let count = epoll_wait_nanoseconds(epoll, ready.baseAddress, Int32(ready.count), timeout)
                 if count >= 0 || errno == EINTR { return count }
                 // Linux before 5.11, or a sandbox that does not know the call.
                 isPrecise = false
             }
-            return epoll_wait(epoll, &ready, Int32(ready.count), pollMilliseconds(timeout))
+            return epoll_wait(epoll, ready.baseAddress, Int32(ready.count), pollMilliseconds(timeout))
         }
 
         func wake() {

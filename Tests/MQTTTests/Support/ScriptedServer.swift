@@ -109,7 +109,7 @@ struct ScriptedMachine: LinkMachine, ~Copyable {
         get { engine.output }
         _modify { yield &engine.output }
     }
-    var nextDeadline: Int64 { engine.nextDeadline }
+    var nextDeadline: Int64 { mutating get { engine.nextDeadline } }
     var wantsReadingPaused: Bool { false }
 
     init(engine: consuming MQTTEngine) { self.engine = engine }
