@@ -6,7 +6,8 @@ extension MQTTClient {
     /// Publishes a message and returns when the promise of its QoS is kept.
     ///
     /// QoS 0: when the bytes are on their way to the socket; suspends only while the outbox is full. QoS 1 and 2: when
-    /// the server has acknowledged, over a reconnect if need be. Cancelling the task ends the wait, never the exchange.
+    /// the server has acknowledged, over a reconnect if need be. Cancelling the task ends the wait, within a tenth of a
+    /// second, and never the exchange.
     /// - Returns: the server's reason code; for QoS 0 always success.
     /// - Throws: ``MQTTError``, before anything is sent if the message cannot be.
     @discardableResult

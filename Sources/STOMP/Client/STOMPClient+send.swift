@@ -32,7 +32,7 @@ extension STOMPClient {
 
     /// Sends a message and returns when the broker has processed it (RECEIPT).
     ///
-    /// Many may wait at the same time. In a transaction RabbitMQ confirms only with the commit: await that instead.
+    /// Many may wait at the same time. Cancelling the task ends the wait within a tenth of a second. In a transaction RabbitMQ confirms only with the commit: await that instead.
     /// - Throws: ``STOMPError`` with the broker's words if it refused; ``STOMPError/Code/connectionLost`` and
     ///   ``STOMPError/Code/timedOut`` leave open whether it was processed.
     public nonisolated(nonsending) func sendAndConfirm(

@@ -8,7 +8,7 @@ extension Growth {
             "Connections", sizes: "connections",
             note: """
                 All of them on one loop. A message goes over one of n connections, each of which has one of QoS 1 under way at \
-                most and a task of its own. Memory is said from 100 connections on.
+                most and a task of its own. Memory is said from 1,000 connections on: fewer find room in what others left.
                 """,
             .each("open"), .each("memory", .bytes), .each("message"), .each("close"))
         let port = try setting.serve("idle_broker")
@@ -36,7 +36,7 @@ extension Growth {
                     close, await measured { for client in clients { await client.disconnect() } }.processorSeconds)
             }
             table.add(
-                count, open / Double(count), count < 100 || memory == 0 ? .nan : memory / Double(count), message,
+                count, open / Double(count), count < 1000 || memory == 0 ? .nan : memory / Double(count), message,
                 close / Double(count))
         }
         return table
