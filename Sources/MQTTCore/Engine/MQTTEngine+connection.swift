@@ -311,6 +311,13 @@ extension MQTTEffects {
     mutating func report(_ kind: MQTTEngineEvent.Kind) {
         events.append(MQTTEngineEvent(messagesBefore: messages.count, kind: kind))
     }
+
+    /// Reports what an acknowledgement said besides its reason; returns the index of that event, or -1 if it said nothing.
+    mutating func remark(_ properties: MQTTProperties, for token: UInt64) -> Int32 {
+        if properties.isEmpty { return -1 }
+        report(.acknowledgementProperties(token: token, properties))
+        return Int32(truncatingIfNeeded: events.count - 1)
+    }
 }
 
 extension MQTTMisuse {

@@ -76,11 +76,7 @@ extension MQTTEngine {
         _ reason: MQTTReasonCode, _ properties: MQTTProperties, at now: Int64, into effects: inout MQTTEffects
     ) {
         let token = session.window.finishOfFirstRun(1)
-        var remark: Int32 = -1
-        if !properties.isEmpty {
-            remark = Int32(truncatingIfNeeded: effects.events.count)
-            effects.report(.acknowledgementProperties(token: token, properties))
-        }
+        let remark = effects.remark(properties, for: token)
         effects.completions.append(
             MQTTPublishCompletion(
                 token: token, outcome: reason.isError ? .refused : .acknowledged, reason: reason, remark: remark))

@@ -23,12 +23,7 @@ extension MQTTEngine {
         // Not the whole slot: its topic and payload would be counted references.
         let kind = session.window.slots[Int(index)].kind
         let qos = session.window.slots[Int(index)].qos
-        var remark: Int32 = -1
-        if !properties.isEmpty {
-            remark = Int32(truncatingIfNeeded: effects.events.count)
-            let token = session.window.slots[Int(index)].token
-            effects.report(.acknowledgementProperties(token: token, properties))
-        }
+        let remark = effects.remark(properties, for: session.window.slots[Int(index)].token)
         switch (type, kind) {
         case (.puback, .published) where qos == 1:
             complete(index, reason.isError ? .refused : .acknowledged, reason, remark, &effects)
