@@ -122,7 +122,7 @@ extension MQTTMachine {
             batch.failure = batch.failure ?? error
             guard batch.isDone else { return }
             batches.remove(batch)
-            dropped.append(.batch(batch))
+            if let end = batch.takeEnd() { dropped.append(.batch(end)) }
         } else if token & Self.looseBit != 0 {
             dropped.append(.enqueued(error))
         } else {
@@ -142,13 +142,13 @@ extension MQTTMachine {
 /// Whose message gave way to a newer one, to be told after the lock is released.
 enum MQTTDroppedMessage: Sendable {
     case publish(Resumptions<MQTTMachine.PublishAnswer>)
-    case batch(MQTTPublishBatch)
+    case batch(MQTTPublishBatchEnd)
     case enqueued(MQTTError)
 
     func resume(_ core: MQTTClientCore) {
         switch self {
         case .publish(let waiters): waiters.resume()
-        case .batch(let batch): batch.finish()
+        case .batch(let end): end.resume()
         case .enqueued(let error): core.news.tell(.undelivered(error))
         }
     }

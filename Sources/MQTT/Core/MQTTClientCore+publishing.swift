@@ -98,24 +98,24 @@ extension MQTTClientCore {
         let batch = MQTTPublishBatch(messages, id: id)
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { (waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>) in
-                let isDone = link.perform { machine in
+                let end = link.perform { machine -> MQTTPublishBatchEnd? in
                     batch.waiter = waiter
                     if Task.isCancelled { batch.failure = .cancelledWait }
                     machine.publishedCount += messages.count
                     machine.feed(batch, at: MonotonicClock.now)
                     machine.flushRecords()
-                    if !batch.isDone { machine.batches.add(batch) }
-                    return batch.isDone
+                    if batch.isDone { return batch.takeEnd() }
+                    machine.batches.add(batch)
+                    return nil
                 }
-                if isDone { batch.finish() }
+                end?.resume()
             }
         } onCancel: {
-            let waiter = link.perform { _ in
-                batch.failure = batch.failure ?? .cancelledWait
-                defer { batch.waiter = nil }
-                return batch.waiter
+            let end = link.perform { _ in
+                batch.failure = .cancelledWait
+                return batch.takeEnd()
             }
-            waiter?.resume(returning: .failure(.cancelledWait))
+            end?.resume()
         }
         return try result.get()
     }

@@ -97,22 +97,21 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
     private func giveUp(_ failure: MQTTError) {
-        let (waiters, batches, rooms) = link.perform { machine in
+        let (waiters, ends, rooms) = link.perform { machine in
             defer {
                 machine.batches = MQTTPublishBatches()
                 machine.roomWaiters = [:]
             }
             var waiters = Resumptions<MQTTMachine.PublishAnswer>()
             machine.publishes.answerAll(.failure(failure), into: &waiters)
-            return (waiters, machine.batches.all, machine.roomWaiters)
+            let batches = machine.batches.all
+            for batch in batches { batch.failure = failure }
+            return (waiters, batches.compactMap { $0.takeEnd() }, machine.roomWaiters)
         }
         // Those find out by themselves that there is no connection.
         for waiter in rooms.values { waiter.resume() }
         waiters.resume()
-        for batch in batches {
-            batch.failure = failure
-            batch.finish()
-        }
+        for end in ends { end.resume() }
         let isOrderly = failure.code == .disconnected
         for entry in knownRouter?.takeAllEntries() ?? [] {
             for (wait, _) in entry.waiters { wait.fail(failure) }

@@ -2,7 +2,7 @@ import MQTTCore
 
 /// Many messages published with one wait: fed to the engine as its window allows, finished with one resume.
 ///
-/// Touched under the link's lock only, but for `finish`, which is called once, when nothing touches it any more.
+/// Touched under the link's lock only: its end is taken there, and performed after the lock is released.
 final class MQTTPublishBatch: @unchecked Sendable {
     // Sendable for the reason above.
     let messages: [MQTTOutgoingMessage]
@@ -19,10 +19,20 @@ final class MQTTPublishBatch: @unchecked Sendable {
 
     var isDone: Bool { completed == messages.count || (failure != nil && completed == next) }
 
-    func finish() {
-        waiter?.resume(returning: failure.map { .failure($0) } ?? .success(()))
-        waiter = nil
+    /// Takes the caller that waits, with its answer. Nil if it has been answered already: its task was cancelled.
+    func takeEnd() -> MQTTPublishBatchEnd? {
+        guard let waiter else { return nil }
+        self.waiter = nil
+        return MQTTPublishBatchEnd(waiter: waiter, answer: failure.map { .failure($0) } ?? .success(()))
     }
+}
+
+/// The caller that waited for a batch, taken under the lock to be resumed after it.
+struct MQTTPublishBatchEnd: Sendable {
+    let waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
+    let answer: Result<Void, MQTTError>
+
+    func resume() { waiter.resume(returning: answer) }
 }
 
 /// The batches on their way, by the number in their tokens.
@@ -97,7 +107,7 @@ extension MQTTMachine {
 
     private mutating func finish(_ batch: MQTTPublishBatch, into scratch: MQTTScratch) {
         batches.remove(batch)
-        scratch.work.batchResumptions.append(batch)
+        if let end = batch.takeEnd() { scratch.work.batchEnds.append(end) }
     }
 
     mutating func pumpBatches(into scratch: MQTTScratch, at now: Int64) {

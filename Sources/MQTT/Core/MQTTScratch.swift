@@ -26,7 +26,7 @@ final class MQTTScratch: LinkScratch {
 
     func perform(_ bytes: RawSpan) {
         work.resumptions.resume()
-        for batch in work.batchResumptions { batch.finish() }
+        for end in work.batchEnds { end.resume() }
         for waiter in work.roomWaiters { waiter.resume() }
         if let core = work.core {
             for event in work.effects.events where event.isConnected { core.handle(event.kind) }
@@ -55,7 +55,7 @@ struct MQTTWork {
     /// The messages for one of them.
     var selected: [MQTTMessageRecord] = []
     var resumptions = Resumptions<MQTTMachine.PublishAnswer>()
-    var batchResumptions: [MQTTPublishBatch] = []
+    var batchEnds: [MQTTPublishBatchEnd] = []
     /// Publishers that find room in the queue again.
     var roomWaiters: [UnsafeContinuation<Void, Never>] = []
     /// Enqueued messages that were given up.
@@ -73,7 +73,7 @@ struct MQTTWork {
     mutating func clear() {
         effects.removeAll()
         resumptions.removeAll()
-        batchResumptions.removeAll(keepingCapacity: true)
+        batchEnds.removeAll(keepingCapacity: true)
         if !roomWaiters.isEmpty { roomWaiters.removeAll() }
         if !undelivered.isEmpty { undelivered.removeAll() }
         if !keptDrops.isEmpty { keptDrops.removeAll() }

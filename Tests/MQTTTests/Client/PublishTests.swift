@@ -92,6 +92,37 @@ struct PublishTests {
         await bench.stop()
     }
 
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `cancelling a publish of many messages while their acknowledgements arrive ends it once`(
+        qos: QoS
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = (0..<50).map { MQTTOutgoingMessage(topic: "a", payload: [UInt8($0)], qos: qos) }
+        var random = SeededGenerator(seed: Campaign.seed)
+        let undisturbed = try await ContinuousClock().measure { try await client.publish(messages) }
+        var cancelled = 0
+        for _ in 0..<300 {
+            let publishing = Task { () -> MQTTError.Code? in
+                do throws(MQTTError) {
+                    try await client.publish(messages)
+                    return nil
+                } catch {
+                    return error.code
+                }
+            }
+            let moment = ContinuousClock.now + undisturbed * Double.random(in: 0..<1, using: &random)
+            while ContinuousClock.now < moment { await Task.yield() }
+            publishing.cancel()
+            let code = await publishing.value
+            #expect(code == nil || code == .cancelled)
+            if code == .cancelled { cancelled += 1 }
+        }
+        #expect(cancelled > 0)
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `ten thousand publishes from many tasks keep the order of each task`() async throws {
         let bench = try await Bench { $0.limits.sessionMessages = 20_000 }
         let client = try await bench.connected { $0.queueLimit = 20_000 }
