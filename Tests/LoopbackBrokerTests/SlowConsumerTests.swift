@@ -19,7 +19,7 @@ import Testing
             try await sender.expect([0x40, 2, 0, 1])
             #expect(broker.statistics.messagesDropped > 0)
             let last = MQTTBytes.publish("t", "the last") + MQTTBytes.publish("t", "of all")
-            let got = try await reader.connection.receive(timeout: .seconds(20)) { $0.suffix(last.count) == last[...] }
+            let got = try await reader.connection.receive { $0.suffix(last.count) == last[...] }
             #expect(got.count < 400 * 64 * 1024)
             // No packet was torn.
             #expect((got.count - last.count) % MQTTBytes.publish("t", filler).count == 0)
@@ -39,7 +39,7 @@ import Testing
             }
             try await sender.sendAndWait("SEND\ndestination:/queue/q", body: "end")
             let end = Array("\n\nend\0".utf8)
-            let got = try await reader.connection.receive(timeout: .seconds(20)) { $0.suffix(end.count) == end[...] }
+            let got = try await reader.connection.receive { $0.suffix(end.count) == end[...] }
             let frames = got.split(separator: 0)
             #expect(frames.count == 201)
             for (number, frame) in frames.dropLast().enumerated() {

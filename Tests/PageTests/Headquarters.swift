@@ -21,7 +21,7 @@ struct Headquarters {
         await server.stop()
     }
 
-    func waitForState(_ state: String, timeout: Duration = .seconds(20)) async throws {
+    func waitForState(_ state: String, timeout: Duration = .seconds(60)) async throws {
         try await tab.wait(until: "document.documentElement.dataset.state === '\(state)'", timeout: timeout)
     }
 

@@ -132,7 +132,7 @@ extension BrowserTests {
             #expect(try await tab.text(of: "#state").hasPrefix("Connection lost"))
             try await tab.evaluate("document.getElementById('notices').replaceChildren()")
             try await broker.restart()
-            try await page.waitForState("on", timeout: .seconds(40))
+            try await page.waitForState("on")
             try await tab.wait(until: isSubscribed)
             let second = try await client(broker)
             try await locate("car-4", 38, -122, second)

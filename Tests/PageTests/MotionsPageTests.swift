@@ -133,7 +133,7 @@ extension BrowserTests {
             let id = try await page.tab.evaluate("Motions.clientID")
             try await page.tab.crash()
             try await wills.waitForLine(
-                containing: "/mwm/lastWill/web Web client \(id) has unexpectedly died", timeout: .seconds(20))
+                containing: "/mwm/lastWill/web Web client \(id) has unexpectedly died")
             #expect(wills.lines().filter { $0.contains("unexpectedly died") }.count == 1)
             await browser.close()
         }

@@ -15,7 +15,7 @@ extension BrowserTests {
                 let program = try await ChildProcess.start(
                     Command(folder.appending(path: name).path, arguments, input: .null))
                 let prefix = "headquarters page: "
-                let line = try await program.waitForLine(containing: prefix, timeout: .seconds(30)).text
+                let line = try await program.waitForLine(containing: prefix).text
                 return Served(program: program, address: String(line.dropFirst(prefix.count)))
             }
         }

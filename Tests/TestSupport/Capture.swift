@@ -18,7 +18,7 @@ public struct Capture: Sendable {
         let arguments = ["-n", "-r", path, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
         let result = try await Tool.run(
             "tshark", arguments + ["-Y", filter, "-T", "fields"] + fields.flatMap { ["-e", $0] },
-            environment: ["HOME": scratch.path], timeout: .seconds(60)
+            environment: ["HOME": scratch.path]
         ).requireSuccess()
         return result.text.split(separator: "\n").map { line in
             line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)

@@ -23,7 +23,7 @@ public enum Tool {
     /// - Throws: `TimeoutError` when it has not ended within `timeout`; it is killed then.
     public static func run(
         _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String] = [:],
-        directory: String? = nil, timeout: Duration = .seconds(20)
+        directory: String? = nil, timeout: Duration = .seconds(120)
     ) async throws -> Result {
         var command = Command(program, arguments, environment: environment, directory: directory)
         command.input = input.isEmpty ? .null : .pipe
@@ -58,7 +58,7 @@ public enum MosquittoClients {
                 "stdbuf",
                 ["-oL", Command.path(of: "mosquitto_sub") ?? "mosquitto_sub"] + address(port, user)
                     + ["-d", "-v", "-t", filter] + arguments))
-        try await child.waitForLine(containing: "Subscribed (mid", timeout: .seconds(10))
+        try await child.waitForLine(containing: "Subscribed (mid")
         return child
     }
 

@@ -50,7 +50,7 @@ struct RabbitMQClusterTests {
             for try await message in numbers { arrived.withLock { _ = $0.insert(message.text ?? "") } }
         }
         try await client.publish("before", to: "cluster/numbers", qos: .atLeastOnce)
-        #expect(await eventually(timeout: .seconds(20)) { arrived.withLock { $0.contains("before") } })
+        #expect(await eventually { arrived.withLock { $0.contains("before") } })
 
         // STOMP: a sender repeats what is not confirmed; a receiver acknowledges what it has noted.
         let messages = try await receiver.subscribe(
@@ -82,21 +82,21 @@ struct RabbitMQClusterTests {
                 }
             }
         }
-        #expect(await eventually(timeout: .seconds(60)) { confirmed.withLock { $0.count } >= total / 4 })
+        #expect(await eventually { confirmed.withLock { $0.count } >= total / 4 })
         await cluster.nodes[0].kill()
         #expect(confirmed.withLock { $0.count } < total, "killed too late to matter")
 
         #expect(await eventually(timeout: .seconds(120)) { confirmed.withLock { $0.count } == total })
         sending.cancel()
-        let isComplete = await eventually(timeout: .seconds(60)) {
+        let isComplete = await eventually {
             received.withLock { $0 }.isSuperset(of: confirmed.withLock { $0 })
         }
         #expect(isComplete, "lost: \(Set(confirmed.withLock { $0 }).subtracting(received.withLock { $0 }))")
         #expect(repeats.load(ordering: .relaxed) > 0)
 
         #expect(
-            await eventually(timeout: .seconds(60)) { client.counters.connections >= 2 && client.state.isConnected })
-        let isHeard = await eventually(timeout: .seconds(60), every: .milliseconds(100)) {
+            await eventually { client.counters.connections >= 2 && client.state.isConnected })
+        let isHeard = await eventually(every: .milliseconds(100)) {
             // The subscription may stand a moment later than the connection.
             _ = try? await client.publish("after", to: "cluster/numbers", qos: .atLeastOnce)
             return arrived.withLock { $0.contains("after") }

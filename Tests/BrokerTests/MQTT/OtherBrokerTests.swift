@@ -88,7 +88,7 @@ struct OtherBrokerTests {
             // in it. An orderly restart writes it down.
             try await broker.restart()
             #expect(
-                await eventually(timeout: .seconds(60)) {
+                await eventually {
                     [receiver, sender].allSatisfy { $0.state.isConnected && $0.counters.connections > 1 }
                 })
         }

@@ -120,7 +120,7 @@ struct STOMPFailureTests {
         }
         own.thaw()
         // ActiveMQ refuses the same client-id until it has dropped the old connection.
-        #expect(await eventually(timeout: .seconds(15)) { client.state.isConnected })
+        #expect(await eventually { client.state.isConnected })
         try await client.sendAndConfirm("x", to: "/queue/frozen")
         #expect(try await messages.texts(1) == ["x"])
         await stopping.value
@@ -136,7 +136,7 @@ struct STOMPFailureTests {
         for number in 0..<10 { try await client.sendAndConfirm("\(number)", to: "/queue/restart", options: options) }
         let other = try await client.subscribe(to: "/queue/restart-other")
         try await own.restart()
-        #expect(await eventually(timeout: .seconds(30)) { client.state.isConnected && client.counters.connections > 1 })
+        #expect(await eventually { client.state.isConnected && client.counters.connections > 1 })
         #expect(try await client.subscribe(to: "/queue/restart").texts(10) == (0..<10).map { "\($0)" })
         try await client.sendAndConfirm("x", to: "/queue/restart-other")
         #expect(try await other.texts(1) == ["x"])
@@ -156,7 +156,7 @@ struct STOMPFailureTests {
                 "declares the queue", to: messages.queue, options: STOMPSendOptions(persistent: true))
             try await own.restart()
             #expect(
-                await eventually(timeout: .seconds(30)) { client.state.isConnected && client.counters.connections > 1 })
+                await eventually { client.state.isConnected && client.counters.connections > 1 })
         }
         let connections = client.counters.connections
         let start = ContinuousClock.now
@@ -166,7 +166,7 @@ struct STOMPFailureTests {
         }
         let sending = ContinuousClock.now - start
         #expect(
-            await eventually(timeout: .seconds(30)) {
+            await eventually {
                 client.state.isConnected && client.counters.connections > connections
             })
         #expect(confirmed.count >= messages.count / 4)

@@ -85,7 +85,7 @@ struct STOMPForeignFrameTests {
         // system throws its last words away.
         let after = expected.staysOpen ? "SEND\ndestination:/topic/nobody\nreceipt:after\n\n\0" : ""
         try await connection.send(oddity.frame + after)
-        let bytes = try await connection.receive(timeout: .seconds(10)) { bytes in
+        let bytes = try await connection.receive { bytes in
             String(decoding: bytes, as: UTF8.self).contains("receipt-id:after\n")
         }
         var answer = Answer()

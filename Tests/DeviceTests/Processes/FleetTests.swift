@@ -18,8 +18,8 @@ struct FleetTests {
         // They start within ten seconds; the last one is not always the last to be there.
         for number in [devices, devices - 1, 1] {
             try await fleet.waitForLine(
-                containing: "\(number): subscribed to /mwm/F-\(number)/alert", timeout: .seconds(60))
-            try await subscriber.waitForLine(containing: "/mwm/F-\(number)/motion 24", timeout: .seconds(20))
+                containing: "\(number): subscribed to /mwm/F-\(number)/alert")
+            try await subscriber.waitForLine(containing: "/mwm/F-\(number)/motion 24")
         }
         #if os(Linux)
             let names = threadNames(of: fleet.processID)
@@ -38,7 +38,7 @@ struct FleetTests {
             subscriber.lines().filter { $0.hasPrefix("/mwm/F-") }.compactMap { $0.split(separator: " ").first }
         }
         #expect(
-            await eventually(timeout: .seconds(20)) { received().count == total }, "\(received().count) of \(total)")
+            await eventually { received().count == total }, "\(received().count) of \(total)")
         #expect(Set(received()).count == devices)
         await subscriber.stop()
         await broker.stop()

@@ -64,14 +64,14 @@ struct BatchPoolTests {
                 retain: number % 31 == 0)
         }
         try await client.publish(sent)
-        let received = try await withTimeout(.seconds(20), "the messages") { try await messages.first(sent.count) }
+        let received = try await withTimeout(.seconds(60), "the messages") { try await messages.first(sent.count) }
         #expect(received.map(\.topic) == sent.map(\.topic))
         #expect(received.map(\.bytes) == sent.map(\.payload))
         let wrong = await #expect(throws: MQTTError.self) {
             try await client.publish([sent[2], .init(topic: "a/topic/with/+/in/its/name", payload: []), sent[3]])
         }
         #expect(wrong?.code == .invalidRequest)
-        let before = try await withTimeout(.seconds(20), "the one before") { try await messages.first(1) }
+        let before = try await withTimeout(.seconds(60), "the one before") { try await messages.first(1) }
         #expect(before.map(\.bytes) == [sent[2].payload])
         await bench.stop()
     }

@@ -186,7 +186,7 @@ struct KeptMessageTests {
         do {
             let second = next()
             // The store of the one before is free when that is gone.
-            #expect(await eventually(timeout: .seconds(20)) { (try? await second.connect()) != nil })
+            #expect(await eventually { (try? await second.connect()) != nil })
             let messages = try await second.subscribe(to: "k/1", qos: .exactlyOnce, acknowledgement: .manual)
             let received = try await messages.first(3)
             #expect(received.map { $0.bytes[0] } == [1, 3, 5])
@@ -197,7 +197,7 @@ struct KeptMessageTests {
             await second.suspend()
         }
         let third = next()
-        #expect(await eventually(timeout: .seconds(20)) { (try? await third.connect()) != nil })
+        #expect(await eventually { (try? await third.connect()) != nil })
         let rest = await third.unmatchedMessages()
         #expect(try await rest.first(2).map { $0.bytes[0] } == [1, 5])
         #expect(third.counters.messagesReceived == 2)

@@ -91,7 +91,7 @@ struct StoredSessionTests {
         var rest = await reader.unmatchedMessages()
         // The one before lets go of the store when it is gone; an attempt that fails before ends all sequences.
         #expect(
-            await eventually(timeout: .seconds(20)) {
+            await eventually {
                 rest = await reader.unmatchedMessages()
                 return (try? await reader.connect()) != nil
             })

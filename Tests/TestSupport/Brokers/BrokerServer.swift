@@ -34,34 +34,49 @@ public final class BrokerServer: Sendable {
     private let scratch: ScratchDirectory
     private let logFiles: [String]
     private let grace: Duration
-    private let startTimeout: Duration
+    private let isHeavy: Bool
     private let isReady: @Sendable () async throws -> Bool
     private let process = Mutex<ChildProcess?>(nil)
 
-    /// - Parameter isReady: tries the broker once; what it throws counts as "not yet".
+    /// - Parameters:
+    ///   - isHeavy: whether its start occupies all cores, so that only few of its kind may start at a time.
+    ///   - isReady: tries the broker once; an error counts as "not yet".
     init(
         _ command: Command, in scratch: ScratchDirectory, logFiles: [String] = [], grace: Duration = .seconds(5),
-        startTimeout: Duration, isReady: @escaping @Sendable () async throws -> Bool
+        isHeavy: Bool = true, isReady: @escaping @Sendable () async throws -> Bool
     ) {
         self.command = command
         self.scratch = scratch
         self.logFiles = logFiles
         self.grace = grace
-        self.startTimeout = startTimeout
+        self.isHeavy = isHeavy
         self.isReady = isReady
     }
 
     func start() async throws {
+        if isHeavy {
+            try await Permits.starts.hold { try await startNow() }
+        } else {
+            try await startNow()
+        }
+    }
+
+    /// Starts it without asking whether others are starting, and waits until it is ready.
+    ///
+    /// How long that takes depends on the machine, so the wait ends when the broker has exited or makes no progress.
+    func startNow() async throws {
         let child = try await ChildProcess.start(command)
         process.withLock { $0 = child }
-        let ready = await eventually(timeout: startTimeout, every: .milliseconds(10)) {
-            if child.exitStatus != nil || Task.isCancelled { return true }
-            return (try? await isReady()) ?? false
+        var progress = StartProgress()
+        var failure: String?
+        while failure == nil {
+            if child.exitStatus != nil { failure = "has exited instead of becoming ready" }
+            try Task.checkCancellation()
+            if (try? await isReady()) == true { return }
+            failure = failure ?? progress.failure(output: child.bytesWritten, processID: child.processID)
+            try await Task.sleep(for: .milliseconds(10))
         }
-        guard ready, child.exitStatus == nil else {
-            throw TimeoutError("the broker is not ready within \(startTimeout); \(child.report)log:\n\(log)")
-        }
-        try Task.checkCancellation()
+        throw TimeoutError("the broker \(failure ?? ""); \(child.report)log:\n\(log)")
     }
 
     var isRunning: Bool { process.withLock { $0 }.map { $0.exitStatus == nil } ?? false }

@@ -84,9 +84,9 @@ public final class Mosquitto: RunningBroker {
         let user = options.users.first
         server = BrokerServer(
             Command("mosquitto", ["-c", configuration], directory: scratch.path, user: "mosquitto"), in: scratch,
-            startTimeout: .seconds(10)
+            isHeavy: false
         ) {
-            try await Readiness.mqtt(RawConnection.open(port: port, timeout: .seconds(2)), user: user)
+            try await Readiness.mqtt(RawConnection.open(port: port), user: user)
         }
     }
 

@@ -134,7 +134,7 @@ public final class RabbitMQ: RunningBroker {
         let (user, host) = (options.users[0], options.virtualHosts[0])
         server = BrokerServer(
             Command(Self.program, environment: environment, directory: scratch.path, user: "rabbitmq"), in: scratch,
-            grace: .seconds(20), startTimeout: .seconds(membership == nil ? 60 : 180)
+            grace: .seconds(20)
         ) { [stompPort, mqttPort] in
             let stomp = try await RawConnection.open(port: stompPort)
             guard try await Readiness.stomp(stomp, user: user, host: host) else { return false }

@@ -15,11 +15,14 @@ public final class RabbitMQCluster: Sendable {
         let second = try await node("two", mapperPort, joins: "one")
         let third = try await node("three", mapperPort, joins: "one")
         let cluster = RabbitMQCluster([first, second, third], portMapper)
-        try await first.server.start()
-        async let joined: Void = second.server.start()
-        _ = await eventually(timeout: .seconds(90), every: .milliseconds(50)) { second.hasJoined }
-        try await third.server.start()
-        try await joined
+        // One permit for all: none of the three may wait for a permit while another waits for it.
+        try await Permits.starts.hold {
+            try await first.server.startNow()
+            async let joined: Void = second.server.startNow()
+            _ = await eventually(timeout: .seconds(600), every: .milliseconds(50)) { second.hasJoined }
+            try await third.server.startNow()
+            try await joined
+        }
         return cluster
     }
 

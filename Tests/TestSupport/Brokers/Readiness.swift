@@ -1,11 +1,14 @@
 /// One try of a protocol's opening exchange, written by hand: the client libraries under test have no part in it.
 enum Readiness {
+    /// How long an answer may take before the exchange is tried again on a new connection.
+    private static let patience = Duration.seconds(30)
+
     /// MQTT 3.1.1 CONNECT with a clean session, then DISCONNECT.
     ///
     /// - Returns: whether a CONNACK came, whatever it says.
     static func mqtt(_ connection: RawConnection, user: BrokerUser?) async throws -> Bool {
         try await connection.send(connect(clientID: "readiness", user: user))
-        let answer = try await connection.receive(atLeast: 4, timeout: .seconds(2))
+        let answer = try await connection.receive(atLeast: 4, timeout: patience)
         guard answer.count >= 4, answer[0] == 0x20 else { return false }
         try await connection.send([0xE0, 0x00])
         return true
@@ -29,7 +32,7 @@ enum Readiness {
         var frame = "CONNECT\naccept-version:1.2\nhost:\(host)\n"
         if let user { frame += "login:\(user.name)\npasscode:\(user.password)\n" }
         try await connection.send(frame + "\n\0")
-        let answer = try await connection.receive(timeout: .seconds(5)) { $0.contains(0) }
+        let answer = try await connection.receive(timeout: patience) { $0.contains(0) }
         return answer.starts(with: Array("CONNECTED\n".utf8))
     }
 }

@@ -42,7 +42,12 @@ public final class Browser: Sendable {
             environment: ["HOME": profile.path])
         command.input = .pipe
         command.outputLimit = 16 << 20
-        return Browser(try await ChildProcess.start(command), profile)
+        return try await Permits.starts.hold {
+            let browser = Browser(try await ChildProcess.start(command), profile)
+            // The first answer comes when it has started.
+            _ = try await browser.call("Browser.getVersion", [:], timeout: .seconds(600))
+            return browser
+        }
     }
 
     private init(_ child: ChildProcess, _ profile: ScratchDirectory) {
@@ -71,7 +76,7 @@ public final class Browser: Sendable {
 
     /// Sends a command and waits for its answer.
     func call(
-        _ method: String, _ parameters: [String: Any], session: String? = nil, timeout: Duration = .seconds(30)
+        _ method: String, _ parameters: [String: Any], session: String? = nil, timeout: Duration = .seconds(120)
     ) async throws -> [String: Any] {
         let id = try await send(method, parameters, session: session)
         let line = try await child.waitForLine(

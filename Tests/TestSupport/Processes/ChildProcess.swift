@@ -90,6 +90,9 @@ public final class ChildProcess: Sendable {
     /// The bytes of a stream so far (the last `outputLimit` of them).
     public func bytes(_ stream: Stream = .output) -> [UInt8] { buffer(stream).bytes }
 
+    /// How many bytes the child has written to both streams since its start.
+    var bytesWritten: Int { shared.output.total + shared.errors.total }
+
     /// The same as text, with damaged UTF-8 repaired.
     public func text(_ stream: Stream = .output) -> String { String(decoding: bytes(stream), as: UTF8.self) }
 
@@ -103,7 +106,7 @@ public final class ChildProcess: Sendable {
     @discardableResult
     public func waitForLine(
         containing text: String, on stream: Stream = .output, after previous: Line? = nil,
-        timeout: Duration = .seconds(10)
+        timeout: Duration = .seconds(60)
     ) async throws -> Line {
         var next = previous.map { $0.number + 1 } ?? 0
         var found: Line?
@@ -125,7 +128,7 @@ public final class ChildProcess: Sendable {
 
     /// Waits for the line after `previous`, or the first.
     public func nextLine(
-        on stream: Stream = .output, after previous: Line? = nil, timeout: Duration = .seconds(10)
+        on stream: Stream = .output, after previous: Line? = nil, timeout: Duration = .seconds(60)
     ) async throws -> Line {
         try await waitForLine(containing: "", on: stream, after: previous, timeout: timeout)
     }
@@ -183,7 +186,7 @@ public final class ChildProcess: Sendable {
     public var exitStatus: ExitStatus? { shared.status.withLock { $0 } }
 
     /// Waits until the child has ended.
-    public func waitForExit(timeout: Duration = .seconds(10)) async throws -> ExitStatus {
+    public func waitForExit(timeout: Duration = .seconds(60)) async throws -> ExitStatus {
         _ = await eventually(timeout: timeout, every: .milliseconds(2)) { exitStatus != nil || Task.isCancelled }
         if let exitStatus { return exitStatus }
         try Task.checkCancellation()
@@ -191,9 +194,9 @@ public final class ChildProcess: Sendable {
     }
 
     /// Waits until the child has ended and everything that it wrote has been read.
-    public func waitForEnd(timeout: Duration = .seconds(10)) async throws -> ExitStatus {
+    public func waitForEnd(timeout: Duration = .seconds(60)) async throws -> ExitStatus {
         let status = try await waitForExit(timeout: timeout)
-        _ = await eventually(timeout: .seconds(5), every: .milliseconds(2)) {
+        _ = await eventually(every: .milliseconds(2)) {
             shared.output.lines(from: .max).ended && shared.errors.lines(from: .max).ended
         }
         return status
@@ -213,7 +216,7 @@ public final class ChildProcess: Sendable {
     public func kill() async -> ExitStatus? {
         signal(SIGKILL)
         // Waited for even in a cancelled task: the next user of its ports must find them free.
-        return await Task.detached { [self] in try? await waitForExit(timeout: .seconds(10)) }.value
+        return await Task.detached { [self] in try? await waitForExit() }.value
     }
 }
 

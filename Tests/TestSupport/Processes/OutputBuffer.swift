@@ -9,6 +9,8 @@ final class OutputBuffer: Sendable {
         var firstLine = 0
         var lineBytes = 0
         var partial: [UInt8] = []
+        /// All bytes since the start, those included that are no longer kept.
+        var total = 0
         var ended = false
     }
 
@@ -21,6 +23,7 @@ final class OutputBuffer: Sendable {
 
     func append(_ chunk: some Collection<UInt8>) {
         state.withLock { state in
+            state.total += chunk.count
             state.bytes.append(contentsOf: chunk)
             // Twice the bound before cutting, so that the cost of moving is paid once per `limit` bytes.
             if state.bytes.count > 2 * limit { state.bytes.removeFirst(state.bytes.count - limit) }
@@ -56,6 +59,7 @@ final class OutputBuffer: Sendable {
     }
 
     var bytes: [UInt8] { state.withLock { Array($0.bytes.suffix(limit)) } }
+    var total: Int { state.withLock { $0.total } }
     var lines: [String] { state.withLock { $0.lines } }
 
     /// The lines from number `start` on, the number after the last, and whether more can come.

@@ -29,7 +29,7 @@ public final class TestProxy: Sendable {
             command = Command("microsocks", ["-i", "127.0.0.1", "-p", "\(port)"] + login, directory: scratch.path)
         }
         let process = try await ChildProcess.start(command)
-        let listening = await eventually(timeout: .seconds(10)) { (try? await RawConnection.open(port: port)) != nil }
+        let listening = await eventually { (try? await RawConnection.open(port: port)) != nil }
         guard listening else { throw TimeoutError("\(kind.rawValue) does not listen; \(process.report)") }
         return TestProxy(kind, port, user, process, scratch)
     }

@@ -43,7 +43,7 @@ import Transport
             try await group.waitForAll()
         }
         let expected = senders * each * line.count
-        #expect(await eventually(timeout: .seconds(10)) { ends.server.probe.byteCount == expected })
+        #expect(await eventually { ends.server.probe.byteCount == expected })
     }
 
     @Test(arguments: SelectorKind.allCases)
@@ -104,7 +104,7 @@ import Transport
         // And nobody is stuck for ever.
         client.perform { $0.wantsReadingPaused = false }
         await sender.value
-        #expect(await eventually(timeout: .seconds(10)) { client.probe.byteCount == total })
+        #expect(await eventually { client.probe.byteCount == total })
         client.dropConnection()
     }
 

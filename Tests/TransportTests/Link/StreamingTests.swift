@@ -45,7 +45,7 @@ import Transport
             #expect(await client.send(line))
         }
         let count = expected.count
-        #expect(await eventually(timeout: .seconds(20)) { server.probe.byteCount >= count }, "seed \(seed)")
+        #expect(await eventually { server.probe.byteCount >= count }, "seed \(seed)")
         #expect(server.probe.bytes == expected, "seed \(seed)")
         client.dropConnection()
     }
@@ -82,7 +82,7 @@ import Transport
         }
         let digits = (0..<each).reduce(0) { $0 + "\($1)".utf8.count }
         let total = senders * (digits + each * 3)
-        #expect(await eventually(timeout: .seconds(30)) { ends.server.probe.byteCount == total })
+        #expect(await eventually { ends.server.probe.byteCount == total })
         let numbers = Lines.parse(ends.server.probe.bytes)
         for sender in 0..<senders { #expect(numbers[sender] == Array(0..<each)) }
     }

@@ -63,7 +63,7 @@ import Transport
                     print("closed", socket.close_code, flush=True)
                 asyncio.run(main())
                 """, ["\(listener.port)", subprotocol])
-        try await client.waitForLine(containing: "closed 1000", timeout: .seconds(60))
+        try await client.waitForLine(containing: "closed 1000")
         #expect(try await client.waitForEnd() == .exited(0), "\(client.text(.errors))")
         #expect(await eventually { probe.ends.count == 1 })
         #expect(probe.ends == [nil])
@@ -121,8 +121,8 @@ import Transport
             sent += line
             #expect(await link.send(line))
         }
-        try await server.waitForLine(containing: isText ? "all str" : "all bytes", timeout: .seconds(60))
-        #expect(await eventually(timeout: .seconds(20)) { probe.byteCount == sent.count })
+        try await server.waitForLine(containing: isText ? "all str" : "all bytes")
+        #expect(await eventually { probe.byteCount == sent.count })
         #expect(probe.bytes == sent)
         link.perform { $0.wantsClose = true }
         try await server.waitForLine(containing: "closed 1000")
