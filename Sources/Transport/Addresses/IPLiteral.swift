@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// An address written as a number: what needs no name server.
 package struct IPLiteral: Sendable, Hashable {
     /// Four of IPv4 or sixteen of IPv6, in network order.

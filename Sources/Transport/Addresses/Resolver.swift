@@ -1,13 +1,5 @@
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Turns names into addresses with `getaddrinfo`, which blocks, on threads of its own: never on a cooperative one.
 package enum Resolver {
     /// The addresses of `endpoint`, in the system's order of preference; never empty.

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// One address to connect to or to listen on.
 package struct SocketAddress: Sendable {
     private var storage: sockaddr_storage

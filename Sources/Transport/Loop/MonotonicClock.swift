@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The clock that all deadlines are measured on.
 package enum MonotonicClock {
     /// Nanoseconds since some moment in the past; never goes back.

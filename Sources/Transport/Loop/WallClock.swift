@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The time of day, for protocols that speak of dates. Deadlines use ``MonotonicClock``.
 package enum WallClock {
     /// Milliseconds since 1970 began in UTC.

@@ -1,7 +1,4 @@
 #if canImport(Glibc)
-    import CPosix
-    import Glibc
-
     /// `epoll`, woken by an `eventfd`.
     final class EpollSelector: Selector, @unchecked Sendable {
         // Sendable because the descriptors never change, `wake()` only writes to one of them,

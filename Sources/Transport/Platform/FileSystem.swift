@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A file that could not be used: the call, the path, and the system's number.
 package struct FileError: Error, CustomStringConvertible {
     package let call: String
@@ -45,14 +37,7 @@ package enum FileSystem {
     }
 
     package static func rename(_ from: String, to path: String) throws(FileError) {
-        #if canImport(Glibc)
-            let code = Glibc.rename(from, path)
-        #elseif canImport(Musl)
-            let code = Musl.rename(from, path)
-        #else
-            let code = Darwin.rename(from, path)
-        #endif
-        if code != 0 { throw FileError(call: "rename", path: from, errno: errno) }
+        if LibC.rename(from, path) != 0 { throw FileError(call: "rename", path: from, errno: errno) }
     }
 
     package static func remove(_ path: String) throws(FileError) {

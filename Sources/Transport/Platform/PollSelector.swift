@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// `poll(2)`, woken by a pipe: portable, and linear in the number of descriptors.
 final class PollSelector: Selector, @unchecked Sendable {
     // Sendable because the pipe never changes, `wake()` only writes to it,

@@ -1,12 +1,3 @@
-#if canImport(Glibc)
-    import CPosix
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A thread of its own for work that blocks: jobs run one after the other, in the order in which they were given.
 ///
 /// The thread ends with the last reference, after the jobs that it was given.

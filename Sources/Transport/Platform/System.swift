@@ -1,15 +1,3 @@
-#if canImport(Glibc)
-    import CPosix
-    import Glibc
-#elseif canImport(Musl)
-    import CPosix
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#else
-    #error("swift-messaging needs a POSIX system: add its C library here and in the other files of this folder.")
-#endif
-
 /// The result of one attempt to move bytes without blocking.
 package enum IOResult: Equatable, Sendable {
     case bytes(Int)
@@ -52,7 +40,7 @@ package enum System {
             prepare(descriptor)
             return descriptor
         #else
-            return socket(family, streamSocketType | nonBlockingCloseOnExec, 0)
+            return socket(family, LibC.streamSocketType | nonBlockingCloseOnExec, 0)
         #endif
     }
 
@@ -98,10 +86,8 @@ package enum System {
     }
 
     #if canImport(Glibc)
-        private static let streamSocketType = Int32(SOCK_STREAM.rawValue)
         private static let nonBlockingCloseOnExec = Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    #elseif canImport(Musl)
-        private static let streamSocketType = SOCK_STREAM
+    #elseif canImport(Musl) || canImport(Android)
         private static let nonBlockingCloseOnExec = SOCK_NONBLOCK | SOCK_CLOEXEC
     #endif
 

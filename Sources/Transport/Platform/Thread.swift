@@ -1,12 +1,3 @@
-#if canImport(Glibc)
-    import CPosix
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Tells threads apart; never 0.
 var currentThreadNumber: UInt {
     #if canImport(Glibc)

@@ -1,13 +1,5 @@
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Opens TCP and Unix-domain connections without blocking any thread.
 package enum Connector {
     /// Connects to the first address of `endpoint` that answers, in the manner of RFC 8305: families alternate, and

@@ -1,13 +1,5 @@
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Two connected streams inside one process, for tests: whatever one end writes the other can read, as far as the
 /// script of faults lets it.
 package enum MemoryPair {

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The socket that listening on a path made, told apart from one that somebody else puts there later.
 struct SocketFile: Equatable {
     private let path: String

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A connected TCP or Unix-domain socket.
 package final class SocketStream: ByteStream, @unchecked Sendable {
     // Sendable because the descriptor never changes and lives until the last reference is gone (so a sender on

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Turns PEM into OpenSSL's certificates and keys.
 struct PEMReader {
     let openSSL: OpenSSL

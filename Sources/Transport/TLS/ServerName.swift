@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The name or address that a server's certificate has to be for.
 struct ServerName: Sendable {
     /// Without brackets, zone and final dot.

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Why a peer's certificate was not accepted, with what stands in it.
 struct CertificateRejection: Sendable {
     /// An `X509_V_ERR` number.

@@ -1,13 +1,5 @@
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A libssl that `dlopen` has loaded; it stays for as long as the process lives.
 struct OpenSSLLibrary {
     private let handle: UnsafeMutableRawPointer

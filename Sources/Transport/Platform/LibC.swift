@@ -1,0 +1,38 @@
+// The C library of the system, chosen here for every file of the module.
+
+#if canImport(Glibc)
+    @_exported import CPosix
+    @_exported import Glibc
+#elseif canImport(Musl)
+    @_exported import CPosix
+    @_exported import Musl
+#elseif canImport(Android)
+    @_exported import Android
+    @_exported import CPosix
+#elseif canImport(Darwin)
+    @_exported import Darwin
+#else
+    #error("swift-messaging needs a POSIX system: add its C library here.")
+#endif
+
+/// What the C libraries declare in different ways, or under names that our own types hide.
+enum LibC {
+    #if canImport(Glibc)
+        static let streamSocketType = Int32(SOCK_STREAM.rawValue)
+    #else
+        static let streamSocketType = SOCK_STREAM
+    #endif
+
+    /// Replaces the file at `new`, if there is one, by the file at `old` in one step.
+    static func rename(_ old: String, _ new: String) -> Int32 {
+        #if canImport(Glibc)
+            Glibc.rename(old, new)
+        #elseif canImport(Musl)
+            Musl.rename(old, new)
+        #elseif canImport(Android)
+            Android.rename(old, new)
+        #else
+            Darwin.rename(old, new)
+        #endif
+    }
+}
