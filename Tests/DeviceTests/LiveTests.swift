@@ -49,6 +49,16 @@ struct LiveTests {
         #expect(try await channel.next() == 1)
     }
 
+    @Test func aChannelMayBeDroppedWithValuesUnread() {
+        weak var dropped: LiveChannel<Int>?
+        do {
+            let channel = LiveChannel<Int>(capacity: 4)
+            for value in 0..<3 { channel.send(value) }
+            dropped = channel
+        }
+        #expect(dropped == nil)
+    }
+
     @Test func aFullChannelHoldsItsWriterBack() async throws {
         let channel = LiveChannel<Int>(capacity: 4)
         let thread = Thread {

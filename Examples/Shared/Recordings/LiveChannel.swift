@@ -28,7 +28,10 @@ package final class LiveChannel<Element: Sendable>: Sendable {
     private let room: DispatchSemaphore
 
     package init(capacity: Int = 256) {
-        room = DispatchSemaphore(value: capacity)
+        // Counted up from 0: a semaphore that is destroyed below its first value traps, and a channel may be dropped
+        // with values unread.
+        room = DispatchSemaphore(value: 0)
+        for _ in 0..<capacity { room.signal() }
     }
 
     /// Blocks the thread while the channel is full.
