@@ -93,13 +93,7 @@ struct LocationsDevice: Sendable {
 
     private func replay() async throws {
         post.fleet.meter.begin()
-        // Recorded fixes are thinned by their own times; live ones by the time at which they go out.
-        var next: Int64 = 0
-        _ = try await link.replay.play(source, speed: options.common.speed, interval: .zero) { fix, due in
-            if source.isLive {
-                guard isFresh(fix), link.replay.elapsed >= next else { return }
-                next = link.replay.elapsed + options.interval.wholeNanoseconds
-            }
+        _ = try await link.replay.play(source, interval: options.interval, isWanted: isFresh) { fix, due in
             try await send(fix, due: due, shown: "\(fix)")
             last.value = fix
         }

@@ -72,9 +72,7 @@ struct MotionsDevice: Sendable {
             }
             group.addTask {
                 post.fleet.meter.begin()
-                _ = try await link.replay.play(
-                    source, speed: options.common.speed, interval: options.interval
-                ) { attitude, due in
+                _ = try await link.replay.play(source, interval: options.interval) { attitude, due in
                     try await publish(attitude, due: due, shown: "\(attitude)")
                     last.value = attitude
                 }

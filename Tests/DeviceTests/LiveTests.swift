@@ -17,11 +17,11 @@ struct LiveTests {
         let (write, read, pipe) = try pipe()
         let source = LiveSource.locations(read)
         try write.write(contentsOf: Data("lat,lng\n1,2\n3,".utf8))
-        #expect(try await source.next()?.value == Fix(latitude: 1, longitude: 2))
+        #expect(try await source.next() == Fix(latitude: 1, longitude: 2))
         try write.write(contentsOf: Data("4\n5,6".utf8))
-        #expect(try await source.next()?.value == Fix(latitude: 3, longitude: 4))
+        #expect(try await source.next() == Fix(latitude: 3, longitude: 4))
         try write.close()
-        #expect(try await source.next()?.value == Fix(latitude: 5, longitude: 6))
+        #expect(try await source.next() == Fix(latitude: 5, longitude: 6))
         #expect(try await source.next() == nil)
         #expect(try await source.next() == nil)
         withExtendedLifetime(pipe) {}
@@ -31,7 +31,7 @@ struct LiveTests {
         let (write, read, pipe) = try pipe()
         let source = LiveSource.motions(read)
         try write.write(contentsOf: Data("1,2,3\nx,y,z\n".utf8))
-        #expect(try await source.next()?.value == Attitude(pitch: 1, roll: 2, yaw: 3))
+        #expect(try await source.next() == Attitude(pitch: 1, roll: 2, yaw: 3))
         await #expect(throws: DeviceFailure(.dataError, "standard input, line 2: the pitch 'x' is not a number")) {
             try await source.next()
         }

@@ -51,8 +51,8 @@ extension OptionDeclaration {
     static let track = OptionDeclaration(
         "--track", "FILE", for: .locations,
         """
-        GPX 1.0 or 1.1, or CSV lat,lng[,ts]; - reads CSV lines from standard input as they come and skips those \
-        older than 30 s. Default: a built-in drive from Cupertino towards San Francisco.
+        GPX 1.0 or 1.1, or CSV lat,lng[,ts]; - reads CSV lines from standard input, sends each when it is read and \
+        skips those older than 30 s. Default: a built-in drive from Cupertino towards San Francisco.
         """)
     static let motion = OptionDeclaration(
         "--motion", "FILE", for: .motions,
@@ -61,7 +61,11 @@ extension OptionDeclaration {
         radians; - reads standard input. Default: a built-in motion.
         """)
     static let speed = OptionDeclaration(
-        "--speed", "X", "Replay X times as fast as recorded; 1 s apart where no times were recorded. Default: 1.")
+        "--speed", "X",
+        """
+        Replay X times as fast as recorded; 1 s apart where no times were recorded. Standard input sets its own pace. \
+        Default: 1.
+        """)
     static let intervalOfLocations = OptionDeclaration(
         "--interval", "S", for: .locations, "At most one fix per S seconds. Default: 0, every fix.")
     static let intervalOfMotions = OptionDeclaration(

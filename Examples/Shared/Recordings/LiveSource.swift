@@ -1,21 +1,18 @@
 import Foundation
 
-/// Rows of CSV as they come on standard input.
+/// The values of CSV rows as they come on standard input.
 package final class LiveSource<Value: Sendable>: Sendable {
-    package struct Row: Sendable {
-        package let value: Value
-        /// Nanoseconds since the first row, by the recorded times.
-        package let offset: Int64
+    private let channel: LiveChannel<Value>
+
+    /// - Parameter channel: What brings the values.
+    init(_ channel: LiveChannel<Value> = LiveChannel()) {
+        self.channel = channel
     }
 
-    private let channel = LiveChannel<Row>()
-
-    private init() {}
-
-    /// The next row; nil at the end of standard input and when the task is cancelled.
+    /// The value of the next row; nil at the end of standard input and when the task is cancelled.
     ///
     /// - Throws: `.dataError` with the line.
-    package func next() async throws(DeviceFailure) -> Row? {
+    package func next() async throws(DeviceFailure) -> Value? {
         try await channel.next()
     }
 
@@ -29,11 +26,10 @@ package final class LiveSource<Value: Sendable>: Sendable {
             let name = "standard input"
             var lines = LineReader(file, name: name)
             var format = Format()
-            var timeline = Timeline(step: Format.step)
             do throws(DeviceFailure) {
                 while let line = try lines.next() {
                     guard let row = try RecordingLoader.row(line, &format, name: name) else { continue }
-                    channel.send(Row(value: row.value, offset: timeline.offset(of: row.time)))
+                    channel.send(row.value)
                 }
                 channel.finish()
             } catch {

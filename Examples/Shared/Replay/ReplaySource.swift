@@ -14,17 +14,21 @@ package enum ReplaySource<Value: Sendable>: Sendable {
 }
 
 extension Replay {
-    /// Plays whatever the source is; `body` gets nil for the time of a live value.
+    /// Plays the source, whichever kind it is; `body` gets nil for the time of a live value.
+    ///
+    /// - Parameters:
+    ///   - interval: Of live values; the steps of a recording have theirs.
+    ///   - isWanted: Called for each live value when it is read; false skips it.
     package func play<Value>(
-        _ source: ReplaySource<Value>, speed: Double, interval: Duration,
+        _ source: ReplaySource<Value>, interval: Duration,
+        isWanted: @escaping @Sendable (Value) -> Bool = { _ in true },
         _ body: (Value, _ due: Int64?) async throws -> Void
     ) async throws -> Ending {
         switch source {
         case .recorded(let steps):
             return try await play(steps) { try await body($0.value, $0.due) }
-        case .live(let rows):
-            let next: () async throws -> LiveSource<Value>.Row? = { try await rows.next() }
-            return try await play(live: next, speed: speed, interval: interval) { try await body($0, nil) }
+        case .live(let values):
+            return try await play(values, interval: interval, isWanted: isWanted) { try await body($0, nil) }
         }
     }
 }

@@ -73,4 +73,26 @@ struct EndingTests {
         #expect(device.lines().contains("φ:45.5000, λ:7.5000"))
         #expect(device.lines().last?.hasPrefix("summary: 2 fixes sent, 1 old fix skipped") == true)
     }
+
+    @Test func `a live fix goes out at once after an old one`() async throws {
+        let now = ISO8601DateFormatter().string(from: Date())
+        let device = try await DeviceProgram.locations.start(["--track", "-"], input: .pipe)
+        try await device.waitForLine(containing: "Subscribed to")
+        try await device.write("1,2,2014-03-13T17:19:05+01:00\n3,4,\(now)\n")
+        try await device.waitForLine(containing: "φ:3.0000, λ:4.0000")
+        device.closeInput()
+        #expect(try await device.waitForEnd() == .exited(0))
+        #expect(device.lines().last?.hasPrefix("summary: 1 fix sent, 1 old fix skipped") == true)
+    }
+
+    @Test func `the last motions before the end of the input are sent, whatever their recorded times`() async throws {
+        let device = try await DeviceProgram.motions.start(["--motion", "-", "--interval", "0.2"], input: .pipe)
+        try await device.waitForLine(containing: "subscribed to")
+        try await device.write("time,pitch,roll,yaw\n0,0,0,0\n")
+        try await device.waitForLine(containing: "pitch: 0°")
+        try await device.write("3600,0.5,0,0\n7200,1,0,0\n")
+        device.closeInput()
+        #expect(try await device.waitForEnd() == .exited(0))
+        #expect(device.lines().contains("pitch: 57°  roll: 0°  yaw: 0°"))
+    }
 }
