@@ -103,7 +103,7 @@ struct LocationsDevice: Sendable {
         let now = Timestamp.now()
         guard let time = fix.time, fix.isStale(at: now) else { return true }
         link.tally.add { $0.skipped += 1 }
-        post.say("skipped \(fix): it is \((now.nanoseconds - time.nanoseconds) / 1_000_000_000) s old")
+        post.say("skipped \(fix): it is \(time.age(at: now) / 1_000_000_000) s old")
         return false
     }
 

@@ -7,6 +7,7 @@ await Program.run(.locations, LocationsOptions.parse) { options, program in
     } else {
         let recording = try RecordingLoader.locations(path: options.track)
         program.console.line("\(recording.count) fixes in \(recording.name)")
+        if let note = recording.note { program.console.line(note) }
         source = .recorded(
             ReplaySteps(
                 recording, speed: options.common.speed, selection: .thinned(options.interval),

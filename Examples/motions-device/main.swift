@@ -7,6 +7,7 @@ await Program.run(.motions, MotionsOptions.parse) { options, program in
     } else {
         let recording = try RecordingLoader.motions(path: options.motion)
         program.console.line("\(recording.count) motions in \(recording.name)")
+        if let note = recording.note { program.console.line(note) }
         source = .recorded(
             ReplaySteps(
                 recording, speed: options.common.speed, selection: .sampled(options.interval),

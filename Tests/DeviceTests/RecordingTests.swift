@@ -122,6 +122,32 @@ struct RecordingTests {
         #expect(failure { try RecordingLoader.locations(path: "/") }?.message == "cannot read /: it is a directory")
     }
 
+    @Test func tracksOfAWrongClockAreReplayedOneSecondApart() throws {
+        let old = try locations(
+            gpx(
+                """
+                <trkpt lat="1" lon="2"><time>1901-12-13T20:45:52Z</time></trkpt>
+                <trkpt lat="2" lon="2"><time>0001-01-01T00:00:00Z</time></trkpt>
+                <trkpt lat="3" lon="2"><time>2020-12-18T06:21:48Z</time></trkpt>
+                """))
+        #expect(old.offsets == [0, 1_000_000_000, 2_000_000_000])
+        #expect(old.values[0].time?.description == "1901-12-13T20:45:52+00:00")
+        #expect(old.note?.hasSuffix("replaying 1 s apart.") == true)
+        // The clock was set in the middle.
+        let gap = try locations("1,2,1970-01-01T00:00:00Z\n2,2,1970-01-01T00:00:09Z\n3,2,2020-12-18T06:21:48Z\n")
+        #expect(gap.offsets == [0, 1_000_000_000, 2_000_000_000])
+        #expect(gap.note != nil)
+        let pause = try locations("1,2,2020-01-01T00:00:00Z\n2,2,2020-12-18T06:21:48Z\n")
+        #expect(pause.offsets[1] > 86_400_000_000_000)
+        #expect(pause.note == nil)
+    }
+
+    @Test func motionsOfAWrongClockAreReplayedAtFiftyHertz() throws {
+        let recording = try motions("time,pitch,roll,yaw\n0,1,1,1\n1608272510,1,1,1\n")
+        #expect(recording.offsets == [0, 20_000_000])
+        #expect(recording.note?.hasSuffix("replaying 20 ms apart.") == true)
+    }
+
     // MARK: CSV of locations
 
     @Test func readsLocationsAsCSV() throws {

@@ -1,10 +1,19 @@
 extension Timestamp {
-    /// Years that fit in 64 bits of nanoseconds, differences included.
+    /// Years in which recordings are made. They fit in 64 bits of nanoseconds, differences included.
     static let years = 1970...2199
+    /// Years that fit in 64 bits of nanoseconds since 1970.
+    private static let representableYears = 1800...2199
 
     /// Reads `2014-03-13T17:19:05.25+01:00` and its relatives: a blank for the T, no seconds, a comma before the
     /// fraction, `Z`, `+0100`, `+01`. Without an offset the time is UTC, as GPX has it.
     package init?(iso8601 text: String) {
+        self.init(recorded: text)
+        guard isPlausible else { return nil }
+    }
+
+    /// Reads the same forms in any year, because devices with a wrong clock write 1901 or 0001. Years that cannot be
+    /// represented become 1800 or 2199.
+    init?(recorded text: String) {
         var scanner = Scanner(bytes: Array(text.utf8.prefix(64)))
         guard text.utf8.count <= 64,
             let year = scanner.digits(4), scanner.take("-"), let month = scanner.digits(2), scanner.take("-"),
@@ -23,12 +32,14 @@ extension Timestamp {
         }
         guard let offset = scanner.offset(), scanner.isAtEnd else { return nil }
         // 60 is a leap second; it lands on the next minute, as in every clock that ignores leap seconds.
-        guard Self.years.contains(year), (1...12).contains(month), (1...Self.length(month, of: year)).contains(day),
-            hour < 24, minute < 60, second <= 60
+        guard (1...12).contains(month), (1...Self.length(month, of: year)).contains(day), hour < 24, minute < 60,
+            second <= 60
         else { return nil }
-        let days = Self.days(year: year, month: month, day: day)
+        let nearest = min(max(year, Self.representableYears.lowerBound), Self.representableYears.upperBound)
+        let days = Self.days(year: nearest, month: month, day: day)
         let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
         self.init(nanoseconds: Int64(seconds) * 1_000_000_000 + fraction, offsetMinutes: Int16(offset))
+        isPlausible = Self.years.contains(year)
     }
 
     /// Reads a number of seconds since 1970; milli-, micro- and nanoseconds are told by their size.

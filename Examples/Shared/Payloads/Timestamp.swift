@@ -12,6 +12,8 @@ package struct Timestamp: Sendable, Equatable {
     package var nanoseconds: Int64
     /// East of Greenwich.
     package var offsetMinutes: Int16
+    /// False if the year is one in which no recording was made, so that the clock of the device was wrong.
+    package var isPlausible = true
 
     package init(nanoseconds: Int64, offsetMinutes: Int16 = 0) {
         self.nanoseconds = nanoseconds
@@ -28,6 +30,12 @@ package struct Timestamp: Sendable, Equatable {
         return Timestamp(
             nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec),
             offsetMinutes: Int16(clamping: local.tm_gmtoff / 60))
+    }
+
+    /// Nanoseconds from here to `now`; negative for a time to come.
+    package func age(at now: Timestamp) -> Int64 {
+        let (age, overflow) = now.nanoseconds.subtractingReportingOverflow(nanoseconds)
+        return overflow ? now.nanoseconds > nanoseconds ? .max : .min : age
     }
 
     package var wholeSeconds: Timestamp {

@@ -62,6 +62,6 @@ protocol CSVFormat: Sendable {
 
     init()
 
-    /// The value of a row and when it was recorded (nanoseconds from some zero), or nil for a header.
-    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Value, time: Int64?)?
+    /// The value of a row and when it was recorded (from some zero), or nil for a header.
+    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Value, time: Timestamp?)?
 }

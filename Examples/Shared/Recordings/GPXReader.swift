@@ -46,7 +46,7 @@ final class GPXReader: NSObject, XMLParserDelegate {
             let found = waypoints > 0 ? ", only \(waypoints) waypoints" : ""
             throw DeviceFailure(.dataError, "\(name) has no track points and no route points\(found)")
         }
-        return recording
+        return recording.withoutWrongTimes()
     }
 
     private func fail(_ parser: XMLParser, _ message: String) {
@@ -105,16 +105,16 @@ final class GPXReader: NSObject, XMLParserDelegate {
             self.text = nil
             let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
             guard !trimmed.isEmpty else { return }
-            point?.time = Timestamp(iso8601: trimmed)
+            point?.time = Timestamp(recorded: trimmed)
             if point?.time == nil {
                 fail(parser, "'\(trimmed.printable)' is no ISO 8601 time from 1970 to 2199")
             }
         } else if element == "trkpt" || element == "rtept", let fix = point {
             point = nil
             if element == "trkpt" {
-                track.append(fix, recordedAt: fix.time?.nanoseconds)
+                track.append(fix, at: fix.time)
             } else {
-                route.append(fix, recordedAt: fix.time?.nanoseconds)
+                route.append(fix, at: fix.time)
             }
         }
     }

@@ -61,6 +61,6 @@ extension Fix {
     /// The app's rule for live positions: one older than 30 seconds is not sent.
     package func isStale(at now: Timestamp) -> Bool {
         guard let time else { return false }
-        return now.nanoseconds - time.nanoseconds > 30_000_000_000
+        return time.age(at: now) > 30_000_000_000
     }
 }

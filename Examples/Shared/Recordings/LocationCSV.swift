@@ -11,7 +11,7 @@ struct LocationCSV: CSVFormat {
 
     private var columns: Columns?
 
-    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Fix, time: Int64?)? {
+    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Fix, time: Timestamp?)? {
         if columns == nil {
             if fields.prefix(2).contains(where: { DecimalText.parse($0) != nil }) {
                 columns = Columns()
@@ -34,14 +34,14 @@ struct LocationCSV: CSVFormat {
         }
         var time: Timestamp?
         if let column = columns.time, column < fields.count, !fields[column].isEmpty {
-            time = Timestamp(iso8601: fields[column]) ?? Timestamp(unix: fields[column])
+            time = Timestamp(recorded: fields[column]) ?? Timestamp(unix: fields[column])
             guard time != nil else {
                 throw RowProblem(
                     message:
                         "'\(fields[column].printable)' is no time from 1970 to 2199: ISO 8601 or seconds since 1970")
             }
         }
-        return (Fix(latitude: latitude, longitude: longitude, time: time), time?.nanoseconds)
+        return (Fix(latitude: latitude, longitude: longitude, time: time), time)
     }
 
     private static func header(_ fields: [String]) throws(RowProblem) -> Columns {

@@ -15,7 +15,7 @@ struct MotionCSV: CSVFormat {
 
     private var columns: Columns?
 
-    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Attitude, time: Int64?)? {
+    mutating func read(_ fields: [String]) throws(RowProblem) -> (value: Attitude, time: Timestamp?)? {
         if columns == nil {
             if fields.allSatisfy({ DecimalText.parse($0) != nil }) {
                 columns = Columns()
@@ -34,7 +34,7 @@ struct MotionCSV: CSVFormat {
         let attitude = Attitude(
             pitch: try angle(fields[columns.pitch], "pitch"), roll: try angle(fields[columns.roll], "roll"),
             yaw: try angle(fields[columns.yaw], "yaw"))
-        let time: Int64? = if let column = columns.time { try Self.time(fields[column], columns.unit) } else { nil }
+        let time: Timestamp? = if let column = columns.time { try Self.time(fields[column], columns.unit) } else { nil }
         return (attitude, time)
     }
 
@@ -77,13 +77,13 @@ struct MotionCSV: CSVFormat {
         return name.hasSuffix("(rad)") ? String(name.dropLast(5)) : name
     }
 
-    private static func time(_ text: String, _ unit: Double?) throws(RowProblem) -> Int64 {
+    private static func time(_ text: String, _ unit: Double?) throws(RowProblem) -> Timestamp {
         if let unit, let value = DecimalText.parse(text), abs(value * unit) < 1e18 {
-            return Int64(value * unit)
+            return Timestamp(nanoseconds: Int64(value * unit))
         }
-        guard unit == nil, let time = Timestamp(iso8601: text) ?? Timestamp(unix: text) else {
+        guard unit == nil, let time = Timestamp(recorded: text) ?? Timestamp(unix: text) else {
             throw RowProblem(message: "'\(text.printable)' is no time: ISO 8601 or a number of seconds")
         }
-        return time.nanoseconds
+        return time
     }
 }

@@ -5,23 +5,54 @@ package struct Recording<Value: Sendable>: Sendable {
     package private(set) var values: [Value] = []
     /// Nanoseconds since the first value; never decreasing.
     package private(set) var offsets: [Int64] = []
+    /// Nanoseconds between values that have no time.
+    package let step: Int64
+    /// Whether the clock of the device was wrong: a time outside 1970 to 2199, or a gap of years between two values.
+    package private(set) var hasWrongTimes = false
     private var timeline: Timeline
 
     package init(name: String, step: Duration) {
-        self.name = name
-        timeline = Timeline(step: step.wholeNanoseconds)
+        self.init(name: name, step: step.wholeNanoseconds)
     }
 
     init(name: String, step: Int64) {
         self.name = name
+        self.step = step
         timeline = Timeline(step: step)
     }
 
-    /// - Parameter time: When it was recorded, in nanoseconds from any zero; nil when nobody knows.
+    /// - Parameter time: When it was recorded, in nanoseconds from any zero; nil if that is unknown.
     package mutating func append(_ value: Value, recordedAt time: Int64?) {
+        let previous = length
         values.append(value)
         offsets.append(timeline.offset(of: time))
+        if length - previous > Self.longestGap { hasWrongTimes = true }
     }
+
+    /// - Parameter time: When it was recorded; nil if that is unknown.
+    mutating func append(_ value: Value, at time: Timestamp?) {
+        append(value, recordedAt: time?.nanoseconds)
+        if time?.isPlausible == false { hasWrongTimes = true }
+    }
+
+    /// The same values one step after the other if the recorded times are wrong, otherwise the recording itself.
+    func withoutWrongTimes() -> Recording {
+        guard hasWrongTimes else { return self }
+        var result = Recording(name: name, step: step)
+        for value in values { result.append(value, recordedAt: nil) }
+        result.hasWrongTimes = true
+        return result
+    }
+
+    /// A line for the user about how the recording is replayed; nil if it is replayed as recorded.
+    package var note: String? {
+        guard hasWrongTimes else { return nil }
+        let pause = step % 1_000_000_000 == 0 ? "\(step / 1_000_000_000) s" : "\(step / 1_000_000) ms"
+        return "The recorded times are wrong (years that cannot be, or gaps of years): replaying \(pause) apart."
+    }
+
+    /// A year; longer gaps are a clock that was set in the middle of the recording.
+    private static var longestGap: Int64 { 366 * 86_400 * 1_000_000_000 }
 
     package var count: Int { values.count }
     package var isEmpty: Bool { values.isEmpty }

@@ -36,19 +36,19 @@ package enum RecordingLoader {
         var recording = Recording<Format.Value>(name: name, step: Format.step)
         while let line = try lines.next() {
             if let row = try row(line, &format, name: name) {
-                recording.append(row.value, recordedAt: row.time)
+                recording.append(row.value, at: row.time)
             }
         }
         guard !recording.isEmpty else {
             throw DeviceFailure(.dataError, "\(name), line \(max(1, lines.number)): the file ends without any values")
         }
-        return recording
+        return recording.withoutWrongTimes()
     }
 
     /// The value of one line, nil for headers, comments and blank lines.
     static func row<Format: CSVFormat>(
         _ line: LineReader.Line, _ format: inout Format, name: String
-    ) throws(DeviceFailure) -> (value: Format.Value, time: Int64?)? {
+    ) throws(DeviceFailure) -> (value: Format.Value, time: Timestamp?)? {
         guard !CSVRow.isSkipped(line.bytes) else { return nil }
         do throws(RowProblem) {
             return try format.read(CSVRow.fields(of: line.bytes))
