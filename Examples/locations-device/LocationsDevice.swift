@@ -93,8 +93,8 @@ struct LocationsDevice: Sendable {
 
     private func replay() async throws {
         post.fleet.meter.begin()
-        _ = try await link.replay.play(source, interval: options.interval, isWanted: isFresh) { fix, due in
-            try await send(fix, due: due, shown: "\(fix)")
+        _ = try await link.replay.play(source, interval: options.interval, isWanted: isFresh) { fix, place in
+            try await send(fix, due: place?.due, shown: "\(fix)")
             last.value = fix
         }
     }

@@ -72,8 +72,8 @@ struct MotionsDevice: Sendable {
             }
             group.addTask {
                 post.fleet.meter.begin()
-                _ = try await link.replay.play(source, interval: options.interval) { attitude, due in
-                    try await publish(attitude, due: due, shown: "\(attitude)")
+                _ = try await link.replay.play(source, interval: options.interval) { attitude, place in
+                    try await publish(attitude, due: place?.due, shown: "\(attitude)")
                     last.value = attitude
                 }
                 return true

@@ -93,6 +93,41 @@ struct ReplayTests {
         #expect(ReplaySteps(recording([0, 9000]), speed: 3, selection: .thinned(.zero), loops: true).duration == nil)
     }
 
+    @Test func aReplayThatStartsInTheMiddlePlaysAllOfTheRecordingOnce() {
+        func steps(
+            _ selection: ReplaySteps<Int>.Selection, start: Double, loops: Bool = false, count: Int = 100
+        ) -> [String] {
+            ReplaySteps(
+                recording([0, 500, 1000, 2000]), speed: 1, selection: selection, loops: loops, start: start
+            ).prefix(count).map { "\($0.value)@\($0.due / 1_000_000) \($0.pass)" }
+        }
+        #expect(steps(.thinned(.zero), start: 0.5) == ["2@0 0", "3@1000 0", "0@1666 1", "1@2166 1"])
+        #expect(
+            steps(.thinned(.zero), start: 0.75, loops: true, count: 6)
+                == ["3@0 0", "0@666 1", "1@1166 1", "2@1666 1", "3@2666 1", "0@3333 2"])
+        #expect(steps(.sampled(.seconds(1)), start: 0.5) == ["2@0 0", "3@1000 0", "0@2000 1"])
+        #expect(
+            steps(.sampled(.seconds(1)), start: 0.5, loops: true, count: 4)
+                == ["2@0 0", "3@1000 0", "0@2000 1", "2@3000 1"])
+        #expect(steps(.thinned(.zero), start: 0).count == 4)
+    }
+
+    @Test func theDurationOfAReplayThatStartsInTheMiddleIsAWholePass() {
+        let recording = recording([0, 500, 1000, 2000])
+        let steps = ReplaySteps(recording, speed: 2, selection: .thinned(.zero), loops: false, start: 0.5)
+        #expect(steps.duration == recording.period / 2)
+        #expect(steps.lap == nil)
+        let loop = ReplaySteps(recording, speed: 2, selection: .thinned(.zero), loops: true)
+        #expect(loop.lap == recording.period / 2)
+    }
+
+    @Test func valuesAreAdjustedWhenTheirTimeComes() {
+        let steps = ReplaySteps(
+            recording([0, 500]), speed: 1, selection: .thinned(.zero), loops: false,
+            adjust: { recording, index in recording.values[index] * 10 + recording.count })
+        #expect(steps.map(\.value) == [2, 12])
+    }
+
     // MARK: On a clock
 
     @Test func latenessOfOneStepDoesNotDelayTheNext() async throws {

@@ -3,7 +3,7 @@ package enum ReplaySource<Value: Sendable>: Sendable {
     case recorded(ReplaySteps<Value>)
     case live(LiveSource<Value>)
 
-    /// How long the replay takes, nanoseconds; nil when nobody knows.
+    /// How long the replay takes, nanoseconds; nil if that is unknown.
     package var duration: Int64? {
         if case .recorded(let steps) = self { steps.duration } else { nil }
     }
@@ -13,8 +13,16 @@ package enum ReplaySource<Value: Sendable>: Sendable {
     }
 }
 
+/// How far the replay of a recording is.
+package struct ReplayPlace: Sendable, Equatable {
+    /// Nanoseconds since the start.
+    package let due: Int64
+    /// How often the end of the recording has been passed.
+    package let pass: Int
+}
+
 extension Replay {
-    /// Plays the source, whichever kind it is; `body` gets nil for the time of a live value.
+    /// Plays the source, whichever kind it is.
     ///
     /// - Parameters:
     ///   - interval: Of live values; the steps of a recording have theirs.
@@ -22,11 +30,11 @@ extension Replay {
     package func play<Value>(
         _ source: ReplaySource<Value>, interval: Duration,
         isWanted: @escaping @Sendable (Value) -> Bool = { _ in true },
-        _ body: (Value, _ due: Int64?) async throws -> Void
+        _ body: (Value, ReplayPlace?) async throws -> Void
     ) async throws -> Ending {
         switch source {
         case .recorded(let steps):
-            return try await play(steps) { try await body($0.value, $0.due) }
+            return try await play(steps) { try await body($0.value, ReplayPlace(due: $0.due, pass: $0.pass)) }
         case .live(let values):
             return try await play(values, interval: interval, isWanted: isWanted) { try await body($0, nil) }
         }

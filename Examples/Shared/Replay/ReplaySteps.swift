@@ -6,6 +6,8 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
         package let value: Value
         /// Place in the recording.
         package let index: Int
+        /// How often the end of the recording has been passed.
+        package let pass: Int
         /// Nanoseconds after the start of the replay.
         package let due: Int64
     }
@@ -23,17 +25,36 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
     private let interval: Int64
     private let isSampled: Bool
     private let loops: Bool
+    /// Index of the value to start with.
+    private let start: Int
+    private let adjust: Adjustment?
     /// Next value to look at.
-    private var index = 0
-    /// Recorded time at which the current pass began.
-    private var origin: Int64 = 0
+    private var index: Int
+    /// Recorded time at which the current pass began; the first pass may have begun before the replay.
+    private var origin: Int64
+    private var pass = 0
     private var tick: Int64 = 0
     private var lastDue: Int64?
 
-    package init(_ recording: Recording<Value>, speed: Double, selection: Selection, loops: Bool) {
+    private struct Adjustment: Sendable {
+        let call: @Sendable (Recording<Value>, _ index: Int) -> Value
+    }
+
+    /// - Parameters:
+    ///   - start: The part of the recording that lies before the first value, 0..<1. The replay then continues at the
+    ///     beginning of the recording until all of it was played once.
+    ///   - adjust: Makes the value to be sent from the recording and an index; nil sends the recorded value.
+    package init(
+        _ recording: Recording<Value>, speed: Double, selection: Selection, loops: Bool, start: Double = 0,
+        adjust: (@Sendable (Recording<Value>, _ index: Int) -> Value)? = nil
+    ) {
         self.recording = recording
         self.speed = speed
         self.loops = loops
+        self.start = Swift.max(0, Swift.min(recording.count - 1, Int(Double(recording.count) * start)))
+        self.adjust = adjust.map(Adjustment.init)
+        index = self.start
+        origin = recording.isEmpty ? 0 : -recording.offsets[self.start]
         switch selection {
         case .thinned(let interval):
             self.interval = interval.wholeNanoseconds
@@ -46,7 +67,12 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
 
     /// How long the replay takes, nanoseconds; nil when it loops.
     package var duration: Int64? {
-        loops ? nil : due(at: recording.length)
+        loops ? nil : due(at: start > 0 ? recording.period : recording.length)
+    }
+
+    /// How long one pass of a loop takes, nanoseconds; nil when there is only one.
+    package var lap: Int64? {
+        loops ? Swift.max(1, due(at: recording.period)) : nil
     }
 
     package mutating func next() -> Step? {
@@ -54,30 +80,38 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
         return isSampled ? nextSample() : nextValue()
     }
 
+    private func step(_ index: Int, due: Int64) -> Step {
+        Step(
+            value: adjust?.call(recording, index) ?? recording.values[index], index: index, pass: pass, due: due)
+    }
+
     private mutating func nextValue() -> Step? {
         while true {
             if index == recording.count {
-                guard loops else { return nil }
-                index = 0
                 guard startPass() else { return nil }
+                index = 0
             }
+            if !loops, pass > 0, index >= start { return nil }
             let due = due(at: saturating(origin, recording.offsets[index]))
             index += 1
             if let lastDue, due < saturating(lastDue, interval) { continue }
             lastDue = due
-            return Step(value: recording.values[index - 1], index: index - 1, due: due)
+            return step(index - 1, due: due)
         }
     }
 
-    /// False when time has run out, in 146 years.
+    /// False at the end: after the only pass, or when time has run out in 146 years.
     private mutating func startPass() -> Bool {
+        guard loops || (start > 0 && pass == 0) else { return false }
+        pass += 1
         origin = saturating(origin, recording.period)
-        if let lastDue {
+        if loops, let lastDue {
             // Passes that end before the interval does are skipped as one: there may be millions of them.
             let wanted = Double(saturating(lastDue, interval)) * speed - Double(origin)
             let passes = Swift.max(0, (wanted / Double(recording.period)).rounded(.down) - 1)
             guard passes * Double(recording.period) < 4e18 else { return false }
             origin = saturating(origin, Int64(passes) * recording.period)
+            pass += Int(passes)
         }
         return origin < Int64.max / 2
     }
@@ -89,21 +123,22 @@ package struct ReplaySteps<Value: Sendable>: Sequence, IteratorProtocol, Sendabl
         let position = (Double(due) * speed).rounded()
         guard position < 4e18 else { return nil }
         tick += 1
-        var place = Int64(position)
-        if loops {
-            let pass = place / recording.period * recording.period
-            if pass != origin {
-                origin = pass
+        var place = saturating(recording.offsets[start], Int64(position))
+        if loops || start > 0 {
+            if !loops, Int64(position) >= recording.period { return nil }
+            let current = Int(place / recording.period)
+            if current != pass {
+                pass = current
                 index = 0
             }
-            place -= origin
+            place %= recording.period
         } else if place > recording.length {
             return nil
         }
         while index + 1 < recording.count, recording.offsets[index + 1] <= place {
             index += 1
         }
-        return Step(value: recording.values[index], index: index, due: due)
+        return step(index, due: due)
     }
 
     private func due(at recorded: Int64) -> Int64 {
