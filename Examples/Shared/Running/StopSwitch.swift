@@ -46,7 +46,11 @@ package final class StopSwitch: Sendable {
     package func untilStopped<Result: Sendable>(
         _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
-        let task = Task { try await body() }
+        let task = Task {
+            // A program that is stopped already has its body run cancelled from the start.
+            if isStopped { withUnsafeCurrentTask { $0?.cancel() } }
+            return try await body()
+        }
         let id = onStop { task.cancel() }
         defer { forget(id) }
         return try await withTaskCancellationHandler {
