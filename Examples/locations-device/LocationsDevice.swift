@@ -5,27 +5,28 @@ import STOMP
 struct LocationsDevice: Sendable {
     private let id: String
     private let options: LocationsOptions
-    private let sendOptions: STOMPSendOptions
+    private let sender: FixSender
     private let source: ReplaySource<Fix>
     private let link: DeviceLink<STOMPClient>
     private let last = Latest<Fix>()
     private let texts: TextList
     private var post: Fleet.Post { link.post }
-    private var locationTopic: String { "/topic/device.\(id).location" }
     private var textQueue: String { "/queue/device.\(id).text" }
 
     init(_ post: Fleet.Post, _ options: LocationsOptions, _ source: ReplaySource<Fix>) {
         id = post.id
         self.options = options
         self.source = source
-        sendOptions = STOMPSendOptions(options)
         let configuration = STOMPConfiguration(options, deviceID: post.id)
         link = DeviceLink(STOMPClient(post.fleet.url, configuration: configuration), post)
+        sender = FixSender(link, topic: "/topic/device.\(id).location", options: STOMPSendOptions(options))
         texts = TextList(post, isAnswered: options.acknowledgement == .clientIndividual)
     }
 
     func run() async throws -> DeviceSummary {
-        try await link.run {
+        let receipts = Task { await sender.takeReceipts() }
+        defer { receipts.cancel() }
+        try await link.run(reconnected: sender.reconnected) {
             let texts = try await subscribe()
             do {
                 try await untilEnd(of: texts)
@@ -53,7 +54,11 @@ struct LocationsDevice: Sendable {
     }
 
     private func leave(_ texts: STOMPSubscription) async {
-        await link.leave { try? await texts.unsubscribe() }
+        await link.leave {
+            try? await texts.unsubscribe()
+            // Receipts come in the order of their frames, as a rule: those of the fixes are here by now.
+            await sender.caughtUp()
+        }
     }
 
     private func untilEnd(of messages: STOMPSubscription) async throws {
@@ -97,6 +102,7 @@ struct LocationsDevice: Sendable {
             try await send(fix, due: place?.due, shown: "\(fix)")
             last.value = fix
         }
+        await sender.untilConfirmed()
     }
 
     private func isFresh(_ fix: Fix) -> Bool {
@@ -108,14 +114,12 @@ struct LocationsDevice: Sendable {
     }
 
     private func send(_ fix: Fix, due: Int64?, shown text: String) async throws {
-        try await link.send { () throws(STOMPError) in
+        try await sender.send {
             let now = Timestamp.now().wholeSeconds
             let time = options.usesRecordedTime ? fix.time ?? now : now
-            try await link.client.send(
-                LocationPayload.json(deviceID: id, fix: fix, at: time), to: locationTopic, options: sendOptions)
+            return LocationPayload.json(deviceID: id, fix: fix, at: time)
         }
         post.say(text)
-        link.tally.add { $0.sent += 1 }
         post.fleet.meter.sent(device: post.index, due: due)
     }
 

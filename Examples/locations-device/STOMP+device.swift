@@ -7,6 +7,9 @@ extension STOMPConfiguration {
         clientID = deviceID
         outgoingHeartBeat = .milliseconds(options.heartBeatOut)
         incomingHeartBeat = .milliseconds(options.heartBeatIn)
+        // A connection that is dead is noticed by its heart-beats, and then its receipts fail: their own time-out must
+        // not come first, or fixes that only wait for the network would be sent twice.
+        requestTimeout = .milliseconds(max(30_000, 3 * options.heartBeatIn))
         if let user = options.common.login.user {
             credentials = Credentials(userName: user, password: options.common.login.password)
         }

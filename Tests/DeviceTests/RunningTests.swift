@@ -91,6 +91,10 @@ struct RunningTests {
         #expect(
             summary.line(for: .locations, devices: 1, elapsed: .seconds(514))
                 == "summary: 104 fixes sent, 1 old fix skipped, 2 texts received, 1 reconnect, 8:34 elapsed")
+        let confirmed = DeviceSummary(sent: 2, unconfirmed: 1) + DeviceSummary(sent: 1) + DeviceSummary(unconfirmed: 2)
+        #expect(
+            confirmed.line(for: .locations, devices: 1, elapsed: .zero)
+                == "summary: 3 fixes sent, 3 unconfirmed, 0 texts received, 0:00 elapsed")
         #expect(
             DeviceSummary(sent: 1).line(for: .motions, devices: 3, elapsed: .zero)
                 == "summary: 3 devices, 1 motion sent, 0 alerts received, 0:00 elapsed")

@@ -29,6 +29,10 @@ struct TerminalTests {
         let progress = ReplayProgress(
             unit: "motions", sent: 5, elapsed: 2_000_000_000, remaining: 65_000_000_000, fraction: 0.035)
         #expect(progress.line == "progress: 3%, 5 motions, 0:02 elapsed, 1:05 left, 2.5/s")
+        var fixes = ReplayProgress(unit: "fixes", sent: 5, unconfirmed: 0, elapsed: 2_000_000_000)
+        #expect(fixes.line == "progress: 5 fixes, 0:02 elapsed, 2.5/s")
+        fixes.unconfirmed = 3
+        #expect(fixes.line == "progress: 5 fixes, 3 unconfirmed, 0:02 elapsed, 2.5/s")
     }
 
     @Test func theMeterAddsUpTheFleet() {

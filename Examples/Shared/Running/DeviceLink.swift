@@ -17,12 +17,15 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     /// Connects while it runs `body`, and disconnects. Returns when `body` does or when the program is to stop: `body` is then
     /// cancelled and may still leave properly.
     ///
+    /// - Parameter reconnected: Called when there is another connection, before the replay continues.
     /// - Throws: What `body` throws, or a `DeviceFailure` when the client has given up.
-    package func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    package func run(
+        reconnected: @escaping @Sendable () async -> Void = {}, _ body: @escaping @Sendable () async throws -> Void
+    ) async throws {
         if let log = post.fleet.frames { client.inspect(into: log, as: post.id) }
         let frames = await showFrames()
         do {
-            try await post.stop.untilStopped { try await connected(body) }
+            try await post.stop.untilStopped { try await connected(reconnected, body) }
             await frames?.finish()
         } catch {
             await frames?.finish()
@@ -31,13 +34,18 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         }
     }
 
-    private func connected(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    private func connected(
+        _ reconnected: @escaping @Sendable () async -> Void, _ body: @escaping @Sendable () async throws -> Void
+    ) async throws {
         let result: Result<Void, any Error>
         do {
             let (connecting, isConnecting) = AsyncStream.makeStream(of: Void.self)
             let (watching, isWatching) = AsyncStream.makeStream(of: Void.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await watch(isWatching: isWatching.finish, isConnecting: isConnecting.finish) }
+                group.addTask {
+                    try await watch(
+                        isWatching: isWatching.finish, isConnecting: isConnecting.finish, reconnected: reconnected)
+                }
                 group.addTask {
                     for await _ in watching {}
                     async let isConnected = connects()
@@ -100,7 +108,10 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     /// - Parameters:
     ///   - isWatching: Called when no state will be missed any more.
     ///   - isConnecting: Called when the client is at work, so that it takes subscriptions.
-    private func watch(isWatching: () -> Void, isConnecting: () -> Void) async throws {
+    ///   - reconnected: As in `run`.
+    private func watch(
+        isWatching: () -> Void, isConnecting: () -> Void, reconnected: () async -> Void
+    ) async throws {
         var states = client.states.makeAsyncIterator()
         isWatching()
         var connections = 0
@@ -116,7 +127,10 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 connections += 1
                 isConnected = true
                 post.say(connections == 1 ? "connected" : "connected again; the replay goes on")
-                if connections > 1 { tally.add { $0.reconnects += 1 } }
+                if connections > 1 {
+                    tally.add { $0.reconnects += 1 }
+                    await reconnected()
+                }
                 replay.resume()
             case .waiting(let delay, let failed, let failure):
                 replay.pause()

@@ -3,13 +3,18 @@ package struct DeviceSummary: Sendable, Equatable {
     package var sent = 0
     /// Fixes that were too old to send.
     package var skipped = 0
+    /// Of those sent, how many the broker has not confirmed; nil if it is not asked to.
+    package var unconfirmed: Int?
     /// Texts or alerts.
     package var received = 0
     package var reconnects = 0
 
-    package init(sent: Int = 0, skipped: Int = 0, received: Int = 0, reconnects: Int = 0) {
+    package init(
+        sent: Int = 0, skipped: Int = 0, unconfirmed: Int? = nil, received: Int = 0, reconnects: Int = 0
+    ) {
         self.sent = sent
         self.skipped = skipped
+        self.unconfirmed = unconfirmed
         self.received = received
         self.reconnects = reconnects
     }
@@ -17,10 +22,11 @@ package struct DeviceSummary: Sendable, Equatable {
     package static func + (left: DeviceSummary, right: DeviceSummary) -> DeviceSummary {
         DeviceSummary(
             sent: left.sent + right.sent, skipped: left.skipped + right.skipped,
+            unconfirmed: left.unconfirmed.map { $0 + (right.unconfirmed ?? 0) } ?? right.unconfirmed,
             received: left.received + right.received, reconnects: left.reconnects + right.reconnects)
     }
 
-    /// `summary: 104 fixes sent, 2 texts received, 1 reconnect, 8:34 elapsed`.
+    /// `summary: 104 fixes sent, 0 unconfirmed, 2 texts received, 1 reconnect, 8:34 elapsed`.
     package func line(for device: Device, devices: Int, elapsed: Duration) -> String {
         func count(_ number: Int, _ one: String, _ many: String) -> String {
             "\(number) \(number == 1 ? one : many)"
@@ -31,6 +37,7 @@ package struct DeviceSummary: Sendable, Equatable {
         case .locations:
             parts.append(count(sent, "fix", "fixes") + " sent")
             if skipped > 0 { parts.append(count(skipped, "old fix", "old fixes") + " skipped") }
+            if let unconfirmed { parts.append("\(unconfirmed) unconfirmed") }
             parts.append(count(received, "text", "texts") + " received")
         case .motions:
             parts.append(count(sent, "motion", "motions") + " sent")

@@ -35,7 +35,9 @@ package struct Fleet: Sendable {
         for line in embedded?.lines ?? [] { console.line(line) }
         let fleet = Fleet(
             program: program, options: options, url: embedded?.url ?? options.broker?.url ?? "",
-            meter: ProgressMeter(unit: unit, duration: duration, devices: options.deviceIDs.count, console: console),
+            meter: ProgressMeter(
+                unit: unit, duration: duration, devices: options.deviceIDs.count,
+                isConfirmed: program.device == .locations, console: console),
             frames: embedded?.frames)
         let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
         let result: Result<DeviceSummary, any Error>

@@ -4,6 +4,7 @@ import Synchronization
 package final class ProgressMeter: Sendable {
     private struct State {
         var sent = 0
+        var confirmed = 0
         /// How far each device's replay is, nanoseconds.
         var positions: [Int64]
         var start: ContinuousClock.Instant?
@@ -11,14 +12,18 @@ package final class ProgressMeter: Sendable {
 
     private let unit: String
     private let duration: Int64?
+    private let isConfirmed: Bool
     private let console: Console
     private let clock = ContinuousClock()
     private let state: Mutex<State>
 
-    /// - Parameter duration: Of one device's replay, nil when nobody knows.
-    package init(unit: String, duration: Int64?, devices: Int, console: Console) {
+    /// - Parameters:
+    ///   - duration: Of one device's replay, nil if it is unknown.
+    ///   - isConfirmed: Whether the broker confirms what is sent, and `confirmed()` counts that.
+    package init(unit: String, duration: Int64?, devices: Int, isConfirmed: Bool = false, console: Console) {
         self.unit = unit
         self.duration = duration
+        self.isConfirmed = isConfirmed
         self.console = console
         state = Mutex(State(positions: Array(repeating: 0, count: devices)))
     }
@@ -37,6 +42,11 @@ package final class ProgressMeter: Sendable {
             state.sent += 1
             if let due { state.positions[device] = due }
         }
+    }
+
+    /// The broker has confirmed one more of those sent.
+    package func confirmed() {
+        state.withLock { $0.confirmed += 1 }
     }
 
     /// Until cancelled: redraws the bar five times a second, or writes a line every ten seconds when piped.
@@ -63,6 +73,7 @@ package final class ProgressMeter: Sendable {
         return state.withLock { state -> ReplayProgress? in
             guard let start = state.start else { return nil }
             var progress = ReplayProgress(unit: unit, sent: state.sent)
+            if isConfirmed { progress.unconfirmed = max(0, state.sent - state.confirmed) }
             progress.elapsed = start.duration(to: now).wholeNanoseconds
             if let duration {
                 let slowest = state.positions.min() ?? 0

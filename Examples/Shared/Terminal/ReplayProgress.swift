@@ -3,6 +3,8 @@ struct ReplayProgress: Sendable, Equatable {
     /// What the things sent are called: "fixes", "motions".
     var unit: String
     var sent = 0
+    /// Of those, how many the broker has not confirmed; nil if it is not asked to.
+    var unconfirmed: Int?
     /// Nanoseconds.
     var elapsed: Int64 = 0
     /// Nanoseconds; nil when the end is unknown (a loop, a live source).
@@ -28,7 +30,9 @@ struct ReplayProgress: Sendable, Equatable {
     /// For pipes: `progress: 42%, 12 fixes, 0:12 elapsed, 0:17 left, 1.0/s`.
     var line: String {
         let percent = fraction.map { "\(Int($0 * 100))%, " } ?? ""
-        return "progress: \(percent)\(sent) \(unit), " + figures.split(separator: "  ").joined(separator: ", ")
+        let waiting = (unconfirmed ?? 0) > 0 ? ", \(unconfirmed ?? 0) unconfirmed" : ""
+        return "progress: \(percent)\(sent) \(unit)\(waiting), "
+            + figures.split(separator: "  ").joined(separator: ", ")
     }
 
     private var figures: String {

@@ -85,8 +85,33 @@ struct STOMPBrokerTests {
         #expect(received == fixes)
         try await headquarters.close()
 
+        try await survivesACut(running)
         try await heals(running, url)
         await running.broker.stop()
+    }
+
+    /// The link is cut in the middle of the replay, and headquarters still gets every fix.
+    private func survivesACut(_ running: STOMPBroker.Running) async throws {
+        let scratch = try ScratchDirectory("devices")
+        let path = try scratch.write(LostLinkTests.track(60), to: "track.csv")
+        let relay = try TCPRelay.start(to: running.port)
+        let headquarters = try await PythonClients.stomp(port: running.port, host: running.host, user: running.user)
+        try await headquarters.subscribe(to: "/topic/device.L.location", id: "1")
+        let device = try await DeviceProgram.locations.start(
+            [
+                "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", path, "--speed", "20",
+                "--heart-beat", "0,500",
+            ], user: running.user)
+        try await LostLinkTests.cut(relay, of: device, after: "φ:10.0150")
+        #expect(try await device.waitForEnd(timeout: .seconds(90)) == .exited(0))
+        let summary = device.lines().last ?? ""
+        #expect(summary.hasPrefix("summary: 60 fixes sent, 0 unconfirmed, "), "\(device.report)")
+        var bodies = ""
+        while LostLinkTests.latitudes(in: bodies).count < 60 {
+            bodies += String(decoding: try await headquarters.next("message").bytes, as: UTF8.self) + "\n"
+        }
+        #expect(LostLinkTests.latitudes(in: bodies) == (0..<60).map(LostLinkTests.latitude))
+        try await headquarters.close()
     }
 
     /// The same device identifier throughout, which ActiveMQ lets nobody use twice.

@@ -1,0 +1,79 @@
+import Foundation
+import LoopbackBroker
+import TestSupport
+import Testing
+
+/// A link that breaks in the middle of a replay.
+@Suite(.turns, .timeLimit(.minutes(5)))
+struct LostLinkTests {
+    /// How long the link stays cut: 30 seconds in the long run.
+    static var outage: Duration { Campaign.scale < 0.05 ? .zero : .seconds(30) }
+
+    /// Cuts the link after the device has shown `line`: first bytes vanish, and when the device has noticed, connections
+    /// are refused until it has tried in vain.
+    static func cut(_ relay: TCPRelay, of device: ChildProcess, after line: String) async throws {
+        try await device.waitForLine(containing: line)
+        relay.swallow()
+        let lost = try await device.waitForLine(containing: "connection lost: ")
+        relay.cut()
+        try await device.waitForLine(containing: "cannot connect: ", after: lost)
+        try await Task.sleep(for: outage)
+        relay.restore()
+    }
+
+    /// A track of `count` fixes, one second apart, of which number n is at latitude 10 + n / 1000.
+    static func track(_ count: Int) -> String {
+        (0..<count).map { "\(latitude($0)),7.25\n" }.joined()
+    }
+
+    static func latitude(_ number: Int) -> Double { Double(10_000 + number) / 1000 }
+
+    /// The latitudes of the bodies in `text`, each counted once, in the order in which they came.
+    static func latitudes(in text: String) -> [Double] {
+        var seen: Set<Double> = []
+        return text.matches(of: /"lat":([0-9.]+)/).compactMap { Double($0.1) }.filter { seen.insert($0).inserted }
+    }
+
+    @Test func `every fix arrives in its order although the link is cut, and the summary reports it`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.heartBeat = (100, 100)
+        let broker = try await LoopbackBroker.start(options)
+        let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
+        let stranger = try await RawConnection.open(port: broker.ports.stomp ?? 0)
+        try await stranger.send("CONNECT\n\n\0")
+        _ = try await stranger.receive(through: 0)
+        try await stranger.send("SUBSCRIBE\ndestination:/topic/device.*.location\nreceipt:r\n\n\0")
+        _ = try await stranger.receive(through: 0)
+
+        let scratch = try ScratchDirectory("devices")
+        let path = try scratch.write(Self.track(60), to: "track.csv")
+        let device = try await DeviceProgram.locations.start([
+            "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", path, "--speed", "40",
+            "--heart-beat", "0,100",
+        ])
+        try await Self.cut(relay, of: device, after: "φ:10.0150")
+        #expect(try await device.waitForEnd(timeout: .seconds(60)) == .exited(0))
+        #expect(relay.swallowedCount > 0)
+        #expect(device.text().contains(/sending \d+ unconfirmed fix(es)? again/), "\(device.report)")
+        let summary = device.lines().last ?? ""
+        #expect(summary.hasPrefix("summary: 60 fixes sent, 0 unconfirmed, "), "\(summary)")
+        #expect(summary.contains("1 reconnect"), "\(summary)")
+        let bytes = try await stranger.receive { String(decoding: $0, as: UTF8.self).contains("10.059,") }
+        #expect(Self.latitudes(in: String(decoding: bytes, as: UTF8.self)) == (0..<60).map(Self.latitude))
+        await broker.stop()
+    }
+
+    @Test func `a device that is stopped while the link is dead reports what is unconfirmed`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
+        let device = try await DeviceProgram.locations.start([
+            "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--speed", "20",
+        ])
+        try await device.waitForLine(containing: "φ:")
+        relay.swallow()
+        #expect(await eventually { relay.swallowedCount > 1000 })
+        #expect(try await device.end() == .exited(0))
+        #expect(device.lines().last?.contains(/\s[1-9]\d* unconfirmed/) == true, "\(device.report)")
+        await broker.stop()
+    }
+}

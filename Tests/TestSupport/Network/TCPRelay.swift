@@ -1,0 +1,122 @@
+import Foundation
+import Synchronization
+
+/// A link that a test can break: listens on a loopback port and passes bytes on to another one, both ways.
+public final class TCPRelay: Sendable {
+    private enum Mode {
+        case open
+        /// Bytes disappear, and no end of connection shows it, as on a link without a carrier.
+        case swallowing
+        /// Connections end, and new ones are refused.
+        case cut
+    }
+
+    /// The state that the relay's threads share; they end with the relay.
+    private final class Shared: Sendable {
+        let mode = Mutex(Mode.open)
+        let isOver = Atomic(false)
+        let swallowed = Atomic(0)
+    }
+
+    public let port: Int
+    private let shared = Shared()
+
+    /// - Parameter target: The port of the server on 127.0.0.1.
+    public static func start(to target: Int) throws -> TCPRelay {
+        try TCPRelay(to: target)
+    }
+
+    private init(to target: Int) throws {
+        port = FreePort.next()
+        let address = SocketAddress.loopback(UInt16(port))
+        let listener = address.makeSocket()
+        var on: Int32 = 1
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        guard address.withPointer({ bind(listener, $0, $1) }) == 0, listen(listener, 64) == 0 else {
+            let code = errno
+            close(listener)
+            throw SystemCallError("listening on \(port)", code)
+        }
+        let shared = shared
+        Thread.detachNewThread { Self.accept(listener, to: target, shared) }
+    }
+
+    deinit {
+        shared.isOver.store(true, ordering: .relaxed)
+    }
+
+    /// Bytes of the client that went nowhere.
+    public var swallowedCount: Int { shared.swallowed.load(ordering: .relaxed) }
+
+    /// From now on bytes disappear in both directions.
+    public func swallow() { shared.mode.withLock { $0 = .swallowing } }
+
+    /// Ends all connections; new ones are refused until `restore()`.
+    public func cut() { shared.mode.withLock { $0 = .cut } }
+
+    /// New connections reach the server again.
+    public func restore() { shared.mode.withLock { $0 = .open } }
+
+    private static func accept(_ listener: Int32, to target: Int, _ shared: Shared) {
+        while !shared.isOver.load(ordering: .relaxed) {
+            guard isReadable(listener) else { continue }
+            let client = Foundation.accept(listener, nil, nil)
+            guard client >= 0 else { continue }
+            let address = SocketAddress.loopback(UInt16(target))
+            let server = address.makeSocket()
+            guard shared.mode.withLock({ $0 != .cut }), address.withPointer({ connect(server, $0, $1) }) == 0 else {
+                close(client)
+                close(server)
+                continue
+            }
+            Thread.detachNewThread { pass(client, server, shared) }
+        }
+        close(listener)
+    }
+
+    /// One connection, until either end closes it or the link is cut.
+    private static func pass(_ client: Int32, _ server: Int32, _ shared: Shared) {
+        defer {
+            close(client)
+            close(server)
+        }
+        var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+        while !shared.isOver.load(ordering: .relaxed) {
+            if shared.mode.withLock({ $0 == .cut }) { return }
+            var entries = [
+                pollfd(fd: client, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: server, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&entries, 2, 20) > 0 else { continue }
+            for (entry, target) in zip(entries, [server, client]) where entry.revents != 0 {
+                let count = read(entry.fd, &chunk, chunk.count)
+                guard count > 0 else { return }
+                guard shared.mode.withLock({ $0 != .swallowing }) else {
+                    if entry.fd == client { shared.swallowed.add(count, ordering: .relaxed) }
+                    continue
+                }
+                guard write(chunk[..<count], to: target) else { return }
+            }
+        }
+    }
+
+    private static func isReadable(_ descriptor: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 20) > 0
+    }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Bool {
+        #if canImport(Darwin)
+            let flags: Int32 = 0
+        #else
+            let flags = Int32(MSG_NOSIGNAL)
+        #endif
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+}
