@@ -26,6 +26,7 @@ let package = Package(
         .library(name: "MQTT", targets: ["MQTT"]),
         .library(name: "STOMP", targets: ["STOMP"]),
         .library(name: "LoopbackBroker", targets: ["LoopbackBroker"]),
+        .library(name: "Inspector", targets: ["Inspector"]),
         .library(name: "MQTTCore", targets: ["MQTTCore"]),
         .library(name: "STOMPCore", targets: ["STOMPCore"]),
         .executable(name: "locations-device", targets: ["locations-device"]),
@@ -49,15 +50,23 @@ let package = Package(
         .target(
             name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport"], swiftSettings: common),
 
+        .target(
+            name: "Inspector", dependencies: ["Messaging", "Transport", "WebSocketCore"],
+            resources: [
+                "inspector.html", "inspector.css", "inspector.js", "inspector-topics.js", "inspector-tree.js",
+                "inspector-chart.js", "inspector-table.js",
+            ].map { .embedInCode("Page/\($0)") }, swiftSettings: common),
+
         // The two little programs.
         .target(
             name: "WebPages", path: "Examples/Pages", exclude: ["Screenshots"],
             resources: [
                 "locations.html", "motions.html", "style.css", "stomp.js", "mqtt.js", "session.js", "frames.js",
-                "panel.js", "map.js", "sparkline.js", "locations.js", "motions.js", "inspector.html", "inspector.js",
+                "panel.js", "map.js", "sparkline.js", "locations.js", "motions.js",
             ].map { .embedInCode($0) }, swiftSettings: common),
         .target(
-            name: "DeviceSupport", dependencies: ["LoopbackBroker", "Messaging", "Transport", "WebPages"],
+            name: "DeviceSupport",
+            dependencies: ["Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages", "WebSocketCore"],
             path: "Examples/Shared", swiftSettings: common),
         .executableTarget(
             name: "locations-device", dependencies: ["STOMP", "LoopbackBroker", "DeviceSupport"],
@@ -83,7 +92,7 @@ let package = Package(
         .testTarget(
             name: "STOMPTests", dependencies: ["STOMP", "LoopbackBroker", "TestSupport"], swiftSettings: common),
         .testTarget(
-            name: "LoopbackBrokerTests", dependencies: ["LoopbackBroker", "MQTT", "STOMP", "TestSupport"],
+            name: "LoopbackBrokerTests", dependencies: ["Inspector", "LoopbackBroker", "MQTT", "STOMP", "TestSupport"],
             swiftSettings: common),
         .testTarget(
             name: "DeviceTests",
@@ -92,9 +101,13 @@ let package = Package(
         .testTarget(
             name: "PageTests",
             dependencies: [
-                "DeviceSupport", "locations-device", "LoopbackBroker", "motions-device", "MQTT", "STOMP", "TestSupport",
-                "WebPages",
+                "DeviceSupport", "Inspector", "locations-device", "LoopbackBroker", "motions-device", "MQTT", "STOMP",
+                "TestSupport", "WebPages",
             ], swiftSettings: common),
+        .testTarget(
+            name: "InspectorTests",
+            dependencies: ["Inspector", "LoopbackBroker", "Messaging", "MQTT", "STOMP", "TestSupport"],
+            swiftSettings: common),
         .testTarget(
             name: "BrokerTests",
             dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),

@@ -27,6 +27,5 @@ package enum WebPages {
         ("frames.js", PackageResources.frames_js), ("panel.js", PackageResources.panel_js),
         ("map.js", PackageResources.map_js), ("sparkline.js", PackageResources.sparkline_js),
         ("locations.js", PackageResources.locations_js), ("motions.js", PackageResources.motions_js),
-        ("inspector.html", PackageResources.inspector_html), ("inspector.js", PackageResources.inspector_js),
     ]
 }

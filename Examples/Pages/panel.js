@@ -29,8 +29,9 @@ const Panel = (() => {
       $('now').addEventListener('click', () => this.#session.tryNow());
       $('url').addEventListener('input', () => this.#complain(''));
       this.#show('off', { reason: '' });
-      // Only the program that serves this page has frames to show.
-      for (const link of document.querySelectorAll('.served')) link.hidden = location.protocol === 'file:';
+      // Only the program that serves this page has frames to show, and only below the token in its address.
+      const isBelowToken = location.protocol === 'http:' && location.pathname.split('/').length === 3;
+      for (const link of document.querySelectorAll('.served')) link.hidden = !isBelowToken;
     }
 
     // Call when the page is ready to show messages.

@@ -1,4 +1,5 @@
 import Foundation
+import Inspector
 import LoopbackBroker
 import MQTT
 import STOMP
@@ -17,7 +18,7 @@ struct ReadmeTests {
                 .components(separatedBy: "```swift\n").dropFirst()
                 .compactMap { $0.components(separatedBy: "```").first }
         }
-        #expect(snippets.count == 6)
+        #expect(snippets.count == 7)
         for snippet in snippets {
             let body = snippet.split(separator: "\n", omittingEmptySubsequences: false)
                 .drop { $0.hasPrefix("import ") || $0.isEmpty }.joined(separator: "\n")
@@ -27,6 +28,15 @@ struct ReadmeTests {
 
     @Test func `the broker inside a test works as shown`() async throws {
         try await testWithoutInstallingAnything()
+    }
+
+    @Test func `the inspector's page is served as shown`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient(broker.urls.mqtt ?? "")
+        let page = try await inspect(client)
+        #expect(page.address.hasPrefix("http://127.0.0.1:\(page.port)/"))
+        await page.stop()
+        await broker.stop()
     }
 
     @Test func `frames are recorded as shown`() async throws {
@@ -60,6 +70,14 @@ func recordFrames(of client: MQTTClient, into file: URL) async throws {
     await client.disconnect()
     for frame in log.frames(containing: "kitchen") { print(frame.direction, frame.type, frame.destination ?? "") }
     try Data(log.pcapng()).write(to: file)
+}
+
+func inspect(_ client: MQTTClient) async throws -> InspectorPage {
+    let log = FrameLog()
+    client.inspect(into: log)
+    return try await InspectorPage.start(log) { topic, payload in
+        try await client.publish(payload, to: topic, qos: .atLeastOnce)
+    }
 }
 
 func watchTheKitchen() async throws {

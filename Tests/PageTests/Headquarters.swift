@@ -1,5 +1,6 @@
 import DeviceSupport
 import Foundation
+import Inspector
 import TestSupport
 import Testing
 

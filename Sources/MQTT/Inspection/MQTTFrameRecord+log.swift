@@ -22,7 +22,7 @@ extension MQTTFrameRecord {
                     size: range.count, destination: record.destination(aliases), qos: record.qos,
                     payloadCount: record.payloadCount, bytes: masked(packet, bytes, range, limit: limit),
                     opensConnection: record.type == .connect, endsConnection: record.type == .disconnect,
-                    content: record))
+                    carriesMessage: record.type == .publish, exchange: record.exchange, content: record))
         }
         return frames
     }
@@ -38,6 +38,26 @@ extension MQTTFrameRecord {
 
     private var qos: Int? {
         if case .publish(let packet) = packet { Int(packet.qos.rawValue) } else { nil }
+    }
+
+    /// A message, a subscription or its end is answered by the last packet with its packet identifier: PUBCOMP at QoS 2,
+    /// or the PUBREC that refuses [MQTT-4.3.3].
+    private var exchange: FrameExchange {
+        switch packet {
+        case .connect: FrameExchange(asks: "CONNECT")
+        case .connack: FrameExchange(answers: "CONNECT")
+        case .publish(let packet): FrameExchange(asks: packet.qos == .atMostOnce ? nil : "\(packet.packetID)")
+        case .subscribe(let packet): FrameExchange(asks: "\(packet.packetID)")
+        case .unsubscribe(let packet): FrameExchange(asks: "\(packet.packetID)")
+        case .puback(let packet), .pubcomp(let packet): FrameExchange(answers: "\(packet.packetID)")
+        case .pubrec(let packet):
+            FrameExchange(answers: packet.reasonCode.rawValue >= 0x80 ? "\(packet.packetID)" : nil)
+        case .suback(let packet): FrameExchange(answers: "\(packet.packetID)")
+        case .unsuback(let packet): FrameExchange(answers: "\(packet.packetID)")
+        case .pingreq: FrameExchange(asks: "PINGREQ")
+        case .pingresp: FrameExchange(answers: "PINGREQ")
+        case .pubrel, .disconnect, .auth: FrameExchange()
+        }
     }
 
     private static func masked(

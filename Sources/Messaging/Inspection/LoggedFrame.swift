@@ -1,3 +1,5 @@
+import Transport
+
 /// A frame that a ``FrameLog`` keeps: what it was, and its octets with the secrets masked.
 public struct LoggedFrame: Sendable {
     /// Counts the frames of a log from 1 on, without gaps.
@@ -29,12 +31,19 @@ public struct LoggedFrame: Sendable {
     package let opensConnection: Bool
     /// Whether its sender says goodbye with it.
     package let endsConnection: Bool
+    /// Whether its payload is a message to or from the destination.
+    package let carriesMessage: Bool
+    /// What it asks for or answers.
+    package let exchange: FrameExchange
+    /// Nanoseconds of the monotonic clock, for durations.
+    package let instant: Int64
     let content: any FrameContent
 
     package init(
         _ direction: FrameDirection, time: Int64, protocolName: String, type: String, size: Int, destination: String?,
         qos: Int?, payloadCount: Int, bytes: [UInt8], opensConnection: Bool, endsConnection: Bool,
-        content: any FrameContent
+        carriesMessage: Bool = false, exchange: FrameExchange = FrameExchange(),
+        instant: Int64 = MonotonicClock.now, content: any FrameContent
     ) {
         self.direction = direction
         self.time = time
@@ -47,6 +56,9 @@ public struct LoggedFrame: Sendable {
         self.bytes = bytes
         self.opensConnection = opensConnection
         self.endsConnection = endsConnection
+        self.carriesMessage = carriesMessage
+        self.exchange = exchange
+        self.instant = instant
         self.content = content
     }
 
@@ -87,4 +99,18 @@ package protocol FrameContent: Sendable {
     var fields: [LoggedFrame.Field] { get }
     var note: String { get }
     var payloadPreview: String? { get }
+}
+
+/// How a frame belongs to others of its connection: an acknowledgement has the identifier of what it acknowledges, and
+/// goes the other way.
+package struct FrameExchange: Sendable, Hashable {
+    /// The identifier that the answer to this frame will have.
+    package var asks: String?
+    /// The identifier of what this frame answers.
+    package var answers: String?
+
+    package init(asks: String? = nil, answers: String? = nil) {
+        self.asks = asks
+        self.answers = answers
+    }
 }

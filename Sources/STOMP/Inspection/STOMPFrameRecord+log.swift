@@ -17,9 +17,25 @@ extension STOMPFrameRecord {
                     destination: record.frame?.headers["destination"], qos: nil, payloadCount: record.bodyCount,
                     bytes: masked(frame, bytes, range, limit: limit),
                     opensConnection: frame?.command == .connect || frame?.command == .stomp,
-                    endsConnection: frame?.command == .disconnect || frame?.command == .error, content: record))
+                    endsConnection: frame?.command == .disconnect || frame?.command == .error,
+                    carriesMessage: frame?.command == .send || frame?.command == .message,
+                    exchange: frame.map(exchange) ?? FrameExchange(), content: record))
         }
         return frames
+    }
+
+    /// A receipt answers the frame that asked for it, ACK and NACK the message with their identifier (STOMP 1.2 "ACK").
+    private static func exchange(_ frame: STOMPFrame) -> FrameExchange {
+        var exchange = FrameExchange(asks: frame.headers["receipt"].map { "receipt \($0)" })
+        switch frame.command {
+        case .connect, .stomp: exchange.asks = "CONNECT"
+        case .connected: exchange.answers = "CONNECT"
+        case .receipt: exchange.answers = frame.headers["receipt-id"].map { "receipt \($0)" }
+        case .message: exchange.asks = frame.headers["ack"].map { "message \($0)" }
+        case .ack, .nack: exchange.answers = frame.headers["id"].map { "message \($0)" }
+        default: break
+        }
+        return exchange
     }
 
     private static func masked(

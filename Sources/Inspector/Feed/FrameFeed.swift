@@ -1,0 +1,84 @@
+import Messaging
+import Synchronization
+
+/// The frames of a log as open pages receive them: each frame is put into words once, however many pages there are.
+///
+/// Without an open page nothing is read from the log and nothing is kept.
+final class FrameFeed: Sendable {
+    /// Pages that may be open at the same time.
+    static let maximumReaders = 16
+
+    let log: FrameLog
+    private let state = Mutex(State())
+
+    private struct State {
+        var readers = 0
+        var rows: FrameRows?
+        var isStopped = false
+    }
+
+    init(_ log: FrameLog) {
+        self.log = log
+    }
+
+    /// One more page; nil when there are too many.
+    ///
+    /// - Parameter hello: JSON that the page gets before the frames.
+    func reader(since cursor: UInt64, hello: String) -> FrameReader? {
+        let isWelcome = state.withLock { state in
+            guard state.readers < Self.maximumReaders else { return false }
+            state.readers += 1
+            if state.rows == nil { state.rows = FrameRows() }
+            return true
+        }
+        return isWelcome ? FrameReader(self, since: cursor, hello: hello) : nil
+    }
+
+    func left() {
+        let gone = state.withLock { state -> FrameRows? in
+            state.readers -= 1
+            guard state.readers == 0 else { return nil }
+            return state.rows.take()
+        }
+        _ = consume gone
+    }
+
+    /// Ends the streams of all pages.
+    func stop() {
+        state.withLock { $0.isStopped = true }
+    }
+
+    /// What a page that has seen everything up to `position` has missed since; nil once the server has stopped.
+    func update(since position: FramePosition) -> FrameUpdate? {
+        state.withLock { state in
+            guard !state.isStopped else { return nil }
+            let snapshot = log.snapshot(since: state.rows?.cursor ?? 0)
+            state.rows?.append(snapshot)
+            return state.rows?.update(since: position)
+        }
+    }
+}
+
+/// What a page has received.
+struct FramePosition: Equatable {
+    /// The number of the last frame.
+    var cursor: UInt64
+    /// The log's counters as the page knows them; nil before the first update.
+    var status: FrameStatus?
+}
+
+/// What a page shows of the log as a whole.
+struct FrameStatus: Equatable {
+    var droppedCount: Int
+    var skippedCount: Int
+    var clearCount: Int
+    var isPaused: Bool
+}
+
+/// News for one page.
+struct FrameUpdate {
+    var position: FramePosition
+    /// Frames that the page can no longer get.
+    var missedCount: Int
+    var rows: ArraySlice<String>
+}

@@ -1,0 +1,92 @@
+import WebSocketCore
+
+/// Decides what a request gets.
+///
+/// Everything of the inspector needs the token in its path and has to come from this machine's own pages:
+///
+///     GET  /TOKEN/inspector.html   and the page's other files
+///     GET  /TOKEN/events?since=N   a stream of updates (server-sent events): the frames after number N
+///     GET  /TOKEN/frame?number=N   everything about one frame
+///     GET  /TOKEN/frames.pcapng    all frames, for Wireshark
+///     POST /TOKEN/pause, resume, clear
+///     POST /TOKEN/publish?topic=T  the body is the payload
+struct PageRouter: Sendable {
+    enum Answer {
+        case response(HTTPResponse)
+        case stream(FrameReader)
+        case publication(@Sendable () async throws -> Void)
+    }
+
+    let token = PageToken()
+    let frames: FrameService?
+    let content: (any PageContent)?
+
+    func answer(to request: PageRequest, body: [UInt8]) -> Answer {
+        // The token without the slash that relative links need.
+        if request.path.isEmpty, request.isRead {
+            return .response(.text(302, "See /\(token.text)/.", ["Location": "/\(token.text)/"]))
+        }
+        if let route = route(of: request) {
+            guard request.isFromHere else {
+                return refused("Frames are shown to the pages of this server alone.")
+            }
+            guard request.hasToken else {
+                return refused("The address lacks its token. Open the whole address that the program reported.")
+            }
+            guard route.allows(request) else {
+                let method = route.isOrder ? "POST" : "GET"
+                return .response(.text(405, "Use \(method) here.", ["Allow": method]))
+            }
+            guard let frames else { return .response(.text(404, "This program records no frames.")) }
+            return frames.answer(route, request, body: body)
+        }
+        guard let content else {
+            return request.hasToken
+                ? .response(.text(404, "There is nothing at this address."))
+                : refused("The address lacks its token. Open the whole address that the program reported.")
+        }
+        guard request.isRead else {
+            return .response(.text(405, "Only GET and HEAD are served here.", ["Allow": "GET, HEAD"]))
+        }
+        return .response(content.response(to: request))
+    }
+
+    private func route(of request: PageRequest) -> FrameRoute? {
+        if let route = FrameRoute(rawValue: request.path) { return route }
+        return content == nil && request.path == "/" ? .page : nil
+    }
+
+    private func refused(_ sentence: String) -> Answer {
+        .response(.text(403, sentence))
+    }
+}
+
+/// The addresses of the inspector behind the token.
+enum FrameRoute: String {
+    case page = "/inspector.html"
+    case style = "/inspector.css"
+    case script = "/inspector.js"
+    case topics = "/inspector-topics.js"
+    case tree = "/inspector-tree.js"
+    case chart = "/inspector-chart.js"
+    case table = "/inspector-table.js"
+    case events = "/events"
+    case frame = "/frame"
+    case capture = "/frames.pcapng"
+    case pause = "/pause"
+    case resume = "/resume"
+    case clear = "/clear"
+    case publish = "/publish"
+
+    /// Whether it changes something.
+    var isOrder: Bool {
+        switch self {
+        case .pause, .resume, .clear, .publish: true
+        default: false
+        }
+    }
+
+    func allows(_ request: PageRequest) -> Bool {
+        isOrder ? request.method == "POST" : request.isRead
+    }
+}
