@@ -16,7 +16,9 @@ extension MQTTError {
         let hint =
             switch misuse.code {
             case .queueFull: "; see queueLimit, queueByteLimit and queueOverflow"
-            case .notConnected: "; call connect() first, or set queuesQoS0WhileOffline"
+            case .notConnected:
+                "; call connect(), or resume() if the client is suspended, and wait until it is connected"
+                    + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)"
             default: ""
             }
         self.init(code, misuse.message + hint, underlying: misuse)
@@ -25,12 +27,12 @@ extension MQTTError {
     /// The end of a connection that the engine or the stream found.
     ///
     /// - Parameter isAnswerToConnect5: the connection was to speak 5.0 and was never accepted: older servers answer
-    ///   in their own format.
+    ///   in their own format. A server that sends AUTH knows 5.0, whatever else is wrong with it.
     init(_ failure: MQTTConnectionFailure, isAnswerToConnect5: Bool = false) {
-        let hint =
-            isAnswerToConnect5 ? "; if it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions" : ""
         switch failure {
         case .violation(let violation):
+            let mayBeOlder = isAnswerToConnect5 && !violation.isAboutAuthentication
+            let hint = mayBeOlder ? "; if it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions" : ""
             self.init(
                 .protocolViolation, "the server broke the MQTT protocol: \(violation.message)\(hint)",
                 reasonCode: violation.reasonCode, underlying: violation)
@@ -68,7 +70,12 @@ extension MQTTError {
     init(refusal reason: MQTTReasonCode, properties: MQTTProperties) {
         let words = reason.words(properties)
         switch reason {
-        case .badUserNameOrPassword, .badAuthenticationMethod:
+        case .badAuthenticationMethod:
+            self.init(
+                .badCredentials,
+                "the server refused the connection: it does not support this authentication method; set another in "
+                    + "authentication", reasonCode: reason, properties: properties)
+        case .badUserNameOrPassword:
             self.init(
                 .badCredentials, "the server refused the connection: bad user name or password", reasonCode: reason,
                 properties: properties)
@@ -88,7 +95,11 @@ extension MQTTError {
 
     /// DISCONNECT from the server.
     init(disconnect reason: MQTTReasonCode, properties: MQTTProperties) {
-        let words = reason.words(properties)
+        // 0x00 is called success in every other packet (MQTT 5.0, 3.14.2.1).
+        let words =
+            reason == .normalDisconnection
+            ? "normal disconnection (0x00)" + (properties.reasonString.map { ": \($0)" } ?? "")
+            : reason.words(properties)
         if reason == .sessionTakenOver {
             self.init(
                 .takenOver, "another client connected with the same client identifier; give each its own",
@@ -103,4 +114,9 @@ extension MQTTError {
     static let cancelledWait = MQTTError(.cancelled, "the waiting task was cancelled; what was sent stays sent")
     static let disconnectedByUser = MQTTError(
         .disconnected, "the client is disconnected; call connect() to use it again")
+}
+
+extension MQTTViolation {
+    /// Whether it is about AUTH or the authentication method, which only MQTT 5.0 has (4.12, 3.15).
+    fileprivate var isAboutAuthentication: Bool { clause.contains("4.12") || clause.contains("3.15") }
 }

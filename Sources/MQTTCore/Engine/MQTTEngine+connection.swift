@@ -293,7 +293,7 @@ extension MQTTEngine {
         switch phase {
         case .closing: MQTTMisuse(.closing, "\(packet) cannot be sent: the last packet of this connection was sent")
         case .connected: MQTTMisuse(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
-        default: MQTTMisuse(.notConnected, "\(packet) cannot be sent: there is no accepted connection; connect first")
+        default: MQTTMisuse(.notConnected, "\(packet) cannot be sent: there is no accepted connection")
         }
     }
 }

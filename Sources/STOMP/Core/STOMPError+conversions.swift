@@ -12,7 +12,11 @@ extension STOMPError {
             case .transactionEnded, .staleMessage: .stale
             default: .invalidRequest
             }
-        self.init(code, misuse.message, underlying: misuse)
+        // The engine does not know how its caller connects.
+        let hint =
+            misuse.code == .notConnected
+            ? " Call connect() and wait until it is connected." : ""
+        self.init(code, misuse.message + hint, underlying: misuse)
     }
 
     /// The end of a connection that nobody asked to end.

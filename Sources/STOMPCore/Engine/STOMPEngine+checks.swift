@@ -25,7 +25,7 @@ extension STOMPEngine {
         if phase == .disconnecting {
             return STOMPMisuse(.disconnecting, "Nothing may be sent after DISCONNECT. Connect again first.")
         }
-        return STOMPMisuse(.notConnected, "There is no STOMP connection now. Wait until it is connected.")
+        return STOMPMisuse(.notConnected, "There is no STOMP connection now.")
     }
 
     /// Refuses reserved headers. Answers the receipt id that the user chose, if any.

@@ -168,7 +168,7 @@ extension STOMPEngine {
             return fail(
                 STOMPConnectionFailure(
                     isAboutCredentials ? .credentialsRefused : .refused,
-                    "The server refused the connection: \(error).\(hint)", error: error),
+                    "The server refused the connection: \(error.sentence)\(hint)", error: error),
                 waits: .connectionLost, into: &effects)
         }
         // The waiter that ERROR names, or the only one; without a name the oldest is the best guess, since servers
@@ -182,7 +182,7 @@ extension STOMPEngine {
         }
         if phase == .disconnecting { return finishDisconnect(into: &effects) }
         fail(
-            STOMPConnectionFailure(.error, "The server ended the session: \(error)", error: error),
+            STOMPConnectionFailure(.error, "The server ended the session: \(error.sentence)", error: error),
             waits: .sessionEnded, into: &effects)
     }
 }

@@ -73,9 +73,10 @@ extension STOMPBrokerProfile {
     public static let known: [STOMPBrokerProfile] = [.rabbitMQ, .artemis, .activeMQ, .loopback]
 
     /// Whether an ERROR before CONNECTED refuses the user or the password. The broker has not introduced itself then,
-    /// so every profile is asked.
+    /// so every profile is asked. Brokers without a profile say it in their own way: "Authentication failed" is coilmq's.
     public static func refusesCredentials(_ error: STOMPServerError) -> Bool {
-        known.contains { error.mentions(anyOf: $0.refusedCredentials) }
+        error.mentions(anyOf: ["authentication failed"])
+            || known.contains { error.mentions(anyOf: $0.refusedCredentials) }
     }
 
     /// Whether an ERROR says that the client-id is still in use.

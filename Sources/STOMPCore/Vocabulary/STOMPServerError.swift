@@ -21,6 +21,12 @@ public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
         return String(decoding: line, as: UTF8.self)
     }
 
+    /// The description with a full stop, unless it ends with one or with another mark.
+    var sentence: String {
+        guard let last = description.utf8.last else { return "no reason given." }
+        return ".!?".utf8.contains(last) ? description : description + "."
+    }
+
     public var description: String {
         detail.isEmpty || detail.hasSameOctets(as: message) ? message : "\(message): \(detail)"
     }

@@ -26,19 +26,20 @@ enum TLSFailure {
                 .certificateSelfSigned,
                 "\(whose) is signed by itself; if you know it, name it as a trusted authority in the TLS options")
         case 2, 19, 20, 21, 27:
-            let trusted = context.options?.trust == .system ? "this system" : "the TLS options"
+            let judgement =
+                context.options?.trust == .system ? "this system does not trust" : "the TLS options do not trust"
             return TransportError(
                 .certificateUntrusted,
-                "\(whose) is signed by '\(rejection.issuer)', which \(trusted) does not trust; name the authority in "
+                "\(whose) is signed by '\(rejection.issuer)', which \(judgement); name the authority in "
                     + "the TLS options, or have the server send its intermediate certificates")
         case 62, 64:
-            let names =
-                rejection.names.isEmpty
-                ? "it names none (only subjectAltName counts, not the common name)"
-                : "it is for " + rejection.names.joined(separator: ", ")
             return TransportError(
                 .certificateNameMismatch,
-                "\(whose) is not for this name: \(names); connect to one of its names, or set serverName")
+                rejection.names.isEmpty
+                    ? "\(whose) names no host (only subjectAltName counts, not the common name); the server needs one "
+                        + "with its name in it"
+                    : "\(whose) is not for this name: it is for \(rejection.names.joined(separator: ", ")); connect to "
+                        + "one of its names, or set serverName in the TLS options")
         default:
             return TransportError(
                 .certificateInvalid, "\(whose) (\(rejection.subject)) cannot be accepted: \(rejection.reason)")

@@ -79,9 +79,10 @@ struct TLSRefusalTests {
         let certificates = try await TestCertificates.shared()
         let error = try await refusal(certificates.otherServer)
         #expect(error.code == .certificateUntrusted)
-        #expect(error.message.contains("other-authority"))
+        #expect(error.message.contains("other-authority") && error.message.contains("the TLS options do not trust"))
         let bySystem = try await refusal(certificates.server) { $0.trust = .system }
         #expect(bySystem.code == .certificateUntrusted)
+        #expect(bySystem.message.contains("this system does not trust"))
     }
 
     @Test(arguments: ["localhost", "127.0.0.1", "::1"])
@@ -89,6 +90,22 @@ struct TLSRefusalTests {
         let error = try await refusal(try await TestCertificates.shared().wrongHost, host: host)
         #expect(error.code == .certificateNameMismatch)
         #expect(error.message.contains("elsewhere.example"))
+    }
+
+    @Test func `a certificate that names no host is not advised to be called by its names`() async throws {
+        let scratch = try ScratchDirectory("nameless")
+        let pair = Certificates.Pair(certificate: scratch.file("nameless.pem"), key: scratch.file("nameless.key"))
+        try await Tool.run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", pair.key, "-subj", "/CN=localhost", "-days",
+                "3",
+            ]
+                + ["-out", pair.certificate]
+        ).requireSuccess()
+        let error = try await refusal(pair) { $0.trust = .authorities([.file(pair.certificate)]) }
+        #expect(error.code == .certificateNameMismatch)
+        #expect(error.message.contains("names no host") && !error.message.contains("one of its names"))
     }
 
     @Test func `the name to verify can be another than the host`() async throws {
