@@ -23,8 +23,8 @@ public struct LoopbackBrokerOptions: Sendable {
         public static func exactly(_ port: Int) -> Port { Port(choice: .exactly(port)) }
     }
 
-    /// Who may connect.
-    public struct User: Sendable, Hashable {
+    /// Who may connect. The password is never shown.
+    public struct User: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
         public var name: String
         public var password: String
 
@@ -32,6 +32,10 @@ public struct LoopbackBrokerOptions: Sendable {
             self.name = name
             self.password = password
         }
+
+        public var description: String { "User(\(name), •••)" }
+        public var debugDescription: String { description }
+        public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
     }
 
     /// What becomes of a message that a STOMP client refuses with NACK.

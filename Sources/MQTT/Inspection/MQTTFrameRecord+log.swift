@@ -64,21 +64,30 @@ extension MQTTFrameRecord {
         _ packet: MQTTPacket, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
     ) -> [UInt8] {
         let kept = FrameBytes.keptCount(of: range.count, limit: limit)
-        let password: [UInt8]?
+        /// The sizes of the secret fields, from the end of the packet.
+        var fields: [Int] = []
         let data: [UInt8]?
         switch packet {
-        case .connect(let packet): (password, data) = (packet.password, packet.properties.authenticationData)
-        case .connack(let packet): (password, data) = (nil, packet.properties.authenticationData)
-        case .auth(let packet): (password, data) = (nil, packet.properties.authenticationData)
-        default: (password, data) = (nil, nil)
+        case .connect(let packet):
+            // The last fields are will payload, user name and password, in this order [MQTT-3.1.3-1].
+            fields = [packet.password?.count, packet.username?.utf8.count, packet.will?.payload.count].compactMap(
+                \.self)
+            data = packet.properties.authenticationData
+        case .connack(let packet): data = packet.properties.authenticationData
+        case .auth(let packet): data = packet.properties.authenticationData
+        default: data = nil
         }
-        guard password != nil || data != nil else {
+        guard !fields.isEmpty || data != nil else {
             return FrameBytes.copy(bytes, range.lowerBound..<(range.lowerBound + kept))
         }
         // Masked before it is cut: a secret may lie across the cut.
         var copy = FrameBytes.copy(bytes, range)
-        // The password is the last field [MQTT-3.1.3-1].
-        if let password { FrameBytes.mask(&copy, (copy.count - password.count)..<copy.count) }
+        var end = copy.count
+        for count in fields where count <= end {
+            FrameBytes.mask(&copy, (end - count)..<end)
+            // Two bytes before the field hold its length.
+            end -= count + 2
+        }
         if let data {
             let identifier = MQTTPropertyIdentifier.authenticationData.rawValue
             let prefix = [

@@ -60,7 +60,10 @@ extension MQTTPacket {
             if packet.payload.count > limit { packet.payload = Array(packet.payload.prefix(limit)) }
             return .publish(packet)
         case .connect(var packet) where !showsSecrets:
+            // Services take tokens as user names too, and a will may be meant for few.
+            if packet.username != nil { packet.username = FrameText.mask }
             if packet.password != nil { packet.password = mask }
+            if packet.will != nil { packet.will?.payload = mask }
             if packet.properties.authenticationData != nil { packet.properties.authenticationData = mask }
             return .connect(packet)
         case .connack(var packet) where !showsSecrets && packet.properties.authenticationData != nil:

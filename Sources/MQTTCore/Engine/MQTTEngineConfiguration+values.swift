@@ -32,8 +32,8 @@ extension MQTTEngineConfiguration {
         }
     }
 
-    /// What a client shows to be let in.
-    final class Secrets: Sendable {
+    /// The credentials that a client presents. Never shown.
+    final class Secrets: Sendable, CustomReflectable {
         struct Values: Sendable {
             var username: String?
             var password: [UInt8]?
@@ -45,5 +45,7 @@ extension MQTTEngineConfiguration {
         init(_ values: Values) {
             self.values = values
         }
+
+        var customMirror: Mirror { Mirror(self, children: []) }
     }
 }

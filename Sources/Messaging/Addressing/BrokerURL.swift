@@ -36,7 +36,8 @@ public struct BrokerURL: Sendable, Hashable {
 
     public private(set) var endpoint: Endpoint
     public let scheme: Scheme
-    /// The path and query of a WebSocket, `/` when the URL has none.
+    /// The path and query of a WebSocket, `/` when the URL has none. Descriptions hide the query's values, which may be
+    /// tokens.
     public let resource: String
     /// From the user info of the URL, percent-decoded.
     public var credentials: Credentials? { login?.value }
@@ -125,19 +126,38 @@ public struct BrokerURL: Sendable, Hashable {
         TransportError(.badURL, "'\(masked(text))' is not a broker's URL: \(reason)")
     }
 
-    /// The URL with its user info hidden, for messages to people.
+    /// The URL with its user info and the values of its query hidden, for messages to people.
     package static func masked(_ text: String) -> String {
-        guard let at = text.utf8.lastIndex(of: UInt8(ascii: "@")) else { return text }
-        let start = text.utf8.firstIndex(of: UInt8(ascii: ":")) ?? text.startIndex
-        guard start < at else { return text }
-        return text[...start] + "//•••" + text[at...]
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")),
+            let at = text.utf8.lastIndex(of: UInt8(ascii: "@")),
+            colon < at
+        else { return maskedQuery(text) }
+        let query = text.utf8.firstIndex(of: UInt8(ascii: "?")) ?? text.endIndex
+        // Behind a question mark it is part of a token, or ends a password that was not percent-encoded.
+        return text[...colon] + "//•••" + (at < query ? maskedQuery(String(text[at...])) : "")
+    }
+
+    /// A URL or resource whose query shows the names of its parameters, but not their values.
+    private static func maskedQuery(_ text: String) -> String {
+        guard let mark = text.utf8.firstIndex(of: UInt8(ascii: "?")) else { return text }
+        let parameters = text.utf8[text.utf8.index(after: mark)...].split(
+            separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+        // Cut out of a valid string at ASCII characters.
+        let masked = parameters.map { parameter in
+            let name = parameter.prefix { $0 != UInt8(ascii: "=") }
+            if name.count == parameter.count { return parameter.isEmpty ? "" : "•••" }
+            return String(decoding: name, as: UTF8.self) + "=•••"
+        }
+        return text[...mark] + masked.joined(separator: "&")
     }
 }
 
-extension BrokerURL: CustomStringConvertible {
-    /// The URL without its user info.
+extension BrokerURL: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The URL without its user info and without the values of its query.
     public var description: String {
         if case .unix = endpoint { return "\(endpoint)" }
-        return "\(scheme.rawValue)://\(endpoint)\(scheme.isWebSocket ? resource : "")"
+        return "\(scheme.rawValue)://\(endpoint)\(scheme.isWebSocket ? Self.maskedQuery(resource) : "")"
     }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

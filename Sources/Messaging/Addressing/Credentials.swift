@@ -1,5 +1,5 @@
 /// What a client shows to a server to be let in. Never printed.
-public struct Credentials: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
+public struct Credentials: Sendable, Hashable {
     public var userName: String
     public var password: String?
 
@@ -7,7 +7,10 @@ public struct Credentials: Sendable, Hashable, CustomStringConvertible, CustomDe
         self.userName = userName
         self.password = password
     }
+}
 
+extension Credentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "Credentials(•••)" }
     public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -6,7 +6,7 @@ extension STOMPClient {
     ///
     /// For showing, not for logic: a slow reader misses the oldest of 1024 frames, and a connection that is watched
     /// decodes everything twice.
-    /// - Parameter showingSecrets: leaves passcodes readable.
+    /// - Parameter showingSecrets: leaves login, passcode and other secret headers readable.
     public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<STOMPFrameRecord> {
         core.inspector.frames(showingSecrets: showingSecrets)
     }

@@ -70,10 +70,3 @@ extension STOMPFrame {
         return trimmed
     }
 }
-
-extension STOMPHeaders.Field {
-    /// `passcode` is the specification's; the others are what brokers and proxies take instead.
-    var isSecret: Bool {
-        ["passcode", "password", "authorization", "token"].contains(name.lowercased())
-    }
-}

@@ -69,13 +69,22 @@ public struct STOMPConnectOptions: Sendable, Hashable {
     }
 }
 
-extension STOMPConnectOptions: CustomStringConvertible, CustomDebugStringConvertible {
-    /// For people: the passcode is not shown.
+extension STOMPConnectOptions: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// For people: login and passcode are not shown.
     public var description: String {
         let versions = versions.map(\.description).joined(separator: ",")
-        let passcode = passcode == nil ? "none" : "•••"
-        return "versions \(versions), host \(host), login \(login ?? "none"), passcode \(passcode)"
+        let (login, passcode) = (login == nil ? "none" : "•••", passcode == nil ? "none" : "•••")
+        return "versions \(versions), host \(host), login \(login), passcode \(passcode)"
     }
 
     public var debugDescription: String { description }
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                "versions": versions, "host": host, "login": login == nil ? "none" : "•••",
+                "passcode": passcode == nil ? "none" : "•••", "clientID": clientID as Any, "heartBeat": heartBeat,
+                "headers": headers, "escaping": escaping, "usesSTOMPCommand": usesSTOMPCommand,
+            ])
+    }
 }

@@ -64,13 +64,35 @@ extension STOMPHeaders: Hashable, RandomAccessCollection {
     public subscript(position: Int) -> Field { fields[position] }
 }
 
-extension STOMPHeaders: ExpressibleByDictionaryLiteral, CustomStringConvertible {
+extension STOMPHeaders: ExpressibleByDictionaryLiteral, CustomStringConvertible, CustomReflectable {
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field($0.0, $0.1) }
     }
 
-    /// For people: a passcode is not shown.
-    public var description: String {
-        fields.map { "\($0.name):\($0.name.hasSameOctets(as: "passcode") ? "•••" : $0.value)" }.joined(separator: ", ")
+    /// For people: secrets are not shown.
+    public var description: String { fields.map(\.description).joined(separator: ", ") }
+
+    public var customMirror: Mirror {
+        Mirror(self, unlabeledChildren: fields.map(\.description), displayStyle: .collection)
     }
+}
+
+extension STOMPHeaders.Field: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// What the names of headers with secrets contain. `login` and `passcode` are the specification's; the others are
+    /// what brokers and proxies read.
+    private static let secretNames = [
+        "login", "passcode", "password", "authorization", "token", "secret", "credential", "cookie", "api-key",
+        "apikey",
+    ]
+
+    /// Whether the value may let others in, and is not shown.
+    package var isSecret: Bool {
+        let name = name.lowercased()
+        return Self.secretNames.contains { name.contains($0) }
+    }
+
+    /// `name:value`, with a secret value hidden.
+    public var description: String { "\(name):\(isSecret ? "•••" : value)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -8,7 +8,9 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Never printed.
-    package struct Login: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
+    package struct Login: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible,
+        CustomReflectable
+    {
         package let userName: String
         package let password: String
 
@@ -19,6 +21,7 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
 
         package var description: String { "•••" }
         package var debugDescription: String { description }
+        package var customMirror: Mirror { Mirror(self, children: []) }
     }
 
     package let kind: Kind

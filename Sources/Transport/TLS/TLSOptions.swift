@@ -53,7 +53,7 @@ public struct TLSTrust: Sendable, Hashable {
 }
 
 /// Certificates or a key as PEM, in a file or in memory.
-public struct PEMSource: Sendable, Hashable, CustomStringConvertible {
+public struct PEMSource: Sendable, Hashable {
     enum Kind: Hashable {
         case file(String)
         case text(String)
@@ -65,6 +65,9 @@ public struct PEMSource: Sendable, Hashable, CustomStringConvertible {
     /// The text itself, from `-----BEGIN` on.
     public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(text)) }
 
+}
+
+extension PEMSource: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The file's name; never the text, which may be a private key.
     public var description: String {
         switch kind {
@@ -72,10 +75,12 @@ public struct PEMSource: Sendable, Hashable, CustomStringConvertible {
         case .text: "the PEM text"
         }
     }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// A certificate and its key, with which one side of a connection proves who it is. Never printed.
-public struct TLSIdentity: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
+public struct TLSIdentity: Sendable, Hashable {
     /// The certificate, followed by those of the authorities between it and the root.
     public var certificates: PEMSource
     /// The key of the first certificate.
@@ -88,7 +93,10 @@ public struct TLSIdentity: Sendable, Hashable, CustomStringConvertible, CustomDe
         self.key = key
         self.passphrase = passphrase
     }
+}
 
+extension TLSIdentity: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "TLSIdentity(\(certificates))" }
     public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["certificates": certificates, "key": key]) }
 }

@@ -12,6 +12,24 @@ public struct WebSocketOptions: Sendable {
     public init() {}
 }
 
+extension WebSocketOptions: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The options, with the names of the header fields but not their values, which may be tokens.
+    public var description: String {
+        let names = headers.map { "\($0.name): •••" }.joined(separator: ", ")
+        let offered = subprotocols.map { $0.joined(separator: ", ") } ?? "those of the protocol"
+        return "headers [\(names)], sub-protocols \(offered), sends \(sendsText ? "text" : "binary")"
+    }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                "headers": headers.map { "\($0.name): •••" }, "subprotocols": subprotocols as Any,
+                "sendsText": sendsText, "maximumFrameSize": maximumFrameSize,
+            ])
+    }
+}
+
 extension TransportError.Code {
     /// The server answered the WebSocket handshake with another status than 101; the message holds it.
     public static let webSocketRefused = Self(name: "webSocketRefused")

@@ -7,7 +7,7 @@ import Testing
 @Suite(.turns)
 struct InspectionTests {
     @Test(arguments: [false, true])
-    func `shows every frame of both directions, with the passcode masked unless asked for`(
+    func `shows every frame of both directions, with login and passcode masked unless asked for`(
         showsSecrets: Bool
     ) async throws {
         let broker = try await LoopbackBroker.start()
@@ -28,8 +28,8 @@ struct InspectionTests {
             if lines.last?.hasPrefix("> DISCONNECT") == true { break }
         }
         await broker.stop()
-        let passcode = showsSecrets ? "hush" : "***"
-        #expect(lines[0].hasPrefix("> CONNECT accept-version:1.0,1.1,1.2 host:/ login:ann passcode:\(passcode)"))
+        let (login, passcode) = showsSecrets ? ("ann", "hush") : ("***", "***")
+        #expect(lines[0].hasPrefix("> CONNECT accept-version:1.0,1.1,1.2 host:/ login:\(login) passcode:\(passcode)"))
         #expect(lines[1].hasPrefix("< CONNECTED version:1.2"))
         #expect(lines[2].hasPrefix("> SEND destination:/topic/a"))
         #expect(lines[2].contains("note:two\nlines"))

@@ -66,7 +66,7 @@ struct LogTests {
             STOMPFrameRecord.logged(bytes.span.bytes, version: .v12, .sent, limit: 4096).first)
         let text = String(decoding: frame.bytes, as: UTF8.self)
         let masked = [
-            "", "CONNECT", "login:ann", "passcode:*********", "Authorization:******", "passcode:", "x:y", "", "",
+            "", "CONNECT", "login:***", "passcode:*********", "Authorization:******", "passcode:", "x:y", "", "",
         ]
         #expect(text == masked.joined(separator: lineEnd) + "\0")
         #expect(frame.fields.contains(.init("passcode", "***")))
