@@ -11,7 +11,8 @@ extension MQTTAcknowledgementView {
         var reasonCode = MQTTReasonCode.success
         var properties = cursor.offset..<cursor.offset
         if version.hasProperties, !cursor.isAtEnd {
-            reasonCode = MQTTReasonCode(rawValue: try cursor.uint8(bytes, "the reason code"))
+            // Both sides may send the same codes in these packets.
+            reasonCode = try MQTTReasonCode(try cursor.uint8(bytes, "the reason code"), in: header.type, from: nil)
             if !cursor.isAtEnd { properties = try cursor.propertyRange(bytes) }
         }
         try cursor.finish()

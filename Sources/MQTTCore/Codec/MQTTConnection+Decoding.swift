@@ -7,7 +7,7 @@ extension MQTTPacket.Connack {
         let code = try cursor.uint8(body, "the reason code")
         let reason =
             version.hasProperties
-            ? MQTTReasonCode(rawValue: code) : MQTTReasonCode(connectReturnCode: code)
+            ? try MQTTReasonCode(code, in: .connack, from: .server) : MQTTReasonCode(connectReturnCode: code)
         guard let reason else { throw .malformed("the connect return code \(code) is reserved", "MQTT 3.2.2.3") }
         sessionPresent = version != .v3_1 && flags == 1
         reasonCode = reason
@@ -21,26 +21,32 @@ extension MQTTPacket.Connack {
 
 extension MQTTPacket.Disconnect {
     /// Nothing at all means a normal disconnection, and the properties may be left out [3.14.2.1].
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTViolation) {
         var cursor = ByteCursor(0..<body.byteCount)
         self.init()
         guard version.hasProperties else {
             try cursor.finish()
             return
         }
-        if !cursor.isAtEnd { reasonCode = MQTTReasonCode(rawValue: try cursor.uint8(body, "the reason code")) }
+        if !cursor.isAtEnd {
+            reasonCode = try MQTTReasonCode(try cursor.uint8(body, "the reason code"), in: .disconnect, from: sender)
+        }
         if !cursor.isAtEnd { properties = try cursor.properties(body, of: .disconnect, version: version) }
         try cursor.finish()
+        if sender == .server, properties.sessionExpiryInterval != nil {
+            throw .protocolError("a session expiry interval in a server's DISCONNECT", "MQTT-3.14.2-2")
+        }
     }
 }
 
 extension MQTTPacket.Auth {
-    /// Nothing at all means success [3.15.2.1].
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    /// Nothing at all means success [3.15.2.1], which only servers send.
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTViolation) {
         guard version.hasProperties else { throw .malformed("AUTH in MQTT \(version)", "MQTT 2.2.1") }
         var cursor = ByteCursor(0..<body.byteCount)
         self.init()
-        if !cursor.isAtEnd { reasonCode = MQTTReasonCode(rawValue: try cursor.uint8(body, "the reason code")) }
+        let code = cursor.isAtEnd ? 0 : try cursor.uint8(body, "the reason code")
+        reasonCode = try MQTTReasonCode(code, in: .auth, from: sender)
         if !cursor.isAtEnd { properties = try cursor.properties(body, of: .auth, version: version) }
         try cursor.finish()
     }

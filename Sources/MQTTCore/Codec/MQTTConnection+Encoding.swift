@@ -57,6 +57,7 @@ extension MQTTPacket.Connack {
                 .notInThisVersion,
                 "MQTT \(body.version) has no connect return code for \(reasonCode); close without a CONNACK")
         }
+        if body.version.hasProperties { try reasonCode.checkSent(in: .connack) }
         body.append(code)
         try body.append(properties, of: .connack)
     }
@@ -70,6 +71,7 @@ extension MQTTPacket.Disconnect {
             }
             return try body.append(properties, of: .disconnect)
         }
+        try reasonCode.checkSent(in: .disconnect)
         try body.append(reasonCode, properties, of: .disconnect)
     }
 }
@@ -79,6 +81,7 @@ extension MQTTPacket.Auth {
         guard body.version.hasProperties else {
             throw .init(.notInThisVersion, "MQTT \(body.version) has no AUTH")
         }
+        try reasonCode.checkSent(in: .auth)
         try body.append(reasonCode, properties, of: .auth)
     }
 }
@@ -92,7 +95,16 @@ extension MQTTPacket.Acknowledgement {
             }
             return try body.append(properties, of: .init(type))
         }
+        try reasonCode.checkSent(in: type)
         try body.append(reasonCode, properties, of: .init(type))
+    }
+}
+
+extension MQTTReasonCode {
+    /// Throws unless one of the two sides may send this code in a packet of this type, of MQTT 5.0.
+    func checkSent(in type: MQTTPacketType) throws(MQTTEncodingError) {
+        guard !isAllowed(in: type) else { return }
+        throw .init(.invalidReason, "\(type) has no reason code \(self)")
     }
 }
 

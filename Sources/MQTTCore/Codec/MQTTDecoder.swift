@@ -7,14 +7,17 @@ public struct MQTTDecoder: Sendable {
     public private(set) var version: MQTTVersion
     /// The largest packet to accept, in bytes with its header.
     public let maximumPacketSize: Int
+    /// The side that the packets come from; nil accepts what either side may send.
+    public let sender: MQTTRole?
 
     private var buffer: [UInt8] = []
     private var start = 0
     private var violation: MQTTViolation?
 
-    public init(version: MQTTVersion = .v5_0, maximumPacketSize: Int = 1 << 20) {
+    public init(version: MQTTVersion = .v5_0, maximumPacketSize: Int = 1 << 20, from sender: MQTTRole? = nil) {
         self.version = version
         self.maximumPacketSize = maximumPacketSize
+        self.sender = sender
     }
 
     /// How many bytes wait for the rest of their packet.
@@ -57,7 +60,7 @@ public struct MQTTDecoder: Sendable {
             header.packetCount <= bytes.byteCount - start
         else { return nil }
         let body = header.bodyRange(in: bytes, at: start)
-        let packet = try MQTTPacket.decode(header, body: bytes.extracting(body), version: version)
+        let packet = try MQTTPacket.decode(header, body: bytes.extracting(body), version: version, from: sender)
         return (packet, body.upperBound)
     }
 

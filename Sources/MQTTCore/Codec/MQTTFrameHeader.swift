@@ -25,9 +25,12 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     ///
     /// It looks at five bytes at most and keeps nothing, so it can be asked again with more. A packet larger than
     /// `maximumPacketSize` is refused here, before anybody takes memory for it.
-    /// - Parameter version: 3.1 is laxer about flags; before CONNECT nobody knows, and the default serves.
+    /// - Parameters:
+    ///   - maximumControlPacketSize: the limit for packets other than PUBLISH, where it is the lower one.
+    ///   - version: 3.1 is laxer about flags; before CONNECT nobody knows, and the default serves.
     public static func parse(
-        _ bytes: RawSpan, at offset: Int = 0, maximumPacketSize: Int, version: MQTTVersion = .v3_1_1
+        _ bytes: RawSpan, at offset: Int = 0, maximumPacketSize: Int, maximumControlPacketSize: Int = .max,
+        version: MQTTVersion = .v3_1_1
     ) throws(MQTTViolation) -> MQTTFrameHeader? {
         guard offset >= 0, offset < bytes.byteCount else { return nil }
         let first = bytes.byte(at: offset)
@@ -38,11 +41,12 @@ public struct MQTTFrameHeader: Sendable, Hashable {
                 return MQTTFrameHeader(type: .publish, flags: first & 0x0F, headerCount: 2, bodyCount: bodyCount)
             }
         }
-        return try parse(first, bytes, at: offset, maximumPacketSize, version)
+        return try parse(first, bytes, at: offset, maximumPacketSize, maximumControlPacketSize, version)
     }
 
     private static func parse(
-        _ first: UInt8, _ bytes: RawSpan, at offset: Int, _ maximumPacketSize: Int, _ version: MQTTVersion
+        _ first: UInt8, _ bytes: RawSpan, at offset: Int, _ maximumPacketSize: Int, _ maximumControlPacketSize: Int,
+        _ version: MQTTVersion
     ) throws(MQTTViolation) -> MQTTFrameHeader? {
         guard let type = MQTTPacketType(rawValue: first >> 4) else { throw .packetTypeZero }
         let flags = first & 0x0F
@@ -52,6 +56,10 @@ public struct MQTTFrameHeader: Sendable, Hashable {
             let header = MQTTFrameHeader(
                 type: type, flags: flags, headerCount: 1 + byteCount, bodyCount: bodyCount)
             if header.packetCount > maximumPacketSize { throw tooLarge(header, maximumPacketSize) }
+            if type != .publish, header.packetCount > maximumControlPacketSize {
+                throw controlPacketTooLarge(header, maximumControlPacketSize)
+            }
+            if bodyCount > 0, type == .pingreq || type == .pingresp { throw pingWithBody(header) }
             return header
         case .incomplete: return nil
         case .tooLong: throw .malformed("the remaining length takes more than four bytes", "MQTT 1.5.5")
@@ -78,6 +86,20 @@ public struct MQTTFrameHeader: Sendable, Hashable {
         return flags & 0b0110 == 0b0110
             ? .malformed("PUBLISH with QoS 3", "MQTT-3.3.1-4")
             : .malformed("PUBLISH at QoS 0 with DUP set", "MQTT-3.3.1-2")
+    }
+
+    private static func controlPacketTooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTViolation {
+        MQTTViolation(
+            .packetTooLarge,
+            "\(header.type) of \(header.packetCount) bytes, above the limit of \(maximum) bytes for packets other than "
+                + "PUBLISH; raise maximumControlPacketSize to accept it",
+            clause: "MQTT 5.0 4.13")
+    }
+
+    private static func pingWithBody(_ header: MQTTFrameHeader) -> MQTTViolation {
+        .malformed(
+            "\(header.type) with a body of \(header.bodyCount) bytes",
+            header.type == .pingreq ? "MQTT 3.12.1" : "MQTT 3.13.1")
     }
 
     private static func tooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTViolation {

@@ -1,8 +1,10 @@
 extension MQTTPacket {
     /// Decodes a packet from its body, the bytes after the fixed header.
-    /// - Parameter version: what the connection speaks; a CONNECT says it itself.
+    /// - Parameters:
+    ///   - version: the version of the connection; a CONNECT names its own.
+    ///   - sender: the side that the packet comes from. With nil, everything is accepted that either side may send.
     public static func decode(
-        _ header: MQTTFrameHeader, body: RawSpan, version: MQTTVersion
+        _ header: MQTTFrameHeader, body: RawSpan, version: MQTTVersion, from sender: MQTTRole? = nil
     ) throws(MQTTViolation) -> MQTTPacket {
         guard body.byteCount == header.bodyCount else {
             throw .malformed("a body of \(body.byteCount) bytes, the header says \(header.bodyCount)", "MQTT 2.1.4")
@@ -19,14 +21,11 @@ extension MQTTPacket {
         case .suback: return .suback(try Suback(decoding: body, version: version))
         case .unsubscribe: return .unsubscribe(try Unsubscribe(decoding: body, version: version))
         case .unsuback: return .unsuback(try Unsuback(decoding: body, version: version))
-        case .pingreq:
-            try ByteCursor(0..<body.byteCount).finish()
-            return .pingreq
-        case .pingresp:
-            try ByteCursor(0..<body.byteCount).finish()
-            return .pingresp
-        case .disconnect: return .disconnect(try Disconnect(decoding: body, version: version))
-        case .auth: return .auth(try Auth(decoding: body, version: version))
+        // That they have no body was checked with the header.
+        case .pingreq: return .pingreq
+        case .pingresp: return .pingresp
+        case .disconnect: return .disconnect(try Disconnect(decoding: body, version: version, from: sender))
+        case .auth: return .auth(try Auth(decoding: body, version: version, from: sender))
         }
     }
 }

@@ -53,6 +53,9 @@ struct MQTTPropertyCursor {
         case .topicName:
             let text = try cursor.text(bytes, "a property")
             if text.hasWildcard { throw .protocolError("the response topic has a wildcard", "MQTT-3.3.2-14") }
+            if text.range.isEmpty {
+                throw MQTTViolation(.topicNameInvalid, "the response topic is empty", clause: "MQTT-4.7.3-1")
+            }
             found.first = text.range
         case .binary: found.first = try cursor.binary(bytes, "a property")
         case .pair:

@@ -13,7 +13,7 @@ struct MQTTPropertyRule {
         /// A Variable Byte Integer above zero.
         case positiveVariable
         case string
-        /// A string without wildcards.
+        /// A string of at least one character, without wildcards.
         case topicName
         case binary
         case pair

@@ -31,12 +31,8 @@ extension MQTTPacket.Suback {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.suback), version: version)
-        reasonCodes = Array(copying: body, cursor.rest).map(MQTTReasonCode.init)
+        reasonCodes = try cursor.reasonCodes(body, of: .suback, version)
         if reasonCodes.isEmpty { throw .protocolError("SUBACK without a code", "MQTT-3.9.3-1") }
-        guard !version.hasProperties else { return }
-        for code in reasonCodes where code.rawValue > 2 && code != .unspecifiedError {
-            throw .malformed("the return code \(code.rawValue) in SUBACK is reserved", "MQTT-3.9.3-2")
-        }
     }
 }
 
@@ -50,7 +46,7 @@ extension MQTTPacket.Unsuback {
             try cursor.finish()
             return
         }
-        reasonCodes = Array(copying: body, cursor.rest).map(MQTTReasonCode.init)
+        reasonCodes = try cursor.reasonCodes(body, of: .unsuback, version)
         if reasonCodes.isEmpty { throw .protocolError("UNSUBACK without a code", "MQTT-3.11.3-1") }
     }
 }
@@ -60,6 +56,25 @@ extension ByteCursor {
         let range = try binary(bytes, "the topic filter")
         try MQTTTopicFilter.validate(bytes, range, version: version)
         return String(checked: bytes, range)
+    }
+
+    /// The codes up to the end of the packet, one for each topic filter.
+    fileprivate mutating func reasonCodes(
+        _ bytes: RawSpan, of type: MQTTPacketType, _ version: MQTTVersion
+    ) throws(MQTTViolation) -> [MQTTReasonCode] {
+        var codes: [MQTTReasonCode] = []
+        codes.reserveCapacity(remaining)
+        while !isAtEnd {
+            let code = try uint8(bytes, "a reason code")
+            if version.hasProperties {
+                codes.append(try MQTTReasonCode(code, in: type, from: .server))
+            } else if code <= 2 || code == MQTTReasonCode.unspecifiedError.rawValue {
+                codes.append(MQTTReasonCode(rawValue: code))
+            } else {
+                throw .malformed("the return code \(code) in SUBACK is reserved", "MQTT-3.9.3-2")
+            }
+        }
+        return codes
     }
 }
 

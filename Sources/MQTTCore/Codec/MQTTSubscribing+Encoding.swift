@@ -33,6 +33,7 @@ extension MQTTPacket.Suback {
         try body.append(properties, of: .init(.suback))
         for code in reasonCodes {
             if body.version.hasProperties {
+                try code.checkSent(in: .suback)
                 body.append(code.rawValue)
             } else if code.isError {
                 body.append(MQTTReasonCode.unspecifiedError.rawValue)
@@ -51,6 +52,9 @@ extension MQTTPacket.Unsuback {
         try body.append(properties, of: .init(.unsuback))
         guard body.version.hasProperties else { return }
         if reasonCodes.isEmpty { throw .init(.contradiction, "UNSUBACK needs a code for each filter [MQTT-3.11.3-1]") }
-        for code in reasonCodes { body.append(code.rawValue) }
+        for code in reasonCodes {
+            try code.checkSent(in: .unsuback)
+            body.append(code.rawValue)
+        }
     }
 }

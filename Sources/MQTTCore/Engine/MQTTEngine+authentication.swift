@@ -22,18 +22,29 @@ extension MQTTEngine {
         guard let method = authenticationMethod.value else {
             throw MQTTMisuse(.answerMismatch, "CONNECT named no authentication method: set authenticationMethod")
         }
-        let mayBeSaid =
-            reason == .continueAuthentication
-            || phase == .connected && reason == (isServer ? .success : .reauthenticate)
-        guard mayBeSaid else {
-            throw MQTTMisuse(.answerMismatch, "\(reason) cannot be said in AUTH by this side now")
+        switch reason {
+        case .continueAuthentication where authentication.turn == .ours: break
+        case .reauthenticate where !isServer && phase == .connected && authentication.turn == .none:
+            authentication.limit = now.adding(configuration.connectTimeout)
+        case .success where isServer && phase == .connected && authentication.turn == .ours: break
+        default:
+            throw MQTTMisuse(
+                .answerMismatch,
+                "\(reason) cannot be sent in AUTH now: "
+                    + (authentication.turn == .peers
+                        ? "the answer to the step before is awaited" : "it does not follow what came before"))
         }
         var all = properties
         all.authenticationMethod = method
         all.authenticationData = data
         try write(.auth(.init(reasonCode: reason, properties: all)))
         keepAlive.sent(at: now)
-        authenticationDeadline = reason == .success ? .max : now.adding(configuration.requestTimeout)
+        if reason == .success {
+            authentication = MQTTAuthenticationTurns()
+        } else {
+            authentication.turn = .peers
+            authentication.deadline = min(now.adding(configuration.requestTimeout), authentication.limit)
+        }
     }
 
     mutating func receivedAuth(
@@ -47,20 +58,46 @@ extension MQTTEngine {
         guard let method = auth.properties.authenticationMethod, isOurMethod(method) else {
             throw .protocolError("AUTH with another authentication method than CONNECT", "MQTT-4.12.0-5")
         }
-        // Before CONNACK there is only the next step. A re-authentication is a client's to begin
-        // [MQTT 5.0 3.15.2.1]; a server goes on with 0x18.
-        if !isServer && auth.reasonCode == .reauthenticate {
-            throw .protocolError("AUTH with re-authenticate from a server", "MQTT 5.0 3.15.2.1")
-        }
-        if phase != .connected && auth.reasonCode != .continueAuthentication {
+        // One step at a time: the side that began it, or answered, waits for the other [MQTT 5.0 4.12].
+        switch (auth.reasonCode, authentication.turn) {
+        case (_, .ours):
+            throw .protocolError("a second AUTH before the first was answered", "MQTT 5.0 4.12")
+        case (.continueAuthentication, .peers):
+            authentication.turn = .ours
+            authentication.deadline = authentication.limit
+        case (.success, .peers) where phase == .connected:
+            authentication = MQTTAuthenticationTurns()
+        case (.reauthenticate, .none) where phase == .connected:
+            authentication.begin(until: now.adding(configuration.connectTimeout))
+        case (.success, _) where phase != .connected:
             throw .protocolError("AUTH with \(auth.reasonCode) before CONNACK", "MQTT-4.12.0-2")
+        default:
+            throw .protocolError(
+                "AUTH with \(auth.reasonCode), which does not follow what came before", "MQTT 5.0 4.12")
         }
-        if isServer && auth.reasonCode == .success {
-            throw .protocolError("AUTH with success from a client", "MQTT 5.0 3.15.2.1")
-        }
-        authenticationDeadline = .max
-        // While the client has to think, CONNACK cannot come: its time starts anew.
-        if phase == .connecting { connectDeadline = now.adding(configuration.connectTimeout) }
         effects.report(.authenticationReceived(auth))
+    }
+}
+
+/// Whose turn it is in an enhanced authentication, and until when.
+struct MQTTAuthenticationTurns: Sendable {
+    enum Turn: UInt8 {
+        /// No authentication is under way.
+        case none
+        /// Our next AUTH is awaited.
+        case ours
+        /// The peer's next AUTH is awaited, or its CONNACK.
+        case peers
+    }
+
+    var turn = Turn.none
+    /// When the step that is awaited is late; `Int64.max` for never.
+    var deadline = Int64.max
+    /// When the whole exchange has to be over, however many steps it has.
+    var limit = Int64.max
+
+    /// The peer has sent the first step.
+    mutating func begin(until limit: Int64) {
+        self = MQTTAuthenticationTurns(turn: .ours, deadline: limit, limit: limit)
     }
 }

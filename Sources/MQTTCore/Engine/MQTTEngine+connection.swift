@@ -3,9 +3,11 @@
 extension MQTTEngine {
     /// A connection to the peer is open. A client writes CONNECT; a server awaits it.
     ///
+    /// - Parameter deadline: when CONNACK (client) or CONNECT (server) is late, for callers whose time for connecting
+    ///   began before there was a connection. By default ``MQTTEngineConfiguration/connectTimeout`` from now on.
     /// - Throws: ``MQTTMisuse/Code/alreadyConnected``, or ``MQTTMisuse/Code/invalidConfiguration`` if the configuration
     ///   cannot be said in CONNECT.
-    public mutating func connectionOpened(at now: Int64) throws(MQTTMisuse) {
+    public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(MQTTMisuse) {
         guard phase == .closed else {
             throw MQTTMisuse(.alreadyConnected, "a connection is open: report that it closed before opening another")
         }
@@ -15,13 +17,14 @@ extension MQTTEngine {
         inboundAliases.reset(maximum: configuration.topicAliasMaximum)
         outboundAliases.reset(maximum: 0)
         acceptedPacketSize = min(Int(configuration.maximumPacketSize), MQTTFrameHeader.largestPacket)
+        acceptedControlPacketSize = configuration.maximumControlPacketSize
         grantedReceiveMaximum = max(1, configuration.receiveMaximum)
         opening.value = nil
-        authenticationDeadline = .max
+        authentication = MQTTAuthenticationTurns()
         authenticationMethod.value = nil
         if configuration.role == .client { try writeConnect() }
         keepAlive.start(seconds: 0, pingTimeout: configuration.pingTimeout, isServer: isServer, at: now)
-        connectDeadline = now.adding(configuration.connectTimeout)
+        connectDeadline = deadline ?? now.adding(configuration.connectTimeout)
         phase = .connecting
     }
 
@@ -49,6 +52,7 @@ extension MQTTEngine {
     var isServer: Bool { configuration.role == .server }
 
     private mutating func writeConnect() throws(MQTTMisuse) {
+        try configuration.checkConnectProperties()
         if version < .v5_0 {
             if configuration.clientID.isEmpty && (!configuration.cleanStart || version == .v3_1) {
                 throw MQTTMisuse(
@@ -94,6 +98,7 @@ extension MQTTEngine {
         self.opening.value = opening
         connectSessionExpiry = version.hasProperties ? configuration.sessionExpiry : 0
         authenticationMethod.value = version.hasProperties ? configuration.authenticationMethod : nil
+        if authenticationMethod.value != nil { authentication.turn = .peers }
     }
 
     private var connectProperties: MQTTProperties {
@@ -139,7 +144,7 @@ extension MQTTEngine {
         sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : opening.cleanStart
         session.isHeld = true
         connectDeadline = .max
-        authenticationDeadline = .max
+        authentication = MQTTAuthenticationTurns()
         let seconds = properties.serverKeepAlive ?? opening.keepAlive
         keepAlive.start(seconds: seconds, pingTimeout: configuration.pingTimeout, isServer: false, at: now)
         phase = .connected
@@ -194,7 +199,7 @@ extension MQTTEngine {
         guard phase == .connected else { throw notConnected("DISCONNECT") }
         if version.hasProperties {
             try checkExpiry(properties)
-            if !isServer { try checkReason(reason) }
+            try checkReason(reason)
             try write(.disconnect(.init(reasonCode: reason, properties: properties)))
             if let expiry = properties.sessionExpiryInterval { sessionEndsWithConnection = expiry == 0 }
         } else if !isServer {
@@ -219,7 +224,7 @@ extension MQTTEngine {
             return
         }
         try checkExpiry(properties)
-        if !isServer { try checkReason(reason) }
+        try checkReason(reason)
         var unsent: [UInt8] = []
         do throws(MQTTEncodingError) {
             try MQTTPacket.disconnect(.init(reasonCode: reason, properties: properties)).encode(
@@ -241,16 +246,10 @@ extension MQTTEngine {
         }
     }
 
-    /// The codes that clients may say in DISCONNECT [MQTT 5.0 3.14.2.1].
+    /// Throws unless our side may send this code in DISCONNECT [MQTT-3.14.2-1].
     private func checkReason(_ reason: MQTTReasonCode) throws(MQTTMisuse) {
-        switch reason {
-        case .normalDisconnection, .disconnectWithWillMessage, .unspecifiedError, .malformedPacket, .protocolError,
-            .implementationSpecificError, .topicNameInvalid, .receiveMaximumExceeded, .topicAliasInvalid,
-            .packetTooLarge, .messageRateTooHigh, .quotaExceeded, .administrativeAction, .payloadFormatInvalid:
-            return
-        default:
-            throw MQTTMisuse(.invalidValue, "a client does not say \(reason) in DISCONNECT [MQTT 5.0 3.14.2.1]")
-        }
+        guard !reason.isAllowed(in: .disconnect, from: configuration.role) else { return }
+        throw MQTTMisuse(.invalidValue, "a \(configuration.role) does not send \(reason) in DISCONNECT [MQTT-3.14.2-1]")
     }
 
     /// The peer broke the protocol: say so where the version can, and close [MQTT 5.0 4.13.1].

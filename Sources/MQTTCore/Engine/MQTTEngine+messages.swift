@@ -32,7 +32,10 @@ extension MQTTEngine {
     /// The topic of a message with properties, which may hold an alias.
     private mutating func resolveTopic(_ view: MQTTPublishView, _ bytes: RawSpan) throws(MQTTViolation) -> Int {
         var scan = MQTTPublishScan()
-        if view.propertiesCount > 0 { scan = try view.scanProperties(in: bytes) }
+        if view.propertiesCount > 0 {
+            if view.propertiesCount > Int(acceptedControlPacketSize) { throw tooManyProperties(view) }
+            scan = try view.scanProperties(in: bytes)
+        }
         if isServer && scan.subscriptionIdentifierCount > 0 {
             throw .protocolError("a client sent a subscription identifier", "MQTT-3.3.4-6")
         }
@@ -52,6 +55,14 @@ extension MQTTEngine {
             throw .protocolError("topic alias \(alias) was never given a topic", "MQTT 5.0 3.3.2.3.4")
         }
         return index
+    }
+
+    private func tooManyProperties(_ view: MQTTPublishView) -> MQTTViolation {
+        MQTTViolation(
+            .packetTooLarge,
+            "PUBLISH with \(view.propertiesCount) bytes of properties, above the limit of \(acceptedControlPacketSize) "
+                + "bytes; raise maximumControlPacketSize to accept it",
+            clause: "MQTT 5.0 4.13")
     }
 
     private func checkAgainstOurLimits(_ view: MQTTPublishView) throws(MQTTViolation) {

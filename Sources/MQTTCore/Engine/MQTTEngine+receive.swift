@@ -13,7 +13,8 @@ extension MQTTEngine {
         do throws(MQTTViolation) {
             if phase == .connected { offset = try receivePlainMessages(bytes, from: 0, &effects) }
             while let header = try MQTTFrameHeader.parse(
-                bytes, at: offset, maximumPacketSize: acceptedPacketSize, version: version),
+                bytes, at: offset, maximumPacketSize: acceptedPacketSize,
+                maximumControlPacketSize: Int(acceptedControlPacketSize), version: version),
                 bytes.byteCount - offset >= header.packetCount
             {
                 if header.type == .publish {
@@ -59,7 +60,7 @@ extension MQTTEngine {
             if let span = keepAlive.answered(at: now) { effects.report(.pingAnswered(after: span)) }
         default:
             let body = bytes.extracting(offset + header.headerCount..<offset + header.packetCount)
-            let packet = try MQTTPacket.decode(header, body: body, version: version)
+            let packet = try MQTTPacket.decode(header, body: body, version: version, from: isServer ? .client : .server)
             try received(packet, at: now, into: &effects)
         }
     }

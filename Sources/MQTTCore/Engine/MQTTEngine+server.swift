@@ -14,6 +14,7 @@ extension MQTTEngine {
         }
         try adoptCommonLimits(connect.properties)
         authenticationMethod.value = connect.properties.authenticationMethod
+        if authenticationMethod.value != nil { authentication.begin(until: now.adding(configuration.connectTimeout)) }
         connectSessionExpiry = connect.properties.sessionExpiryInterval ?? 0
         sessionEndsWithConnection = version.hasProperties ? connectSessionExpiry == 0 : connect.cleanStart
         opening.value = MQTTOpening(
@@ -55,7 +56,7 @@ extension MQTTEngine {
         try write(.connack(.init(sessionPresent: sessionPresent && version != .v3_1, properties: all)))
         if let expiry = properties.sessionExpiryInterval { sessionEndsWithConnection = expiry == 0 }
         connectDeadline = .max
-        authenticationDeadline = .max
+        authentication = MQTTAuthenticationTurns()
         keepAlive.start(
             seconds: properties.serverKeepAlive ?? opening.keepAlive, pingTimeout: configuration.pingTimeout,
             isServer: true, at: now)

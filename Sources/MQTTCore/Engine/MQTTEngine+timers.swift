@@ -12,10 +12,10 @@ extension MQTTEngine {
         switch phase {
         case .closed, .closing: return
         case .connecting, .deciding:
-            if now >= authenticationDeadline { return fail(.authenticationTimeout, nil, into: &effects) }
+            if now >= authentication.deadline { return fail(.authenticationTimeout, nil, into: &effects) }
             if now >= connectDeadline { fail(.connectTimeout, nil, into: &effects) }
         case .connected:
-            if now >= authenticationDeadline {
+            if now >= authentication.deadline {
                 return fail(.authenticationTimeout, .notAuthorized, into: &effects)
             }
             reportLateRequests(at: now, into: &effects)

@@ -16,8 +16,9 @@ extension MQTTEngine {
             index = session.window.slot(of: id)
         }
         guard index >= 0 else {
-            // About nothing that we know: only the receiver of a QoS 2 message waits for an answer.
-            if type == .pubrec { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
+            // An unknown identifier. Only the receiver of a QoS 2 message waits for an answer, and one that refused
+            // the message does not [MQTT-4.3.3-4].
+            if type == .pubrec, !reason.isError { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
             return
         }
         // Not the whole slot: its topic and payload would be counted references.
@@ -41,7 +42,10 @@ extension MQTTEngine {
             // A repetition: PUBLISH is never sent again after PUBREL [MQTT 5.0 4.3.3-6].
             return writePubrel(index, at: now)
         case (.pubcomp, .received):
-            complete(index, .acknowledged, reason, remark, &effects)
+            // A receiver that has forgotten the identifier had it released before, which is no failure
+            // [MQTT 5.0 3.7.2.1].
+            let isRefusal = reason.isError && reason != .packetIdentifierNotFound
+            complete(index, isRefusal ? .refused : .acknowledged, reason, remark, &effects)
         default:
             throw .protocolError("\(type) for packet identifier \(id), which awaits something else", "MQTT 5.0 4.3")
         }

@@ -63,6 +63,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
     var grantedReceiveMaximum: UInt16 = 65_535
     private var largestAcceptedPacket = UInt32(MQTTFrameHeader.largestPacket)
+    /// The same for packets other than PUBLISH, and for the properties of a PUBLISH.
+    var acceptedControlPacketSize = UInt32(MQTTFrameHeader.largestPacket)
     var acceptedPacketSize: Int {
         get { Int(largestAcceptedPacket) }
         set { largestAcceptedPacket = UInt32(newValue) }
@@ -86,8 +88,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var lastTopic: [UInt8] = []
     /// When CONNECT or CONNACK is late; `Int64.max` for never.
     var connectDeadline = Int64.max
-    /// When the peer's next AUTH is late; `Int64.max` for never.
-    var authenticationDeadline = Int64.max
+    /// Whose turn it is to send AUTH.
+    var authentication = MQTTAuthenticationTurns()
     /// What is known from CONNECT until CONNACK.
     var opening = Boxed<MQTTOpening>()
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
@@ -128,12 +130,12 @@ extension MQTTEngine {
         mutating get {
             switch phase {
             case .closed, .closing: return .max
-            case .connecting, .deciding: return min(connectDeadline, authenticationDeadline)
+            case .connecting, .deciding: return min(connectDeadline, authentication.deadline)
             case .connected:
                 // Not by way of a copy of the window, which is large.
                 let request = session.window.requests.first
                 let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-                return min(keepAlive.deadline, late, authenticationDeadline)
+                return min(keepAlive.deadline, late, authentication.deadline)
             }
         }
     }

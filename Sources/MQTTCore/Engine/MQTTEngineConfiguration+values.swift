@@ -12,6 +12,7 @@ extension MQTTEngineConfiguration {
             var republishesAfterSessionLoss: Bool = true
             var receiveMaximum: UInt16 = 1024
             var maximumPacketSize: UInt32 = 16 << 20
+            var maximumControlPacketSize: UInt32 = 256 << 10
             var topicAliasMaximum: UInt16 = 64
             var outboundTopicAliasMaximum: UInt16 = 32
             var queueCountLimit: Int = 10_000

@@ -3,11 +3,7 @@
 /// It may be replaced between connections (fresh credentials, another version after a refusal); a change takes effect
 /// when the next connection opens.
 public struct MQTTEngineConfiguration: Sendable {
-    /// The two ends of a connection.
-    public enum Role: Sendable {
-        case client
-        case server
-    }
+    public typealias Role = MQTTRole
 
     /// Which end of the connection this engine plays.
     public var role: Role
@@ -69,7 +65,8 @@ public struct MQTTEngineConfiguration: Sendable {
 
     /// Further properties of CONNECT (user properties, Request Response Information, Request Problem Information).
     ///
-    /// What has a field of its own here is taken from there.
+    /// A property that has a field of its own in this configuration must not be among them: see
+    /// ``checkConnectProperties()``.
     public var connectProperties: MQTTProperties {
         get { rest.values.connectProperties }
         set { change { $0.connectProperties = newValue } }
@@ -103,6 +100,14 @@ public struct MQTTEngineConfiguration: Sendable {
     public var maximumPacketSize: UInt32 {
         get { rest.values.maximumPacketSize }
         set { change { $0.maximumPacketSize = newValue } }
+    }
+
+    /// The largest packet other than PUBLISH that is accepted, in bytes with its fixed header, and the most bytes of
+    /// properties in a PUBLISH: what such packets hold is decoded at once, in time that grows with their size.
+    /// Default: 262,144.
+    public var maximumControlPacketSize: UInt32 {
+        get { rest.values.maximumControlPacketSize }
+        set { change { $0.maximumControlPacketSize = newValue } }
     }
 
     /// The number of topic aliases that the peer may use; 5.0 only.
@@ -142,7 +147,8 @@ public struct MQTTEngineConfiguration: Sendable {
 
     // MARK: Times, in nanoseconds
 
-    /// How long a client waits for CONNACK, and a server for CONNECT; `Int64.max` waits for ever.
+    /// How long a client waits for CONNACK, steps of an authentication included, and a server for CONNECT; also the
+    /// longest that a renewed authentication may take. `Int64.max` waits for ever.
     public var connectTimeout: Int64 {
         get { rest.values.connectTimeout }
         set { change { $0.connectTimeout = newValue } }

@@ -22,6 +22,8 @@ public struct MQTTEncodingError: Error, Sendable, Hashable {
         public static let invalidPacketID = Code(rawValue: "invalidPacketID")
         /// A property does not belong into this packet, is there twice, or has a value out of its range.
         public static let invalidProperty = Code(rawValue: "invalidProperty")
+        /// The packet has no such reason code; the specification lists those of each packet.
+        public static let invalidReason = Code(rawValue: "invalidReason")
         /// The version that is spoken has no such packet, field or code.
         public static let notInThisVersion = Code(rawValue: "notInThisVersion")
         /// The fields of the packet contradict each other.

@@ -24,8 +24,10 @@ extension SeededGenerator {
         bytes(chance(2) ? Int.random(in: 0...20_000, using: &self) : Int.random(in: 0...40, using: &self))
     }
 
-    mutating func reason() -> MQTTReasonCode {
-        MQTTReasonCode(rawValue: chance(50) ? 0 : .random(in: 0...255, using: &self))
+    /// Any failure, or one of the codes below 0x80 that the packet may carry.
+    mutating func reason(_ successes: MQTTReasonCode...) -> MQTTReasonCode {
+        let success = successes.randomElement(using: &self) ?? .success
+        return chance(50) ? success : MQTTReasonCode(rawValue: .random(in: 0x80...0xFF, using: &self))
     }
 
     private mutating func users(_ properties: inout MQTTProperties) {
@@ -111,10 +113,14 @@ extension SeededGenerator {
         return packet
     }
 
-    mutating func acknowledgement(_ version: MQTTVersion) -> MQTTPacket.Acknowledgement {
-        .init(
-            packetID: packetID(), reasonCode: version == .v5_0 ? reason() : .success,
-            properties: answerProperties(version))
+    mutating func acknowledgement(
+        _ version: MQTTVersion, _ successes: MQTTReasonCode...
+    ) -> MQTTPacket.Acknowledgement {
+        var packet = MQTTPacket.Acknowledgement(packetID: packetID(), properties: answerProperties(version))
+        if version == .v5_0 {
+            packet.reasonCode = chance(50) ? reason() : successes.randomElement(using: &self) ?? .success
+        }
+        return packet
     }
 
     mutating func subscribe(_ version: MQTTVersion) -> MQTTPacket.Subscribe {
@@ -138,28 +144,32 @@ extension SeededGenerator {
         case 1: return .connect(connect(version))
         case 2: return .connack(connack(version))
         case 3: return .publish(publish(version))
-        case 4: return .puback(acknowledgement(version))
-        case 5: return .pubrec(acknowledgement(version))
+        case 4: return .puback(acknowledgement(version, .success, .noMatchingSubscribers))
+        case 5: return .pubrec(acknowledgement(version, .success, .noMatchingSubscribers))
         case 6: return .pubrel(acknowledgement(version))
         case 7: return .pubcomp(acknowledgement(version))
         case 8: return .subscribe(subscribe(version))
         case 9:
             let codes = (0..<count).map { _ in
                 version == .v5_0
-                    ? reason() : [.grantedQoS0, .grantedQoS2, .unspecifiedError].randomElement(using: &self)!
+                    ? reason(.grantedQoS0, .grantedQoS1, .grantedQoS2)
+                    : [.grantedQoS0, .grantedQoS2, .unspecifiedError].randomElement(using: &self)!
             }
             return .suback(.init(packetID: packetID(), reasonCodes: codes, properties: answerProperties(version)))
         case 10:
             return .unsubscribe(.init(packetID: packetID(), filters: (0..<count).map { _ in filter(version) }))
         case 11:
-            let codes = version == .v5_0 ? (0..<count).map { _ in reason() } : []
+            let codes = version == .v5_0 ? (0..<count).map { _ in reason(.success, .noSubscriptionExisted) } : []
             return .unsuback(.init(packetID: packetID(), reasonCodes: codes, properties: answerProperties(version)))
         case 12: return .pingreq
         case 13: return .pingresp
         case 14:
             guard version == .v5_0 else { return .disconnect(.init()) }
-            return .disconnect(.init(reasonCode: reason(), properties: answerProperties(version)))
-        default: return .auth(.init(reasonCode: reason(), properties: answerProperties(version)))
+            let code = reason(.success, .disconnectWithWillMessage)
+            return .disconnect(.init(reasonCode: code, properties: answerProperties(version)))
+        default:
+            let code: MQTTReasonCode = [.success, .continueAuthentication, .reauthenticate].randomElement(using: &self)!
+            return .auth(.init(reasonCode: code, properties: answerProperties(version)))
         }
     }
 }

@@ -192,7 +192,8 @@ extension Vector {
         Vector("empty CONNACK", .all, "20 00", short),
         Vector("CONNACK of one byte", .all, "20 01 00", short),
         Vector("CONNACK of 5.0 without properties", .v5, "20 02 00 00", short),
-        Vector("CONNACK of 5.0 from a server of 3.1.1", .v5, "20 02 00 01", short),
+        Vector(
+            "CONNACK of 5.0 from a server of 3.1.1", .v5, "20 02 00 01", .refused(.protocolError, "MQTT-3.2.2-8")),
         Vector("properties before 5.0", .v3, "20 * 00 00 {}", short),
         Vector("bytes behind the properties", .v5, "20 * 00 00 {} 00", short),
         Vector(

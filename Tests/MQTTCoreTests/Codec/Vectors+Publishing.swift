@@ -128,7 +128,9 @@ extension Vector {
         Vector(
             "PUBREL with code and no properties written out", .v5, "62 * 0001 92 {}",
             .reads(.pubrel(ack(.packetIdentifierNotFound)))),
-        Vector("PUBACK with a code without a name", .v5, "40 03 0001 42", .packet(.puback(ack(.init(rawValue: 0x42))))),
+        Vector(
+            "PUBACK with a failure without a name", .v5, "40 03 0001 F2", .packet(.puback(ack(.init(rawValue: 0xF2))))),
+        Vector("PUBACK with a success of no packet", .v5, "40 03 0001 42", .refused(.protocolError, "MQTT-3.4.2-1")),
         Vector(
             "PUBACK with a reason string", .v5, "40 * 0001 87 {1F <no>}",
             .packet(.puback(ack(.notAuthorized, 1, [.init(.reasonString, .string("no"))])))),

@@ -84,6 +84,85 @@ struct AuthenticationTests {
         #expect(error?.code == .notInThisVersion)
     }
 
+    @Test func `steps before CONNACK do not extend the time to connect`() throws {
+        let pair = EnginePair(
+            client: {
+                $0.authenticationMethod = "DANCE"
+                $0.connectTimeout = 5_000_000_000
+            })
+        pair.serverAnswers = false
+        try pair.connect()
+        for _ in 0..<4 {
+            try pair.server.engine.authenticate(data: [2], at: pair.now)
+            pair.settle()
+            try pair.client.engine.authenticate(data: [3], at: pair.now)
+            pair.settle()
+            pair.advance(seconds: 1)
+        }
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 1)
+        #expect(pair.client.failure == .connectTimeout)
+        #expect(authentications(pair.client).count == 4)
+    }
+
+    @Test func `a second AUTH before the first was answered ends the connection [MQTT 5.0 4.12]`() throws {
+        let auth = MQTTPacket.auth(
+            .init(
+                reasonCode: .continueAuthentication,
+                properties: [MQTTProperty(.authenticationMethod, .string("DANCE"))]))
+        // The client owes an answer after the first; the server owes one to CONNECT.
+        for connects in [false, true] {
+            let pair = pair()
+            try pair.connect()
+            if connects {
+                try pair.inject(auth, into: pair.client)
+                #expect(pair.client.violation == nil)
+            }
+            let end = connects ? pair.client : pair.server
+            try pair.inject(auth, into: end)
+            #expect(end.violation?.reasonCode == .protocolError)
+            #expect(end.violation?.clause == "MQTT 5.0 4.12")
+            #expect(authentications(end).count == (connects ? 1 : 0))
+        }
+    }
+
+    @Test func `AUTH that no authentication asked for ends the connection [MQTT 5.0 4.12.1]`() throws {
+        for reason in [MQTTReasonCode.continueAuthentication, .success] {
+            let pair = pair()
+            pair.serverAnswers = true
+            try pair.connect()
+            let auth = MQTTPacket.Auth(
+                reasonCode: reason, properties: [MQTTProperty(.authenticationMethod, .string("DANCE"))])
+            try pair.inject(.auth(auth), into: pair.client)
+            #expect(pair.client.violation?.clause == "MQTT 5.0 4.12")
+            #expect(authentications(pair.client).isEmpty)
+        }
+    }
+
+    @Test func `one authentication is renewed at a time, and none without an end`() throws {
+        let pair = EnginePair(
+            client: {
+                $0.authenticationMethod = "DANCE"
+                $0.connectTimeout = 5_000_000_000
+            })
+        try pair.connect()
+        try pair.client.engine.authenticate(reason: .reauthenticate, data: [1], at: pair.now)
+        let error = #expect(throws: MQTTMisuse.self) {
+            try pair.client.engine.authenticate(reason: .reauthenticate, data: [1], at: pair.now)
+        }
+        #expect(error?.code == .answerMismatch)
+        pair.settle()
+        for _ in 0..<5 {
+            #expect(pair.client.failure == nil)
+            try pair.server.engine.authenticate(data: [2], at: pair.now)
+            pair.settle()
+            try pair.client.engine.authenticate(data: [3], at: pair.now)
+            pair.settle()
+            pair.advance(seconds: 1)
+        }
+        #expect(pair.client.failure == .authenticationTimeout)
+    }
+
     @Test func `a re-authentication is not a server's to begin [MQTT 5.0 3.15.2.1]`() throws {
         let pair = pair()
         pair.serverAnswers = true
@@ -92,7 +171,7 @@ struct AuthenticationTests {
             reasonCode: .reauthenticate, properties: [MQTTProperty(.authenticationMethod, .string("DANCE"))])
         try pair.inject(.auth(auth), into: pair.client)
         #expect(pair.client.violation?.reasonCode == .protocolError)
-        #expect(pair.client.violation?.clause == "MQTT 5.0 3.15.2.1")
+        #expect(pair.client.violation?.clause == "MQTT-3.15.2-1")
         #expect(authentications(pair.client).isEmpty)
     }
 }
