@@ -37,6 +37,8 @@ struct FrameScanner {
     private(set) var receipt = Slot()
     private(set) var receiptID = Slot()
     private(set) var transaction = Slot()
+    /// Whether a MESSAGE has a `message-id`.
+    private(set) var hasMessageID = false
     private var sawContentLength = false
 
     /// Octets of the whole frame, its NUL included, once it is complete.
@@ -74,8 +76,11 @@ struct FrameScanner {
     ) throws(STOMPViolation) -> Bool {
         if step == .betweenFrames {
             guard base < bytes.byteCount else { return false }
-            // Half of a CRLF: wait for the other half.
-            if bytes.octet(base) == UInt8(ascii: "\r"), bytes.byteCount - base == 1 { return false }
+            // Half of a CRLF: wait for the other half. A TLS alert, from a server that expects TLS, has two octets too.
+            let first = bytes.octet(base)
+            if bytes.byteCount - base == 1, first == UInt8(ascii: "\r") || (version == nil && first == 0x15) {
+                return false
+            }
             step = .command
         }
         if step == .command {
@@ -94,8 +99,12 @@ struct FrameScanner {
         let longest = min(limits.lineLength, 256)
         let end = min(bytes.byteCount, base + longest + 2)
         guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
-            cursor = end - base
-            guard cursor <= longest + 1 else { throw .limit("a command line", longest, "octets") }
+            guard end - base <= longest + 1 else { throw .limit("a command line", longest, "octets") }
+            // Judged now: the end of the line may never come. A CR may be half of it.
+            let isHalf = bytes.octet(end - 1) == UInt8(ascii: "\r")
+            let seen = isHalf ? end - 1 : end
+            try checkCommand(bytes, base, from: base + cursor, to: seen, end: end)
+            cursor = seen - base
             return false
         }
         commandEnd = feed - base
@@ -103,15 +112,24 @@ struct FrameScanner {
         guard commandEnd <= longest else { throw .limit("a command line", longest, "octets") }
         command = STOMPCommand(bytes, base, base + commandEnd)
         if command == .unknown {
-            for offset in base..<(base + commandEnd) where !(0x21...0x7E).contains(bytes.octet(offset)) {
-                throw .malformedCommand(bytes, base, base + commandEnd)
-            }
+            try checkCommand(bytes, base, from: base, to: base + commandEnd, end: base + commandEnd)
         }
         cursor = feed + 1 - base
         lineStart = cursor
         headerStart = cursor
         step = .headers
         return true
+    }
+
+    /// Commands are printable ASCII without blanks.
+    private func checkCommand(
+        _ bytes: RawSpan, _ base: Int, from start: Int, to seen: Int, end: Int
+    ) throws(STOMPViolation) {
+        var offset = start
+        while offset < seen {
+            guard (0x21...0x7E).contains(bytes.octet(offset)) else { throw .malformedCommand(bytes, base, end) }
+            offset += 1
+        }
     }
 
     private mutating func scanHeaders(
@@ -148,11 +166,34 @@ struct FrameScanner {
             }
             headerCount += 1
             guard headerCount <= limits.headerCount else { throw .limit("a frame", limits.headerCount, "headers") }
-            note(bytes, base, name: lineStart, colon, value: colon + 1, valueEnd)
+            let name = try trimmedName(bytes, base, version)
+            note(bytes, base, name: name.lowerBound, name.upperBound, value: colon + 1, valueEnd)
             cursor = feed + 1 - base
             lineStart = cursor
             colon = -1
         }
+    }
+
+    /// The name of the current line, without the blanks that 1.0 peers may put around it. A handshake that names no
+    /// version is read as one of 1.0.
+    @inline(__always)
+    private func trimmedName(
+        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?
+    ) throws(STOMPViolation) -> Range<Int> {
+        guard version == nil || version == .v10 || command.isHandshake,
+            bytes.octet(base + lineStart).isBlank || bytes.octet(base + colon - 1).isBlank
+        else { return lineStart..<colon }
+        return try trimmingBlanks(bytes, base)
+    }
+
+    private func trimmingBlanks(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) -> Range<Int> {
+        var (start, end) = (lineStart, colon)
+        while start < end, bytes.octet(base + start).isBlank { start += 1 }
+        while start < end, bytes.octet(base + end - 1).isBlank { end -= 1 }
+        guard start < end else {
+            throw STOMPViolation(.malformedHeader, "A header line has only blanks before its colon.")
+        }
+        return start..<end
     }
 
     /// All that has come is looked at, and the headers go on.
@@ -170,7 +211,12 @@ struct FrameScanner {
         let slot = Slot(start: Int32(truncatingIfNeeded: value), end: Int32(truncatingIfNeeded: valueEnd))
         switch nameEnd - name {
         case 7 where !receipt.isSet && bytes.holds("receipt", at: base + name): receipt = slot
-        case 10 where !receiptID.isSet && bytes.holds("receipt-id", at: base + name): receiptID = slot
+        case 10:
+            if command == .message {
+                if !hasMessageID { hasMessageID = bytes.holds("message-id", at: base + name) }
+            } else if !receiptID.isSet, bytes.holds("receipt-id", at: base + name) {
+                receiptID = slot
+            }
         case 11:
             if !destination.isSet, bytes.holds("destination", at: base + name) {
                 destination = slot
@@ -196,6 +242,7 @@ struct FrameScanner {
         cursor = end
         let traits = bytes.textTraits(from: base + headerStart, to: base + headerEnd)
         hasEscapes = traits.hasBackslash
+        if traits.hasReturn, version == .v12 { try checkReturns(bytes, base) }
         guard traits.isASCII || bytes.isUTF8(from: base + headerStart, to: base + headerEnd) else {
             throw STOMPViolation(.invalidUTF8, "A header of \(name(in: bytes, base)) is not UTF-8.")
         }
@@ -222,6 +269,21 @@ struct FrameScanner {
         guard length == 0 || command.mayHaveBody else { throw .body(of: name(in: bytes, base)) }
         contentLength = length
         step = .countedBody
+    }
+
+    /// A CR is allowed before a line feed only (STOMP 1.2 "Augmented BNF").
+    private func checkReturns(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) {
+        var offset = base + headerStart
+        let end = base + headerEnd
+        while let found = bytes.firstOffset(of: UInt8(ascii: "\r"), from: offset, to: end) {
+            guard found + 1 < end, bytes.octet(found + 1) == UInt8(ascii: "\n") else {
+                throw STOMPViolation(
+                    .malformedHeader,
+                    "A header of \(name(in: bytes, base)) holds a carriage return that ends no line, which STOMP 1.2 does not allow."
+                )
+            }
+            offset = found + 1
+        }
     }
 
     private mutating func scanCountedBody(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) -> Bool {

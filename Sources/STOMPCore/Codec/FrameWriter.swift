@@ -109,7 +109,8 @@
     }
 
     mutating func put(_ field: borrowing STOMPHeaders.Field) {
-        if field.name.isEmpty { problem = .emptyName }
+        // Where nothing is escaped, names are read without the blanks around them.
+        if field.name.isEmpty || (escaping == .none && field.name.utf8.allSatisfy(\.isBlank)) { problem = .emptyName }
         putText(field.name, isName: true)
         put(UInt8(ascii: ":"))
         putText(field.value, isName: false)

@@ -78,28 +78,36 @@ extension RawSpan {
         return nil
     }
 
-    /// What `start..<end` holds besides plain ASCII without backslashes.
+    /// What `start..<end` holds besides plain ASCII without backslashes and carriage returns.
     func textTraits(from start: Int, to end: Int) -> TextTraits {
         require(start, end)
         var offset = start
         var high: UInt64 = 0
-        var escapes: UInt64 = 0
-        let backslash = pattern(UInt8(ascii: "\\"))
+        var found: UInt64 = 0
+        // Backslash and CR differ in the bits 0x51: with these set both are 0x5D, as L, M and ] are, which is sorted
+        // out below. One comparison for both keeps this loop as short as it was for one.
+        let differing = pattern(0x51)
+        let either = pattern(0x5D)
         while end &- offset >= 8 {
             // Inside, as was checked above.
             let word = unsafe uncheckedWord(offset)
             high |= word
-            escapes |= zeros(word ^ backslash)
+            let difference = (word | differing) ^ either
+            found |= (difference &- ones) & ~difference
             offset &+= 8
         }
-        var hasBackslash = escapes != 0
+        var isFound = found & highs != 0
         while offset < end {
             let octet = octet(offset)
             high |= UInt64(octet)
-            hasBackslash = hasBackslash || octet == UInt8(ascii: "\\")
+            isFound = isFound || octet | 0x51 == 0x5D
             offset &+= 1
         }
-        return TextTraits(isASCII: high & highs == 0, hasBackslash: hasBackslash)
+        guard isFound else { return TextTraits(isASCII: high & highs == 0) }
+        return TextTraits(
+            isASCII: high & highs == 0,
+            hasBackslash: firstOffset(of: UInt8(ascii: "\\"), from: start, to: end) != nil,
+            hasReturn: firstOffset(of: UInt8(ascii: "\r"), from: start, to: end) != nil)
     }
 
     /// Whether the octets from `start` on are exactly `text`; false where the span ends before.
@@ -165,5 +173,6 @@ extension RawSpan {
 /// What a stretch of header text needs before it can be handed out.
 struct TextTraits {
     var isASCII: Bool
-    var hasBackslash: Bool
+    var hasBackslash = false
+    var hasReturn = false
 }

@@ -20,7 +20,7 @@ public struct STOMPEncoder: Sendable {
                 .unexpectedBody,
                 "\(frame.commandName) cannot have a body; only SEND, MESSAGE and ERROR can. Send the octets in a SEND.")
         }
-        let declared = frame.headers["content-length"]
+        let declared = contentLength(of: frame)
         if let declared, Int(declared) != frame.body.count {
             throw STOMPMisuse(
                 .reservedHeader,
@@ -40,6 +40,13 @@ public struct STOMPEncoder: Sendable {
             output.removeLast(output.count - mark)
             throw error
         }
+    }
+
+    /// The `content-length` header, which 1.0 and handshakes recognise with blanks around its name too.
+    private func contentLength(of frame: STOMPFrame) -> String? {
+        guard version == .v10 || frame.command.isHandshake else { return frame.headers["content-length"] }
+        return frame.headers.first { $0.name.trimmingBlanks().hasSameOctets(as: "content-length") }?.value
+            .trimmingBlanks()
     }
 
     private func putUnlisted(_ name: String, into output: inout [UInt8]) throws(STOMPMisuse) {

@@ -95,10 +95,10 @@ extension STOMPEngine {
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
     ) throws(STOMPViolation) {
         if scanner.command == .message, phase == .connected || phase == .disconnecting {
-            return handleMessage(bytes, base, into: &effects)
+            return try handleMessage(bytes, base, into: &effects)
         }
         switch scanner.command {
-        case .receipt where phase != .connecting: handleReceipt(bytes, base, into: &effects)
+        case .receipt where phase != .connecting: try handleReceipt(bytes, base, into: &effects)
         case .connected where phase == .connecting: try handleConnected(bytes, base, at: now, into: &effects)
         case .error: handleError(bytes, base, into: &effects)
         case .connected, .message, .receipt: throw unexpected(bytes, base)
@@ -108,7 +108,12 @@ extension STOMPEngine {
         }
     }
 
-    private mutating func handleMessage(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) {
+    private mutating func handleMessage(
+        _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
+    ) throws(STOMPViolation) {
+        if version != .v10, !scanner.destination.isSet || !scanner.subscription.isSet || !scanner.hasMessageID {
+            throw missingInMessage
+        }
         var record = STOMPMessageRecord(scanner, base)
         if scanner.subscription.isSet {
             let start = base &+ Int(scanner.subscription.start)
@@ -140,7 +145,20 @@ extension STOMPEngine {
             ?? subscriptions.entries.firstIndex { profile.wildcards.matches($0.destination, destination) }
     }
 
-    private mutating func handleReceipt(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) {
+    /// The first header that a MESSAGE must have and this one has not (STOMP 1.1 and 1.2 "MESSAGE").
+    private var missingInMessage: STOMPViolation {
+        if !scanner.destination.isSet { return missing("destination", "MESSAGE") }
+        return missing(scanner.subscription.isSet ? "message-id" : "subscription", "MESSAGE")
+    }
+
+    func missing(_ header: String, _ command: String) -> STOMPViolation {
+        STOMPViolation(.missingHeader, "\(command) has no header \"\(header)\", which STOMP \(version) requires.")
+    }
+
+    private mutating func handleReceipt(
+        _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
+    ) throws(STOMPViolation) {
+        if version != .v10, !scanner.receiptID.isSet { throw missing("receipt-id", "RECEIPT") }
         // One that nobody waits for came too late, or names nothing: neither harms.
         guard let number = receiptNumber(bytes, base) else { return }
         if number == disconnectReceipt { return finishDisconnect(into: &effects) }

@@ -69,10 +69,6 @@ extension STOMPEngine {
                     headers: frame.headers)))
     }
 
-    private func missing(_ header: String, _ command: String) -> STOMPViolation {
-        STOMPViolation(.missingHeader, "\(command) has no header \"\(header)\", which STOMP \(version) requires.")
-    }
-
     private func subscribeRequest(_ frame: STOMPFrame, _ receipt: String?) throws(STOMPViolation)
         -> STOMPSubscribeRequest
     {

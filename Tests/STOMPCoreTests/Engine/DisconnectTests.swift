@@ -70,7 +70,7 @@ import Testing
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
         try client.engine.disconnect(at: 0)
-        client.receive("MESSAGE\nsubscription:a\ndestination:/q\n\nx\0RECEIPT\nreceipt-id:1\n\n\0")
+        client.receive("MESSAGE\nsubscription:a\nmessage-id:7\ndestination:/q\n\nx\0RECEIPT\nreceipt-id:1\n\n\0")
         #expect(client.takeLog() == ["message 1 /q x", "disconnected", "close"])
     }
 

@@ -21,7 +21,7 @@ import Testing
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
         try client.engine.subscribe(id: "b", destination: "/q", token: 2, at: 0)
-        client.receive(message("b") + message("a", "/other", "x") + message("c") + message(nil, "/nobody"))
+        client.receive(message("b") + message("a", "/other", "x") + message("c") + message("d", "/nobody"))
         #expect(
             client.takeLog() == [
                 "message 2 /q hi", "message 1 /other x", "message - /q hi", "message - /nobody hi",
@@ -31,7 +31,7 @@ import Testing
     @Test func firstOfRepeatedHeadersCounts() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
-        client.receive("MESSAGE\nsubscription:a\nsubscription:b\ndestination:/1\ndestination:/2\n\nhi\0")
+        client.receive("MESSAGE\nsubscription:a\nsubscription:b\nmessage-id:7\ndestination:/1\ndestination:/2\n\nhi\0")
         #expect(client.takeLog() == ["message 1 /1 hi"])
     }
 
@@ -131,16 +131,16 @@ import Testing
 
     @Test func recordBoundsFrameHeadersAndBody() throws {
         let client = try ScriptedEngine.connected()
-        let text = Array("\nMESSAGE\na:b\ndestination:/x\\cy\n\nbody\0\n".utf8)
+        let text = Array("\nMESSAGE\na:b\nmessage-id:1\nsubscription:0\ndestination:/x\\cy\n\nbody\0\n".utf8)
         #expect(client.engine.receive(text.span.bytes, at: 0, into: &client.effects) == text.count)
         let record = try #require(client.effects.messages.first)
         func part(_ range: Range<Int>) -> String { String(decoding: text[range], as: UTF8.self) }
-        #expect(part(record.frame) == "MESSAGE\na:b\ndestination:/x\\cy\n\nbody\0")
-        #expect(part(record.headers) == "a:b\ndestination:/x\\cy\n")
+        #expect(part(record.frame) == "MESSAGE\na:b\nmessage-id:1\nsubscription:0\ndestination:/x\\cy\n\nbody\0")
+        #expect(part(record.headers) == "a:b\nmessage-id:1\nsubscription:0\ndestination:/x\\cy\n")
         #expect(part(record.body) == "body" && part(record.destination) == "/x\\cy")
         #expect(record.flags == .escaped)
         let headers = STOMPHeaderReader(version: .v12).headers(in: text[record.headers].span.bytes)
-        #expect(headers == ["a": "b", "destination": "/x:y"])
+        #expect(headers == ["a": "b", "message-id": "1", "subscription": "0", "destination": "/x:y"])
         #expect(MemoryLayout<STOMPMessageRecord>.stride <= 40)
     }
 }

@@ -36,6 +36,11 @@ extension Vector {
         Vector("1.0: peers may pad", .v10, "MESSAGE\nsession: x\n\n\0", frame(.message, ["session": "x"])),
         Vector(
             "1.0: peers may pad the name too", .v10, "MESSAGE\nsession : x \n\n\0", frame(.message, ["session": "x"])),
+        Vector("1.0: a name of blanks", .v10, "MESSAGE\n :x\n\n\0", fails: .malformedHeader),
+        Vector("1.0: a name of blanks in a handshake", "CONNECTED\n :x\n\n\0", fails: .malformedHeader),
+        Vector(
+            "1.0: content-length with blanks around it counts", .v10, "MESSAGE\n content-length : 2 \n\n\0\0\0",
+            frame(.message, ["content-length": "2"], "\0\0")),
         Vector("1.0: blanks inside stay", .v10, "MESSAGE\na: x y \n\n\0", frame(.message, ["a": "x y"])),
         Vector("1.0: an empty value", .v10, "MESSAGE\na:\n\n\0", frame(.message, ["a": ""])),
         Vector("Overview: UTF-8 values", "SEND\na:grüße\n\n\0", frame(.send, ["a": "grüße"])),
