@@ -83,11 +83,16 @@ let package = Package(
         .testTarget(name: "TransportTests", dependencies: ["Transport", "TestSupport"], swiftSettings: common),
         .testTarget(name: "MessagingTests", dependencies: ["Messaging", "TestSupport"], swiftSettings: common),
         .testTarget(
-            name: "MQTTTests", dependencies: ["MQTT", "LoopbackBroker", "TestSupport", "session-store-writer"],
+            name: "MQTTTests",
+            dependencies: ["MQTT", "LoopbackBroker", "TestSupport", "hostile-servers", "session-store-writer"],
             swiftSettings: common),
         // A process to be killed while it writes.
         .executableTarget(
             name: "session-store-writer", dependencies: ["MQTT"], path: "Tests/SessionStoreWriter",
+            swiftSettings: common),
+        // Servers that misbehave, each with a client in a process of its own.
+        .executableTarget(
+            name: "hostile-servers", dependencies: ["MQTT", "STOMP", "WebSocketCore"], path: "Tests/HostileServers",
             swiftSettings: common),
         .testTarget(
             name: "STOMPTests", dependencies: ["STOMP", "LoopbackBroker", "TestSupport"], swiftSettings: common),

@@ -55,9 +55,10 @@ package final class StreamOpener: Sendable {
         server?.endpoints(inReference: reference) ?? []
     }
 
-    /// Belongs behind the news that a server ended a connection before it had answered; empty if TLS was spoken.
+    /// What to add to the report that a server ended a connection before it had answered; empty if TLS was spoken, or a
+    /// WebSocket handshake without it, which has succeeded by then.
     package var hintAtTLS: String {
-        guard let secure = server?.scheme.secured else { return "" }
+        guard let scheme = server?.scheme, !scheme.isWebSocket, let secure = scheme.secured else { return "" }
         return "; if it expects TLS at this port, use \(secure.rawValue):// instead"
     }
 

@@ -5,15 +5,7 @@ import Testing
 
 @Suite("Session store: a writer that is killed", .serialized, .timeLimit(.minutes(20)), .turns)
 struct KilledWriterTests {
-    private static var program: String {
-        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-        let beside = tests.appendingPathComponent("session-store-writer").path
-        if FileManager.default.isExecutableFile(atPath: beside) { return beside }
-        // Started by a helper of the toolchain: the products are where the bundle is.
-        let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.bundlePath
-        return URL(fileURLWithPath: bundle).deletingLastPathComponent()
-            .appendingPathComponent("session-store-writer").path
-    }
+    private static var program: String { BuiltProgram.path("session-store-writer") }
 
     @Test(arguments: ["store", "client"])
     func `nothing accepted is missing and nothing done comes back, wherever it is killed`(mode: String) async throws {

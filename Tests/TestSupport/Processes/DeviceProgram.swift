@@ -5,16 +5,7 @@ public enum DeviceProgram: String, Sendable, CaseIterable {
     case motions = "motions-device"
     case locations = "locations-device"
 
-    private static let directory: URL = {
-        #if canImport(Darwin)
-            for bundle in Bundle.allBundles where bundle.bundlePath.hasSuffix(".xctest") {
-                return bundle.bundleURL.deletingLastPathComponent()
-            }
-        #endif
-        return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-    }()
-
-    public var path: String { Self.directory.appendingPathComponent(rawValue).path }
+    public var path: String { BuiltProgram.path(rawValue) }
 
     /// Starts the program; credentials of whoever runs the tests are kept from it.
     public func start(

@@ -1,0 +1,106 @@
+import MQTT
+import STOMP
+
+/// A server that misbehaves in one way, what a client does with it, and what must hold.
+struct Scenario: Sendable {
+    /// What must hold; all of it is counted, except for the time.
+    struct Bounds: Sendable {
+        /// Memory that the process may take beyond what it had before, in MiB. Debug builds and allocators need some.
+        var memory = 24
+        /// Connections that the client may open.
+        var connections = 1
+        /// Seconds within which the client has to report an error; nil where holding the connection is as good.
+        var seconds: Double? = 8
+        /// Bytes that the client may send.
+        var sent = 1 << 20
+
+        static let ends = Bounds()
+        /// The client may keep the connection, as long as it stays small.
+        static let holds = Bounds(seconds: nil)
+    }
+
+    /// What the client does once it is connected, before it waits for the end.
+    enum Act: Sendable {
+        case nothing
+        /// Subscribes to everything and reads.
+        case subscribe
+        /// Subscribes and does not read.
+        case subscribeAndSleep
+        /// Publishes one message with QoS 1, or sends one with a receipt.
+        case publish
+        /// Publishes QoS 2, which takes two answers.
+        case publishExactlyOnce
+        /// Publishes without acknowledgement as fast as it can.
+        case publishWithoutEnd
+        /// Unsubscribes what it has subscribed to.
+        case unsubscribe
+        /// Disconnects gracefully.
+        case disconnect
+    }
+
+    let name: String
+    let bounds: Bounds
+    /// Seconds after which the process ends whatever the client has done; nil for those of the campaign.
+    var limit: Double?
+    let run: @Sendable (_ deadline: ContinuousClock.Instant) async -> Outcome
+}
+
+/// What a client made of a server.
+struct Outcome: Sendable {
+    /// The error, or what the client was doing when the time was over.
+    var end: String
+    /// Whether there was an error.
+    var hasEnded: Bool
+    var connections: Int
+    /// Bytes that the client sent.
+    var sent: Int
+}
+
+extension Scenario {
+    static func mqtt(
+        _ name: String, _ bounds: Bounds = .ends, act: Act = .nothing, url: String = "mqtt://127.0.0.1:PORT",
+        _ configure: @escaping @Sendable (inout MQTTConfiguration, _ port: Int) -> Void = { _, _ in },
+        serve: Listener.Script?
+    ) -> Scenario {
+        Scenario(name: "mqtt-\(name)", bounds: bounds) { deadline in
+            let listener = Listener(until: deadline, serve)
+            var configuration = MQTTConfiguration(clientID: "victim")
+            configuration.version = .v5_0
+            configuration.keepAlive = .seconds(2)
+            configuration.pingTimeout = .seconds(1)
+            configuration.connectTimeout = .seconds(3)
+            configuration.requestTimeout = .seconds(3)
+            configuration.reconnect = .never
+            configure(&configuration, listener.port)
+            let client = MQTTClient(
+                url.replacing("PORT", with: "\(listener.port)"), configuration: configuration)
+            return await Victim.outcome(listener, until: deadline) { try await client.suffer(act) }
+        }
+    }
+
+    static func stomp(
+        _ name: String, _ bounds: Bounds = .ends, act: Act = .nothing, url: String = "stomp://127.0.0.1:PORT",
+        _ configure: @escaping @Sendable (inout STOMPConfiguration, _ port: Int) -> Void = { _, _ in },
+        serve: Listener.Script?
+    ) -> Scenario {
+        Scenario(name: "stomp-\(name)", bounds: bounds) { deadline in
+            let listener = Listener(until: deadline, serve)
+            var configuration = STOMPConfiguration()
+            configuration.outgoingHeartBeat = .seconds(1)
+            configuration.incomingHeartBeat = .seconds(1)
+            configuration.connectTimeout = .seconds(3)
+            configuration.requestTimeout = .seconds(3)
+            configuration.reconnect = .never
+            configure(&configuration, listener.port)
+            let client = STOMPClient(
+                url.replacing("PORT", with: "\(listener.port)"), configuration: configuration)
+            return await Victim.outcome(listener, until: deadline) { try await client.suffer(act) }
+        }
+    }
+
+    /// The same under another prefix of its name.
+    func named(_ prefix: String) -> Scenario {
+        let rest = name.drop { $0 != "-" }
+        return Scenario(name: prefix + rest, bounds: bounds, limit: limit, run: run)
+    }
+}
