@@ -5,12 +5,15 @@ import MQTT
 /// `a 7` message 7 is accepted, `g 7` it is about to be done, `f 7` it is done.
 ///
 /// Arguments: the directory, what to write through (`store` or `client`), the first number, a seed.
+///
+/// With `full` for what to write through, it writes until the file can grow no more, tries some more, says `x 7` for what
+/// is refused, and ends by itself.
 @main
 struct Main {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count == 5, let first = UInt64(arguments[3]), let seed = UInt64(arguments[4]) else {
-            say("usage: session-store-writer DIRECTORY store|client FIRST SEED")
+            say("usage: session-store-writer DIRECTORY store|client|full FIRST SEED")
             exit(64)
         }
         var options = FileSessionStore.Options()
@@ -18,7 +21,10 @@ struct Main {
         options.compactionSize = 2048
         options.sync = seed % 4 == 0 ? .always : .never
         let store = FileSessionStore(directory: arguments[1], options: options)
-        if arguments[2] == "client" {
+        if arguments[2] == "full" {
+            options.compactionSize = 1 << 20
+            try fill(FileSessionStore(directory: arguments[1], options: options), from: first)
+        } else if arguments[2] == "client" {
             try await enqueue(into: store, from: first)
         } else {
             try write(to: store, from: first, seed: seed)
@@ -55,6 +61,32 @@ struct Main {
                 say("a \(number)")
                 number += 1
             }
+        }
+    }
+
+    private static func fill(_ store: FileSessionStore, from first: UInt64) throws {
+        _ = try store.open()
+        var refused = 0
+        var number = first
+        while refused < 40 {
+            // Different sizes meet the end of the disk in every part of a record.
+            let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(number * 37 % 700))
+            do {
+                try store.append([
+                    .message(
+                        sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t", payload: payload,
+                        qos: .exactlyOnce, retain: false, properties: [])
+                ])
+                say("a \(number)")
+                if number % 7 == 0 {
+                    try store.append([.finished(sequence: number)])
+                    say("f \(number)")
+                }
+            } catch {
+                refused += 1
+                say("x \(number)")
+            }
+            number += 1
         }
     }
 

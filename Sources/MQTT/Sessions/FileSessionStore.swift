@@ -110,8 +110,8 @@ public final class FileSessionStore: SessionStore {
     public func setClientID(_ clientID: String) throws {
         try state.withLock { state in
             guard state.clientID.map({ !$0.utf8.elementsEqual(clientID.utf8) }) ?? true else { return }
-            state.clientID = clientID
             try write(SessionLog.frame(clientID: clientID, seal: options.transform?.seal), &state)
+            state.clientID = clientID
         }
     }
 
@@ -119,11 +119,10 @@ public final class FileSessionStore: SessionStore {
         try state.withLock { state in
             var bytes: [UInt8] = []
             swap(&bytes, &state.spare)
-            for record in records {
-                try SessionLog.append(record, to: &bytes, seal: options.transform?.seal)
-                state.image.apply(record)
-            }
+            for record in records { try SessionLog.append(record, to: &bytes, seal: options.transform?.seal) }
             try write(bytes, &state)
+            // Only what is in the log: the next log is written from the image, and the caller was told of a failure.
+            for record in records { state.image.apply(record) }
             if bytes.capacity <= Self.spareLimit {
                 bytes.removeAll(keepingCapacity: true)
                 swap(&bytes, &state.spare)
@@ -131,16 +130,26 @@ public final class FileSessionStore: SessionStore {
             // What is still needed is at least this much: a log that only grows is not written anew for nothing.
             let needed = state.image.byteCount + state.image.messageCount * SessionLog.leastMessageSize
             if state.size > options.compactionSize, state.size > max(state.compactSize, needed) * 2 {
-                try compact(&state)
+                do {
+                    try compact(&state)
+                } catch {
+                    // The records are stored all the same. A full disk may have room when the log has doubled.
+                    state.compactSize = state.size
+                }
             }
         }
     }
 
     public func removeAll() throws {
         try state.withLock { state in
-            state.image = MQTTSessionImage()
-            state.clientID = nil
-            try compact(&state)
+            let (image, clientID) = (state.image, state.clientID)
+            (state.image, state.clientID) = (MQTTSessionImage(), nil)
+            do {
+                try compact(&state)
+            } catch {
+                (state.image, state.clientID) = (image, clientID)
+                throw error
+            }
         }
     }
 
@@ -180,10 +189,16 @@ public final class FileSessionStore: SessionStore {
         for record in state.image.records {
             try SessionLog.append(record, to: &bytes, seal: options.transform?.seal)
         }
-        try file.append(bytes)
-        // The new name must not reach the disk before the bytes do.
-        try file.sync()
-        try FileSystem.rename(newPath, to: logPath)
+        do {
+            try file.append(bytes)
+            // The new name must not reach the disk before the bytes do.
+            try file.sync()
+            try FileSystem.rename(newPath, to: logPath)
+        } catch {
+            // On a full disk its part takes the room that the log needs.
+            try? FileSystem.remove(newPath)
+            throw error
+        }
         if options.sync == .always { try FileSystem.syncDirectory(directory) }
         state.file = file
         state.size = bytes.count
