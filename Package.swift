@@ -35,23 +35,24 @@ let package = Package(
     dependencies: [],
     targets: [
         // Pure cores: bytes and time in, bytes and events out.
-        .target(name: "MQTTCore", swiftSettings: core),
-        .target(name: "STOMPCore", swiftSettings: core),
-        .target(name: "WebSocketCore", swiftSettings: core),
+        .target(name: "Wire", swiftSettings: core),
+        .target(name: "MQTTCore", dependencies: ["Wire"], swiftSettings: core),
+        .target(name: "STOMPCore", dependencies: ["Wire"], swiftSettings: core),
+        .target(name: "WebSocketCore", dependencies: ["Wire"], swiftSettings: core),
 
         // Every system call.
         .target(name: "CPosix"),
-        .target(name: "Transport", dependencies: ["WebSocketCore", "CPosix"], swiftSettings: common),
+        .target(name: "Transport", dependencies: ["WebSocketCore", "Wire", "CPosix"], swiftSettings: common),
 
         // What people import.
-        .target(name: "Messaging", dependencies: ["Transport"], swiftSettings: common),
-        .target(name: "MQTT", dependencies: ["MQTTCore", "Messaging", "Transport"], swiftSettings: common),
-        .target(name: "STOMP", dependencies: ["STOMPCore", "Messaging", "Transport"], swiftSettings: common),
+        .target(name: "Messaging", dependencies: ["Transport", "Wire"], swiftSettings: common),
+        .target(name: "MQTT", dependencies: ["MQTTCore", "Messaging", "Transport", "Wire"], swiftSettings: common),
+        .target(name: "STOMP", dependencies: ["STOMPCore", "Messaging", "Transport", "Wire"], swiftSettings: common),
         .target(
-            name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport"], swiftSettings: common),
+            name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport", "Wire"], swiftSettings: common),
 
         .target(
-            name: "Inspector", dependencies: ["Messaging", "Transport", "WebSocketCore"],
+            name: "Inspector", dependencies: ["Messaging", "Transport", "WebSocketCore", "Wire"],
             resources: [
                 "inspector.html", "inspector.css", "inspector.js", "inspector-topics.js", "inspector-tree.js",
                 "inspector-chart.js", "inspector-table.js",
@@ -77,14 +78,15 @@ let package = Package(
 
         // Tests mirror sources.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: common),
+        .testTarget(name: "WireTests", dependencies: ["TestSupport", "Wire"], swiftSettings: common),
         .testTarget(name: "MQTTCoreTests", dependencies: ["MQTTCore", "TestSupport"], swiftSettings: common),
         .testTarget(name: "STOMPCoreTests", dependencies: ["STOMPCore", "TestSupport"], swiftSettings: common),
         .testTarget(name: "WebSocketCoreTests", dependencies: ["WebSocketCore", "TestSupport"], swiftSettings: common),
-        .testTarget(name: "TransportTests", dependencies: ["Transport", "TestSupport"], swiftSettings: common),
-        .testTarget(name: "MessagingTests", dependencies: ["Messaging", "TestSupport"], swiftSettings: common),
+        .testTarget(name: "TransportTests", dependencies: ["Transport", "TestSupport", "Wire"], swiftSettings: common),
+        .testTarget(name: "MessagingTests", dependencies: ["Messaging", "TestSupport", "Wire"], swiftSettings: common),
         .testTarget(
             name: "MQTTTests",
-            dependencies: ["MQTT", "LoopbackBroker", "TestSupport", "hostile-servers", "session-store-writer"],
+            dependencies: ["MQTT", "LoopbackBroker", "TestSupport", "Wire", "hostile-servers", "session-store-writer"],
             swiftSettings: common),
         // A process to be killed while it writes.
         .executableTarget(

@@ -1,6 +1,7 @@
 public import Messaging
 public import STOMPCore
 public import Transport
+import Wire
 
 /// How a client connects and what it keeps.
 public struct STOMPConfiguration: Sendable {

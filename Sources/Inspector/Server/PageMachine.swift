@@ -1,5 +1,6 @@
 import Transport
 import WebSocketCore
+import Wire
 
 /// One connection: a request in, a response or a stream of updates out, the end.
 struct PageMachine: LinkMachine, ~Copyable {

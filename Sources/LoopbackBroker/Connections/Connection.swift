@@ -1,5 +1,6 @@
 import MQTTCore
 import Transport
+import Wire
 
 /// One client's connection, of either protocol.
 enum Connection: Sendable {

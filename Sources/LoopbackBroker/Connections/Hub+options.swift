@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 extension Hub {
     var currentFaults: LoopbackFaults { faults.withLock { $0 } }
@@ -8,6 +9,6 @@ extension Hub {
     func admits(user: String?, password: [UInt8]?) -> Bool {
         guard let users = options.users else { return true }
         guard let user, let password else { return false }
-        return users.contains { $0.name.utf8.elementsEqual(user.utf8) && $0.password.utf8.elementsEqual(password) }
+        return users.contains { $0.name.hasSameBytes(as: user) && $0.password.utf8.elementsEqual(password) }
     }
 }

@@ -1,4 +1,5 @@
 import STOMPCore
+import Wire
 
 /// One subscription of a STOMP client.
 struct Consumer: Sendable {
@@ -9,9 +10,9 @@ struct Consumer: Sendable {
     var ackMode: STOMPAckMode
     var selector: Selector?
     /// The queue of a durable subscription to a topic; nil for all others.
-    var durable: Name?
+    var durable: ByteKey?
     /// The one queue that it consumes; nil for topics and patterns.
-    var queue: Name?
+    var queue: ByteKey?
     /// How many unacknowledged messages it may hold.
     var prefetch: Int
     /// What was delivered and not acknowledged, oldest first.
@@ -29,7 +30,7 @@ struct Unacknowledged: Sendable {
     var delivery: UInt64
     var entry: QueuedMessage
     /// Where it came from; nil for a topic, whose messages do not come back.
-    var queue: Name?
+    var queue: ByteKey?
 }
 
 /// A message in a queue.
@@ -58,7 +59,7 @@ struct QueueRecord: Sendable {
 struct STOMPConnectionRecord: Sendable {
     var clientID: String?
     var consumers: [Int] = []
-    var transactions: [Name: Transaction] = [:]
+    var transactions: [ByteKey: Transaction] = [:]
     /// It has no room for messages of queues at the moment.
     var isFull = false
 }
@@ -85,7 +86,7 @@ package struct STOMPDelivery: Sendable {
     /// The number of the delivery; 0 for ack mode auto.
     package var delivery: UInt64
     /// Nil for a topic.
-    var queue: Name?
+    var queue: ByteKey?
 
     package var messageID: String { "loopback-\(entry.number)" }
     package var ackID: String? { delivery == 0 ? nil : "\(consumer)-\(delivery)" }

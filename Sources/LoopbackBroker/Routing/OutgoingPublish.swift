@@ -1,4 +1,5 @@
 package import MQTTCore
+import Wire
 
 /// A message as one MQTT subscriber is to get it.
 package struct OutgoingPublish: Sendable {
@@ -72,51 +73,3 @@ package struct SessionQueue: Sendable {
         return dropped
     }
 }
-
-/// First in, first out, without moving what is inside.
-struct Ring<Element> {
-    private var items: [Element?] = []
-    private var head = 0
-    private(set) var count = 0
-
-    var isEmpty: Bool { count == 0 }
-    var first: Element? { count == 0 ? nil : items[head] }
-
-    mutating func append(_ element: Element) {
-        if count == items.count { grow() }
-        items[(head + count) & (items.count - 1)] = element
-        count += 1
-    }
-
-    mutating func prepend(_ element: Element) {
-        if count == items.count { grow() }
-        head = (head + items.count - 1) & (items.count - 1)
-        items[head] = element
-        count += 1
-    }
-
-    mutating func popFirst() -> Element? {
-        guard count > 0 else { return nil }
-        let element = items[head]
-        items[head] = nil
-        head = (head + 1) & (items.count - 1)
-        count -= 1
-        if count == 0 && items.count > 64 {
-            items = []
-            head = 0
-        }
-        return element
-    }
-
-    private mutating func grow() {
-        var larger: [Element?] = []
-        let capacity = Swift.max(8, items.count * 2)
-        larger.reserveCapacity(capacity)
-        for offset in 0..<count { larger.append(items[(head + offset) & (items.count - 1)]) }
-        while larger.count < capacity { larger.append(nil) }
-        items = larger
-        head = 0
-    }
-}
-
-extension Ring: Sendable where Element: Sendable {}

@@ -1,4 +1,5 @@
 package import STOMPCore
+import Wire
 
 extension Router {
     package mutating func openSTOMP(_ connection: ConnectionID, clientID: String?) {
@@ -22,7 +23,7 @@ extension Router {
         }
         let isKnown = record.consumers.contains { index in
             guard let id = request.id, let other = consumers[index]?.id else { return false }
-            return id.utf8.elementsEqual(other.utf8)
+            return id.hasSameBytes(as: other)
         }
         if isKnown { throw STOMPRefusal(message: "the subscription id '\(request.id ?? "")' is in use already") }
         var consumer = Consumer(
@@ -84,11 +85,11 @@ extension Router {
 
     private mutating func makeDurable(
         _ name: String, _ record: STOMPConnectionRecord, _ destination: Destination
-    ) throws(STOMPRefusal) -> Name {
+    ) throws(STOMPRefusal) -> ByteKey {
         guard let clientID = record.clientID else {
             throw STOMPRefusal(message: "a durable subscription needs a client-id in CONNECT")
         }
-        let queue = Name("durable \(clientID.utf8.count) \(clientID) \(name)")
+        let queue = ByteKey("durable \(clientID.utf8.count) \(clientID) \(name)")
         if queues[queue] == nil {
             try makeQueue(queue)
             queues[queue]?.durablePattern = destination
@@ -119,13 +120,13 @@ extension Router {
         dispatch(name, at: now, into: &effects)
     }
 
-    func isMatch(_ consumer: Consumer, _ queue: Name) -> Bool {
+    func isMatch(_ consumer: Consumer, _ queue: ByteKey) -> Bool {
         guard let name = Destination(queue.text), name.kind == .queue else { return false }
         return consumer.destination.matches(name.name)
     }
 
     /// The queues that a consumer consumes.
-    func queueNames(of consumer: Consumer, _ index: Int) -> [Name] {
+    func queueNames(of consumer: Consumer, _ index: Int) -> [ByteKey] {
         if let queue = consumer.queue { return [queue] }
         guard consumer.destination.hasWildcards else { return [] }
         return queues.filter { $0.value.consumers.contains(index) }.map(\.key)

@@ -1,4 +1,5 @@
 import MQTTCore
+import Wire
 
 extension Router {
     /// Publishes a message to everybody who subscribed to its topic.
@@ -66,7 +67,7 @@ extension Router {
     }
 
     private mutating func route(of topic: String) -> Route {
-        let name = Name(topic)
+        let name = ByteKey(topic)
         if let known = routes[name] { return known }
         let made = makeRoute(topic)
         if routes.count >= Self.routeLimit { routes.removeAll(keepingCapacity: true) }

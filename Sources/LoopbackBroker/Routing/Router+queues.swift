@@ -1,4 +1,5 @@
 package import STOMPCore
+import Wire
 
 extension Router {
     /// A message for a destination: to a topic's subscribers of both protocols, or into a queue.
@@ -52,7 +53,7 @@ extension Router {
     // MARK: Transactions
 
     package mutating func begin(_ connection: ConnectionID, _ transaction: String) throws(STOMPRefusal) {
-        let name = Name(transaction)
+        let name = ByteKey(transaction)
         guard stompConnections[connection]?.transactions[name] == nil else {
             throw STOMPRefusal(message: "the transaction '\(transaction)' has begun already")
         }
@@ -83,7 +84,7 @@ extension Router {
     private mutating func take(
         _ transaction: String, of connection: ConnectionID
     ) throws(STOMPRefusal) -> Transaction {
-        let found = stompConnections[connection]?.transactions.removeValue(forKey: Name(transaction))
+        let found = stompConnections[connection]?.transactions.removeValue(forKey: ByteKey(transaction))
         guard let found else { throw STOMPRefusal(message: "there is no transaction '\(transaction)'") }
         return found
     }
@@ -91,7 +92,7 @@ extension Router {
     private mutating func addStep(
         _ step: Transaction.Step, size: Int, to transaction: String, of connection: ConnectionID
     ) throws(STOMPRefusal) {
-        let name = Name(transaction)
+        let name = ByteKey(transaction)
         guard let open = stompConnections[connection]?.transactions[name] else {
             throw STOMPRefusal(message: "there is no transaction '\(transaction)'; BEGIN comes first")
         }
@@ -110,10 +111,10 @@ extension Router {
     static let remotePrefix = "/remote-temp-queue/"
 
     /// The key of a queue. A temporary one is named after its connection, so that others can answer to it.
-    func queueName(_ destination: Destination, for connection: ConnectionID) -> Name {
+    func queueName(_ destination: Destination, for connection: ConnectionID) -> ByteKey {
         switch destination.kind {
-        case .temporaryQueue: Name("\(Self.remotePrefix)\(connection):\(destination.name)")
-        default: Name(destination.text)
+        case .temporaryQueue: ByteKey("\(Self.remotePrefix)\(connection):\(destination.name)")
+        default: ByteKey(destination.text)
         }
     }
 
@@ -123,7 +124,7 @@ extension Router {
         return queueName(destination, for: connection).text
     }
 
-    mutating func makeQueue(_ name: Name) throws(STOMPRefusal) {
+    mutating func makeQueue(_ name: ByteKey) throws(STOMPRefusal) {
         if queues.count >= limits.sessions { removeIdleQueues() }
         guard queues.count < limits.sessions else {
             throw STOMPRefusal(message: "\(limits.sessions) queues exist already")
@@ -143,7 +144,7 @@ extension Router {
         for name in idle.keys { queues[name] = nil }
     }
 
-    mutating func enqueue(_ message: Message, in name: Name, at now: Int64, into effects: inout RouterEffects) {
+    mutating func enqueue(_ message: Message, in name: ByteKey, at now: Int64, into effects: inout RouterEffects) {
         nextMessage += 1
         queues[name]?.messages.append(QueuedMessage(message: message, number: nextMessage))
         queues[name]?.bytes += message.size
@@ -156,14 +157,14 @@ extension Router {
     }
 
     /// To the front, where it was taken from.
-    mutating func giveBack(_ entry: QueuedMessage, to name: Name) {
+    mutating func giveBack(_ entry: QueuedMessage, to name: ByteKey) {
         guard queues[name] != nil else { return }
         queues[name]?.messages.insert(entry, at: 0)
         queues[name]?.bytes += entry.message.size
     }
 
     /// Hands messages to consumers in turns, as long as any has room.
-    mutating func dispatch(_ name: Name, at now: Int64, into effects: inout RouterEffects) {
+    mutating func dispatch(_ name: ByteKey, at now: Int64, into effects: inout RouterEffects) {
         guard var queue = queues[name], !queue.messages.isEmpty, !queue.consumers.isEmpty else { return }
         // The dictionary lets go, so that the queue is changed in place.
         queues[name]?.messages = []
@@ -201,7 +202,7 @@ extension Router {
 
     /// Hands one message to one consumer.
     mutating func deliver(
-        _ entry: QueuedMessage, to index: Int, from queue: Name?, into effects: inout RouterEffects
+        _ entry: QueuedMessage, to index: Int, from queue: ByteKey?, into effects: inout RouterEffects
     ) {
         guard let consumer = consumers[index] else { return }
         var entry = entry

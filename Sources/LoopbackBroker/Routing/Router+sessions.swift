@@ -1,11 +1,12 @@
 package import MQTTCore
+import Wire
 
 /// One MQTT session, connected or waiting for its client.
 struct SessionRecord: Sendable {
     var clientID: String
     var connection: Router.ConnectionID?
     /// What it subscribed to, by the filter as the client wrote it.
-    var filters: Set<Name> = []
+    var filters: Set<ByteKey> = []
     /// How long it outlives its connection, in seconds; `UInt32.max` for ever.
     var expiry: UInt32
     var will: MQTTWill?
@@ -30,7 +31,7 @@ package struct OpenedSession: Sendable {
 extension Router {
     /// The connection that a client identifier is used on.
     package func connection(of clientID: String) -> ConnectionID? {
-        guard let session = sessionsByClient[Name(clientID)] else { return nil }
+        guard let session = sessionsByClient[ByteKey(clientID)] else { return nil }
         return sessions[session]?.connection
     }
 
@@ -43,7 +44,7 @@ extension Router {
         into effects: inout RouterEffects
     ) -> OpenedSession? {
         defer { updateDeadline() }
-        let name = Name(clientID)
+        let name = ByteKey(clientID)
         if let old = sessionsByClient[name] {
             // A delayed will is not sent if the client comes back for its session in time [MQTT-3.1.3-9]; if the
             // session ends here, the will is due now.
@@ -132,7 +133,7 @@ extension Router {
         guard let record = sessions[session] else { return }
         publishWill(of: session, at: now, into: &effects)
         for filter in record.filters { removeSubscription(filter.text, of: session) }
-        sessionsByClient[Name(record.clientID)] = nil
+        sessionsByClient[ByteKey(record.clientID)] = nil
         sessions[session] = nil
         freeSessions.append(session)
     }

@@ -1,4 +1,5 @@
 package import MQTTCore
+import Wire
 
 extension Router {
     /// Subscribes a session, or changes its subscription to the same filter [MQTT-3.8.4-3], and sends what is retained.
@@ -10,8 +11,8 @@ extension Router {
         let subscription = HeldSubscription(
             qos: request.qos, noLocal: request.noLocal, retainAsPublished: request.retainAsPublished,
             identifier: identifier)
-        let isNew = !record.filters.contains(Name(request.filter))
-        sessions[session]?.filters.insert(Name(request.filter))
+        let isNew = !record.filters.contains(ByteKey(request.filter))
+        sessions[session]?.filters.insert(ByteKey(request.filter))
         routes.removeAll(keepingCapacity: true)
         if let shared = MQTTTopicFilter.shared(request.filter) {
             // Retained messages are not sent to shared subscriptions [MQTT 5.0 4.8.2].
@@ -34,7 +35,7 @@ extension Router {
     /// Ends a subscription; false if there was none.
     @discardableResult
     package mutating func unsubscribe(_ session: Int, _ filter: String) -> Bool {
-        guard sessions[session]?.filters.remove(Name(filter)) != nil else { return false }
+        guard sessions[session]?.filters.remove(ByteKey(filter)) != nil else { return false }
         removeSubscription(filter, of: session)
         return true
     }
@@ -45,7 +46,7 @@ extension Router {
         let inner = shared?.filter ?? filter
         guard let list = filters.value(for: inner) else { return }
         if let shared {
-            let group = lists[list].groups.firstIndex { $0.name.utf8.elementsEqual(shared.name.utf8) }
+            let group = lists[list].groups.firstIndex { $0.name.hasSameBytes(as: shared.name) }
             if let group {
                 lists[list].groups[group].members.removeAll { $0.session == session }
                 if lists[list].groups[group].members.isEmpty { lists[list].groups.remove(at: group) }
@@ -63,7 +64,7 @@ extension Router {
         _ session: Int, _ subscription: HeldSubscription, group name: String, filter: String
     ) {
         let list = makeList(filter)
-        let index = lists[list].groups.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
+        let index = lists[list].groups.firstIndex { $0.name.hasSameBytes(as: name) }
         guard let index else {
             lists[list].groups.append(ShareGroup(name: name, members: [(session, subscription)]))
             return
@@ -92,7 +93,7 @@ extension Router {
     // MARK: Retained messages
 
     mutating func retain(_ message: Message, into effects: inout RouterEffects) {
-        let name = Name(message.topic)
+        let name = ByteKey(message.topic)
         let old = retained[name]
         if message.payload.isEmpty {
             // An empty payload clears the topic [MQTT-3.3.1-6].

@@ -1,4 +1,5 @@
 package import MQTTCore
+import Wire
 
 /// Who gets what: sessions, subscriptions, retained messages and queues, without sockets, clocks or threads.
 ///
@@ -13,13 +14,13 @@ package struct Router: Sendable {
 
     var sessions: [SessionRecord?] = []
     var freeSessions: [Int] = []
-    var sessionsByClient: [Name: Int] = [:]
+    var sessionsByClient: [ByteKey: Int] = [:]
 
     var filters = MQTTFilterTree<Int>()
     var lists: [FilterList] = []
     var freeLists: [Int] = []
 
-    var retained: [Name: Message] = [:]
+    var retained: [ByteKey: Message] = [:]
     var retainedBytes = 0
 
     var stompConnections: [ConnectionID: STOMPConnectionRecord] = [:]
@@ -29,13 +30,13 @@ package struct Router: Sendable {
     var topicConsumers: [Int] = []
     /// Consumers of queues by pattern.
     var wildcardConsumers: [Int] = []
-    var queues: [Name: QueueRecord] = [:]
+    var queues: [ByteKey: QueueRecord] = [:]
     var nextMessage: UInt64 = 0
     var nextDelivery: UInt64 = 0
     let redeliversRefused: Bool
 
     /// Routes that were looked up, good until a subscription changes.
-    var routes: [Name: Route] = [:]
+    var routes: [ByteKey: Route] = [:]
     static let routeLimit = 4_096
 
     /// When `handleTimeout` has something to do; `Int64.max` for never.
@@ -53,7 +54,7 @@ package struct Router: Sendable {
     /// The number of MQTT sessions, connected or not.
     package var sessionCount: Int { sessionsByClient.count }
     /// The number of messages that wait in a queue of STOMP.
-    package func queuedCount(_ destination: String) -> Int { queues[Name(destination)]?.messages.count ?? 0 }
+    package func queuedCount(_ destination: String) -> Int { queues[ByteKey(destination)]?.messages.count ?? 0 }
     /// The number of retained messages.
     package var retainedCount: Int { retained.count }
 }
@@ -112,5 +113,5 @@ struct Route: Sendable {
     /// Subscriptions of STOMP clients.
     var consumers: [Int] = []
     /// Durable subscriptions of STOMP clients.
-    var queues: [Name] = []
+    var queues: [ByteKey] = []
 }

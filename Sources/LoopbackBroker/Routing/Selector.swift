@@ -1,4 +1,5 @@
 import STOMPCore
+import Wire
 
 /// The small part of the selector language that is understood here: comparisons of a header with text, joined by AND.
 ///
@@ -30,7 +31,7 @@ struct Selector: Sendable {
     func accepts(_ headers: STOMPHeaders) -> Bool {
         terms.allSatisfy { term in
             guard let value = headers[term.header] else { return false }
-            return term.values.contains { $0.utf8.elementsEqual(value.utf8) } == term.isIn
+            return term.values.contains { $0.hasSameBytes(as: value) } == term.isIn
         }
     }
 

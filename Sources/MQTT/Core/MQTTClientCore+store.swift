@@ -2,6 +2,7 @@ import MQTTCore
 import Messaging
 import Synchronization
 import Transport
+import Wire
 
 /// Where a client stands with its session store.
 struct MQTTPersistence: Sendable {
@@ -81,7 +82,7 @@ extension MQTTClientCore {
     private func identifier(_ stored: StoredSession) throws(MQTTError) -> String? {
         guard let known = stored.clientID else { return nil }
         let wanted = configuration.clientID
-        if wanted.isEmpty || wanted.utf8.contains(UInt8(ascii: "%")) || wanted.utf8.elementsEqual(known.utf8) {
+        if wanted.isEmpty || wanted.utf8.contains(UInt8(ascii: "%")) || wanted.hasSameBytes(as: known) {
             return known
         }
         throw MQTTError(

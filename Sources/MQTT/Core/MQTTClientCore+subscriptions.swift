@@ -2,6 +2,7 @@ import MQTTCore
 import Messaging
 import Synchronization
 import Transport
+import Wire
 
 extension MQTTClientCore {
     /// Registers a route and waits for the server's answers; the route is there before SUBSCRIBE goes out.
@@ -22,7 +23,7 @@ extension MQTTClientCore {
         if route.isCancelled { return waiter.resume(returning: .failure(.cancelledWait)) }
         guard supervisor.isActive else { return waiter.resume(returning: .failure(cannotSubscribe)) }
         let wait = MQTTSubscribeWait(route, waiter)
-        var keys: [FilterKey] = []
+        var keys: [ByteKey] = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
             if needsSubscribe { entry.properties = route.properties }
@@ -30,7 +31,7 @@ extension MQTTClientCore {
                 wait.answer(index, .success(granted))
             } else {
                 entry.waiters.append((wait, index))
-                if needsSubscribe { keys.append(FilterKey(request.filter)) }
+                if needsSubscribe { keys.append(ByteKey(request.filter)) }
             }
         }
         handKept(to: route)
@@ -53,7 +54,7 @@ extension MQTTClientCore {
         route.isCancelled = true
         var waits: [MQTTSubscribeWait] = []
         for request in route.requests {
-            guard let entry = router.entries[FilterKey(request.filter)] else { continue }
+            guard let entry = router.entries[ByteKey(request.filter)] else { continue }
             waits += entry.waiters.filter { $0.wait.route === route }.map(\.wait)
             entry.waiters.removeAll { $0.wait.route === route }
         }
@@ -141,7 +142,7 @@ extension MQTTClientCore {
     }
 
     /// Writes SUBSCRIBE for some filters, in one packet for all that have the same properties.
-    private func send(_ keys: [FilterKey]) {
+    private func send(_ keys: [ByteKey]) {
         guard let first = keys.first else { return }
         let properties = router.entries[first]?.properties ?? []
         let others = keys.filter { router.entries[$0]?.properties ?? [] != properties }
@@ -196,7 +197,7 @@ extension MQTTClientCore {
                 fail(
                     key,
                     MQTTError(
-                        .refused, "the server refused to subscribe '\(key.filter)': \(code.words(properties))",
+                        .refused, "the server refused to subscribe '\(key.text)': \(code.words(properties))",
                         reasonCode: code, properties: properties), answer: token)
                 continue
             }
@@ -204,7 +205,7 @@ extension MQTTClientCore {
             entry.lastGranted = code
             let waiters = entry.waiters
             entry.waiters = []
-            if waiters.isEmpty { news.tell(.resubscribed(filter: key.filter, code)) }
+            if waiters.isEmpty { news.tell(.resubscribed(filter: key.text, code)) }
             for (wait, index) in waiters {
                 wait.note(properties, of: token)
                 wait.answer(index, .success(code))
@@ -225,10 +226,10 @@ extension MQTTClientCore {
     /// A filter cannot be subscribed: its waiters and its routes hear of it.
     ///
     /// - Parameter answer: the request whose answer says so; 0 if none does.
-    private func fail(_ key: FilterKey, _ error: MQTTError, answer: UInt64 = 0) {
+    private func fail(_ key: ByteKey, _ error: MQTTError, answer: UInt64 = 0) {
         guard let entry = router.removeEntry(key) else { return }
         if entry.waiters.isEmpty, let code = error.reasonCode {
-            news.tell(.subscriptionLost(filter: key.filter, code))
+            news.tell(.subscriptionLost(filter: key.text, code))
         }
         for (wait, index) in entry.waiters {
             wait.note(error.properties, of: answer)

@@ -1,6 +1,7 @@
 import MQTTCore
 import Messaging
 import Transport
+import Wire
 
 extension MQTTConfiguration {
     /// What the engine is told; `clientID` is expanded here, once for the life of the client.

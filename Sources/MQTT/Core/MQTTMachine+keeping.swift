@@ -1,6 +1,7 @@
 import MQTTCore
 import Messaging
 import Transport
+import Wire
 
 extension MQTTMachine {
     /// Keeps a message that matches no subscription and acknowledges it once it is stored.

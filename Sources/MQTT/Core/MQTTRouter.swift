@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Wire
 
 /// Which subscriptions a topic goes to, and which filters the server is to know. Lives on the loop's thread.
 final class MQTTRouter {
@@ -34,12 +35,12 @@ final class MQTTRouter {
         var routes: [MQTTRoute] = []
     }
 
-    private(set) var entries: [FilterKey: Entry] = [:]
+    private(set) var entries: [ByteKey: Entry] = [:]
     private var tree = MQTTFilterTree<Entry>()
     private var topics: [CachedTopic] = []
     /// Where in `topics` something is known.
     private var knownTopics: [Int] = []
-    private var requests: [UInt64: [FilterKey]] = [:]
+    private var requests: [UInt64: [ByteKey]] = [:]
     private var nextToken: UInt64 = 1
     /// Receives what no filter matches; nil to drop it.
     var unmatched: MQTTRoute?
@@ -98,7 +99,7 @@ final class MQTTRouter {
 
     /// Adds a route for one of its filters; returns the entry, and whether SUBSCRIBE has to be sent for it.
     func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: Entry, needsSubscribe: Bool) {
-        let key = FilterKey(request.filter)
+        let key = ByteKey(request.filter)
         if let entry = entries[key] {
             let asksMore = request.qos > entry.request.qos
             if !entry.routes.contains(where: { $0 === route }) { entry.routes.append(route) }
@@ -126,7 +127,7 @@ final class MQTTRouter {
         }
         var forgotten: [String] = []
         for request in route.requests {
-            let key = FilterKey(request.filter)
+            let key = ByteKey(request.filter)
             guard let entry = entries[key], entry.routes.contains(where: { $0 === route }) else { continue }
             entry.routes.removeAll { $0 === route }
             if entry.routes.isEmpty {
@@ -138,9 +139,9 @@ final class MQTTRouter {
         return forgotten
     }
 
-    func removeEntry(_ key: FilterKey) -> Entry? {
+    func removeEntry(_ key: ByteKey) -> Entry? {
         guard let entry = entries.removeValue(forKey: key) else { return nil }
-        takeOut(entry, of: Self.inner(key.filter))
+        takeOut(entry, of: Self.inner(key.text))
         filtersChanged()
         return entry
     }
@@ -164,14 +165,14 @@ final class MQTTRouter {
 
     // MARK: Requests under way
 
-    func makeRequest(for keys: [FilterKey]) -> UInt64 {
+    func makeRequest(for keys: [ByteKey]) -> UInt64 {
         defer { nextToken += 1 }
         requests[nextToken] = keys
         for key in keys { entries[key]?.isPending = true }
         return nextToken
     }
 
-    func takeRequest(_ token: UInt64) -> [FilterKey]? {
+    func takeRequest(_ token: UInt64) -> [ByteKey]? {
         requests.removeValue(forKey: token)
     }
 
@@ -190,22 +191,5 @@ final class MQTTRouter {
         tree = MQTTFilterTree()
         filtersChanged()
         return all
-    }
-}
-
-/// A topic filter as a key: equal when its bytes are, not when its characters look the same.
-struct FilterKey: Hashable {
-    let filter: String
-
-    init(_ filter: String) {
-        self.filter = filter
-    }
-
-    static func == (one: FilterKey, other: FilterKey) -> Bool {
-        one.filter.utf8.elementsEqual(other.filter.utf8)
-    }
-
-    func hash(into hasher: inout Hasher) {
-        for byte in filter.utf8 { hasher.combine(byte) }
     }
 }

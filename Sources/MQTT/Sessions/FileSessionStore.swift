@@ -1,6 +1,7 @@
 public import MQTTCore
 import Synchronization
 import Transport
+import Wire
 
 /// A session store in a directory: a log that is only ever written at its end, each record with a checksum, and made
 /// small again when most of it is history.
@@ -109,7 +110,7 @@ public final class FileSessionStore: SessionStore {
 
     public func setClientID(_ clientID: String) throws {
         try state.withLock { state in
-            guard state.clientID.map({ !$0.utf8.elementsEqual(clientID.utf8) }) ?? true else { return }
+            guard state.clientID.map({ !$0.hasSameBytes(as: clientID) }) ?? true else { return }
             try write(SessionLog.frame(clientID: clientID, seal: options.transform?.seal), &state)
             state.clientID = clientID
         }

@@ -1,3 +1,5 @@
+import Wire
+
 /// A position in the bytes of a packet that never leaves them.
 ///
 /// The bytes themselves are handed to every call; the cursor holds two integers with `offset <= end`.
@@ -24,12 +26,12 @@ struct ByteCursor {
     @inline(__always)
     mutating func uint16(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> UInt16 {
         try take(2, field)
-        return bytes.uint16(at: offset - 2)
+        return bytes.bigEndian(UInt16.self, at: offset - 2)
     }
 
     mutating func uint32(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> UInt32 {
         try take(4, field)
-        return bytes.uint32(at: offset - 4)
+        return bytes.bigEndian(UInt32.self, at: offset - 4)
     }
 
     @inline(__always)

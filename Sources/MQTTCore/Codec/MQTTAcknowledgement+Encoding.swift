@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTPacket.Acknowledgement {
     /// Appends a PUBACK, PUBREC, PUBREL or PUBCOMP without properties, in its shortest form; no other allocation.
     ///

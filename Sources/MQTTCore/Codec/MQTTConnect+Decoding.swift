@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTPacket.Connect {
     /// Decodes the body of a CONNECT, which names its version itself.
     ///
@@ -30,7 +32,7 @@ extension MQTTPacket.Connect {
             username = try cursor.string(body, "the user name")
         }
         if flags.contains(.password), !(mayBeMissing && cursor.isAtEnd) {
-            password = Array(copying: body, try cursor.binary(body, "the password"))
+            password = try body.bytes(in: cursor.binary(body, "the password"))
         }
         try cursor.finish()
     }
@@ -38,7 +40,7 @@ extension MQTTPacket.Connect {
     private static func version(_ cursor: inout ByteCursor, _ body: RawSpan) throws(MQTTViolation) -> MQTTVersion {
         let name = try cursor.string(body, "the protocol name")
         let level = try cursor.uint8(body, "the protocol level")
-        guard let version = MQTTVersion(rawValue: level), name.utf8.elementsEqual(version.protocolName.utf8) else {
+        guard let version = MQTTVersion(rawValue: level), name.hasSameBytes(as: version.protocolName) else {
             throw MQTTViolation(
                 .unsupportedProtocolVersion, "protocol \"\(name.prefix(20))\" at level \(level) is not known",
                 clause: "MQTT-3.1.2-2")
@@ -84,7 +86,7 @@ extension MQTTWill {
         let topic = try cursor.binary(body, "the will topic")
         try MQTTTopicName.validate(body, topic)
         self.topic = String(checked: body, topic)
-        payload = Array(copying: body, try cursor.binary(body, "the will payload"))
+        payload = try body.bytes(in: cursor.binary(body, "the will payload"))
         qos = QoS(rawValue: flags.willQoS) ?? .exactlyOnce
         retain = flags.contains(.willRetain)
     }

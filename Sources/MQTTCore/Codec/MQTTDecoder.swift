@@ -1,3 +1,5 @@
+import Wire
+
 /// An incremental decoder: bytes in as they come, packets out.
 ///
 /// Ask ``next()`` until it is nil after each ``push(_:)-(RawSpan)``; then it holds less than one packet, which is not

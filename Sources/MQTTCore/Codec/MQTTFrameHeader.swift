@@ -1,3 +1,5 @@
+import Wire
+
 /// The fixed header of a packet: its type, its flags and how much follows.
 public struct MQTTFrameHeader: Sendable, Hashable {
     /// The largest packet that the format can say, with its header.

@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTPacket {
     /// Decodes a packet from its body, the bytes after the fixed header.
     /// - Parameters:
@@ -36,7 +38,7 @@ extension MQTTPacket.Publish {
         let view = try MQTTPublishView.parse(alone, in: body, version: version)
         _ = try view.scanProperties(in: body)
         self.init(
-            topic: try view.topic(in: body), payload: Array(copying: body, view.payloadRange), qos: view.qos,
+            topic: try view.topic(in: body), payload: body.bytes(in: view.payloadRange), qos: view.qos,
             retain: view.retain, duplicate: view.duplicate, packetID: view.packetID,
             properties: try view.properties(in: body))
     }

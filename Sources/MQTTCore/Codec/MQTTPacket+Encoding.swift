@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTPacket {
     /// Appends the packet as a version writes it; on an error nothing is appended.
     ///

@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTProperties {
     /// Checks and decodes the properties in `range`, which lies inside `bytes`.
     init(
@@ -14,7 +16,7 @@ extension MQTTProperties {
         switch found.kind {
         case .flag, .uint16, .positive16, .uint32, .positive32, .positiveVariable: .integer(found.integer)
         case .string, .topicName: .string(String(checked: bytes, found.first))
-        case .binary: .binary(Array(copying: bytes, found.first))
+        case .binary: .binary(bytes.bytes(in: found.first))
         case .pair: .pair(.init(String(checked: bytes, found.first), String(checked: bytes, found.second)))
         }
     }

@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTProperties {
     /// Checks all properties and counts the bytes that they take, without their length.
     func encodedCount(in carrier: MQTTPropertyRule.Carriers) throws(MQTTEncodingError) -> Int {

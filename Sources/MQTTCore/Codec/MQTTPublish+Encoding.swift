@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTPacket.Publish {
     /// Appends a PUBLISH straight from its parts and returns its size; on an error nothing is appended.
     ///

@@ -1,5 +1,7 @@
 // The hot path of sending: a message without properties, written in one pass.
 
+import Wire
+
 extension MQTTPacket.Publish {
     /// Appends a PUBLISH without properties and topic alias below 16 KiB, as most are, and returns its size.
     ///

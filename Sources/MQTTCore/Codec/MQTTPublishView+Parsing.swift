@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTPublishView {
     /// Reads the PUBLISH whose fixed header stands at `frameStart`; the whole packet must be in `bytes`.
     ///
@@ -10,7 +12,7 @@ extension MQTTPublishView {
         if header.flags & 0b0110 == 0, body.count >= 2 {
             // Safe: the body lies inside the bytes, and the payload starts in it or at its end.
             let topicStart = body.lowerBound &+ 2
-            let topicCount = Int(bytes.uint16(at: body.lowerBound))
+            let topicCount = Int(bytes.bigEndian(UInt16.self, at: body.lowerBound))
             let payloadStart = topicStart &+ topicCount &+ (version.hasProperties ? 1 : 0)
             if topicCount > 0, payloadStart <= body.upperBound,
                 !version.hasProperties || (unsafe bytes.uncheckedByte(at: payloadStart &- 1)) == 0

@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTPacket.Subscribe {
     init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
         var cursor = ByteCursor(0..<body.byteCount)

@@ -1,3 +1,5 @@
+import Wire
+
 /// What one pass over the bytes of a string finds.
 ///
 /// Eight bytes are looked at together; only text with bytes above 0x7F is decoded, to see whether it is well-formed.
@@ -28,8 +30,8 @@ struct TextScan: OptionSet {
                 offset &+= 8
             }
             gather(unsafe bytes.uncheckedWord(at: last), &high, &nulls, &wildcards)
-            if nulls & 0x8080_8080_8080_8080 != 0 { found.insert(.null) }
-            if wildcards & 0x8080_8080_8080_8080 != 0 { found.insert(.wildcard) }
+            if nulls & WordBits.highs != 0 { found.insert(.null) }
+            if wildcards & WordBits.highs != 0 { found.insert(.wildcard) }
         } else {
             while offset < range.upperBound {
                 let byte = bytes.byte(at: offset)
@@ -39,7 +41,9 @@ struct TextScan: OptionSet {
                 offset += 1
             }
         }
-        if high & 0x8080_8080_8080_8080 != 0, !isWellFormed(bytes, range) { found.insert(.illFormed) }
+        if high & WordBits.highs != 0, !bytes.isUTF8(from: range.lowerBound, to: range.upperBound) {
+            found.insert(.illFormed)
+        }
         return found
     }
 
@@ -69,7 +73,7 @@ struct TextScan: OptionSet {
                 offset &+= 1
             }
         }
-        return found & 0x8080_8080_8080_8080 == 0
+        return found & WordBits.highs == 0
     }
 
     /// Has the highest bit of some byte set if and only if a byte is above 0x7F, zero, `+` or `#`.
@@ -86,55 +90,20 @@ struct TextScan: OptionSet {
         _ word: UInt64, _ high: inout UInt64, _ nulls: inout UInt64, _ wildcards: inout UInt64
     ) {
         high |= word
-        nulls |= zeros(word)
+        nulls |= WordBits.zeros(word)
         wildcards |= Self.wildcards(word)
     }
 
     /// Not 0 if and only if the word holds U+0000, `+` or `#`.
     @inline(__always)
     static func forbiddenInNames(_ word: UInt64) -> UInt64 {
-        (zeros(word) | wildcards(word)) & 0x8080_8080_8080_8080
+        (WordBits.zeros(word) | wildcards(word)) & WordBits.highs
     }
 
     /// Has the highest bit of some byte set if and only if a byte is `+` or `#`; the other bits mean nothing.
     @inline(__always)
     private static func wildcards(_ word: UInt64) -> UInt64 {
         // `#` is 0x23 and `+` is 0x2B: they differ in one bit.
-        zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
-    }
-
-    /// Has the highest bit of some byte set if and only if a byte is zero; the other bits mean nothing.
-    @inline(__always)
-    private static func zeros(_ word: UInt64) -> UInt64 {
-        (word &- 0x0101_0101_0101_0101) & ~word
-    }
-
-    /// The well-formed sequences of the Unicode Standard, table 3-7.
-    private static func isWellFormed(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
-        var offset = range.lowerBound
-        while offset < range.upperBound {
-            let first = bytes.byte(at: offset)
-            offset += 1
-            if first < 0x80 { continue }
-            let following: Int
-            var second: ClosedRange<UInt8> = 0x80...0xBF
-            switch first {
-            case 0xC2...0xDF: following = 1
-            case 0xE0: (following, second) = (2, 0xA0...0xBF)
-            case 0xED: (following, second) = (2, 0x80...0x9F)
-            case 0xE1...0xEF: following = 2
-            case 0xF0: (following, second) = (3, 0x90...0xBF)
-            case 0xF4: (following, second) = (3, 0x80...0x8F)
-            case 0xF1...0xF3: following = 3
-            default: return false
-            }
-            guard following <= range.upperBound - offset else { return false }
-            if !second.contains(bytes.byte(at: offset)) { return false }
-            for index in 1..<3 where index < following {
-                if bytes.byte(at: offset + index) & 0xC0 != 0x80 { return false }
-            }
-            offset += following
-        }
-        return true
+        WordBits.zeros((word | 0x0808_0808_0808_0808) ^ 0x2B2B_2B2B_2B2B_2B2B)
     }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// Variable Byte Integers: seven bits to a byte, the smallest first, the top bit says that more follow [MQTT-1.5.5-1].
 enum VariableByteInteger {
     /// The largest value that four bytes hold.

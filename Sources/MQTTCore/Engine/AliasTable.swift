@@ -1,3 +1,5 @@
+import Wire
+
 /// The topic aliases that we give out on one connection: the least recently used one is given to a new topic.
 ///
 /// Topics are compared as bytes: two spellings that Swift's `==` takes for equal are different topics

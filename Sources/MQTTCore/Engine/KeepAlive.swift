@@ -1,3 +1,5 @@
+import Wire
+
 /// The arithmetic of keep alive: when to ping, and when the connection is dead.
 ///
 /// The interval is measured on packets sent [MQTT 5.0 3.1.2-20], but a client that only sends would never notice that
@@ -58,7 +60,7 @@ struct KeepAlive: Sendable {
     }
 
     var deadline: Int64 {
-        if isServer { return interval == 0 || readingPaused ? .max : sum(lastReceived, interval) }
+        if isServer { return interval == 0 || readingPaused ? .max : lastReceived.advanced(byNanoseconds: interval) }
         return min(pingDue, deathDue)
     }
 
@@ -72,16 +74,12 @@ struct KeepAlive: Sendable {
         guard interval != 0 else { return .max }
         // While an answer is awaited only the sending side can ask for another ping.
         let quietSince = pingSent == .max && !readingPaused ? min(lastSent, lastReceived) : lastSent
-        return sum(quietSince, interval)
+        return quietSince.advanced(byNanoseconds: interval)
     }
 
     private var deathDue: Int64 {
         guard pingSent != .max, !readingPaused else { return .max }
-        return sum(max(pingSent, lastReceived), pingTimeout)
+        return max(pingSent, lastReceived).advanced(byNanoseconds: pingTimeout)
     }
 
-    private func sum(_ time: Int64, _ span: Int64) -> Int64 {
-        let (result, overflow) = time.addingReportingOverflow(span)
-        return overflow ? .max : result
-    }
 }

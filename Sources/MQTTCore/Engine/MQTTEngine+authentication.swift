@@ -1,5 +1,7 @@
 // Enhanced authentication [MQTT 5.0 4.12]: the engine keeps the rules, the caller knows the method.
 
+import Wire
+
 extension MQTTEngine {
     /// Writes AUTH with the method of the connection, in answer to
     /// ``MQTTEngineEvent/Kind/authenticationReceived(_:)``; 5.0 only [MQTT 5.0 4.12].
@@ -25,7 +27,7 @@ extension MQTTEngine {
         switch reason {
         case .continueAuthentication where authentication.turn == .ours: break
         case .reauthenticate where !isServer && phase == .connected && authentication.turn == .none:
-            authentication.limit = now.adding(configuration.connectTimeout)
+            authentication.limit = now.advanced(byNanoseconds: configuration.connectTimeout)
         case .success where isServer && phase == .connected && authentication.turn == .ours: break
         default:
             throw MQTTMisuse(
@@ -43,7 +45,8 @@ extension MQTTEngine {
             authentication = MQTTAuthenticationTurns()
         } else {
             authentication.turn = .peers
-            authentication.deadline = min(now.adding(configuration.requestTimeout), authentication.limit)
+            authentication.deadline = min(
+                now.advanced(byNanoseconds: configuration.requestTimeout), authentication.limit)
         }
     }
 
@@ -68,7 +71,7 @@ extension MQTTEngine {
         case (.success, .peers) where phase == .connected:
             authentication = MQTTAuthenticationTurns()
         case (.reauthenticate, .none) where phase == .connected:
-            authentication.begin(until: now.adding(configuration.connectTimeout))
+            authentication.begin(until: now.advanced(byNanoseconds: configuration.connectTimeout))
         case (.success, _) where phase != .connected:
             throw .protocolError("AUTH with \(auth.reasonCode) before CONNACK", "MQTT-4.12.0-2")
         default:

@@ -1,5 +1,7 @@
 // Opening and closing, on both sides; CONNECT and CONNACK of a client.
 
+import Wire
+
 extension MQTTEngine {
     /// A connection to the peer is open. A client writes CONNECT; a server awaits it.
     ///
@@ -24,7 +26,7 @@ extension MQTTEngine {
         authenticationMethod.value = nil
         if configuration.role == .client { try writeConnect() }
         keepAlive.start(seconds: 0, pingTimeout: configuration.pingTimeout, isServer: isServer, at: now)
-        connectDeadline = deadline ?? now.adding(configuration.connectTimeout)
+        connectDeadline = deadline ?? now.advanced(byNanoseconds: configuration.connectTimeout)
         phase = .connecting
     }
 
@@ -183,7 +185,7 @@ extension MQTTEngine {
     }
 
     func isOurMethod(_ method: String) -> Bool {
-        authenticationMethod.value.map { $0.utf8.elementsEqual(method.utf8) } ?? false
+        authenticationMethod.value.map { $0.hasSameBytes(as: method) } ?? false
     }
 
     // MARK: Closing
@@ -294,14 +296,6 @@ extension MQTTEngine {
         case .connected: MQTTMisuse(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
         default: MQTTMisuse(.notConnected, "\(packet) cannot be sent: there is no accepted connection")
         }
-    }
-}
-
-extension Int64 {
-    /// The sum, or the largest value.
-    func adding(_ span: Int64) -> Int64 {
-        let (sum, overflow) = addingReportingOverflow(span)
-        return overflow ? .max : sum
     }
 }
 

@@ -1,5 +1,7 @@
 // What arrives: frames to packets, packets to the part of the engine that they concern.
 
+import Wire
+
 extension MQTTEngine {
     /// Bytes arrived: `bytes` is everything that was not consumed before.
     ///

@@ -1,5 +1,7 @@
 // SUBSCRIBE and UNSUBSCRIBE of a client, and their answers.
 
+import Wire
+
 extension MQTTEngine {
     /// Writes SUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/subscribeCompleted(token:codes:properties:)``.
     ///
@@ -81,7 +83,8 @@ extension MQTTEngine {
             throw error
         }
         session.window.recordRequest(
-            id, kind, token: token, filterCount: count, deadline: now.adding(configuration.requestTimeout))
+            id, kind, token: token, filterCount: count,
+            deadline: now.advanced(byNanoseconds: configuration.requestTimeout))
         keepAlive.sent(at: now)
     }
 

@@ -1,5 +1,7 @@
 // The hot path of sending many messages: runs of plain ones, which have no properties.
 
+import Wire
+
 extension MQTTEngine {
     /// Publishes QoS 0 messages, as `publish` would, as long as they are plain, and returns where the next one begins: it
     /// is for the general path to judge, if there is room in ``output``. Keep alive hears of it by
@@ -57,8 +59,8 @@ extension MQTTEngine {
         let most = min(session.window.firstRun.count, (bytes.byteCount - start) / 4)
         let id = session.window.firstRun.id
         var count = 0
-        while count < most, bytes.uint16(at: start + count * 4) == 0x4002,
-            bytes.uint16(at: start + count * 4 + 2) == id + UInt16(truncatingIfNeeded: count)
+        while count < most, bytes.bigEndian(UInt16.self, at: start + count * 4) == 0x4002,
+            bytes.bigEndian(UInt16.self, at: start + count * 4 + 2) == id + UInt16(truncatingIfNeeded: count)
         {
             count += 1
         }

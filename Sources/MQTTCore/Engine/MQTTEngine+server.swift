@@ -1,5 +1,7 @@
 // The server's side: CONNECT and the answers to requests.
 
+import Wire
+
 extension MQTTEngine {
     mutating func receivedConnect(
         _ connect: MQTTPacket.Connect, at now: Int64, into effects: inout MQTTEffects
@@ -14,7 +16,9 @@ extension MQTTEngine {
         }
         try adoptCommonLimits(connect.properties)
         authenticationMethod.value = connect.properties.authenticationMethod
-        if authenticationMethod.value != nil { authentication.begin(until: now.adding(configuration.connectTimeout)) }
+        if authenticationMethod.value != nil {
+            authentication.begin(until: now.advanced(byNanoseconds: configuration.connectTimeout))
+        }
         connectSessionExpiry = connect.properties.sessionExpiryInterval ?? 0
         sessionEndsWithConnection = version.hasProperties ? connectSessionExpiry == 0 : connect.cleanStart
         opening.value = MQTTOpening(

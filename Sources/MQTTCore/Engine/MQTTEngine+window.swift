@@ -1,5 +1,7 @@
 // The peer's acknowledgements, and what they make room for.
 
+import Wire
+
 extension MQTTEngine {
     /// PUBACK, PUBREC, PUBREL or PUBCOMP arrived.
     mutating func receivedAcknowledgement(
@@ -60,13 +62,13 @@ extension MQTTEngine {
         _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects
     ) -> Int {
         var offset = start
-        while bytes.byteCount - offset >= 4, bytes.uint16(at: offset) == 0x4002 {
+        while bytes.byteCount - offset >= 4, bytes.bigEndian(UInt16.self, at: offset) == 0x4002 {
             let end = receiveAcknowledgementsOfRun(bytes, from: offset, &effects)
             guard end == offset else {
                 offset = end
                 continue
             }
-            let index = session.window.slot(of: bytes.uint16(at: offset + 2))
+            let index = session.window.slot(of: bytes.bigEndian(UInt16.self, at: offset + 2))
             guard index >= 0, session.window.slots[Int(index)].isAcknowledgedByPuback else { break }
             complete(index, .acknowledged, .success, -1, &effects)
             offset += 4

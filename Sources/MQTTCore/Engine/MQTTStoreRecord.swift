@@ -1,3 +1,5 @@
+import Wire
+
 /// One step of a session, for a store that lets the session survive the process. Read in order, the records are a log:
 /// replayed by ``MQTTSession/init(restoring:token:)`` they give the session back.
 ///
@@ -86,7 +88,7 @@ extension MQTTSession {
     private static func time(_ milliseconds: Int64, _ now: Int64, _ wallClockOffset: Int64) -> Int64 {
         // Not known: it does not age before it is restored.
         guard milliseconds > 0 else { return now }
-        let age = (now.adding(wallClockOffset) / 1_000_000).subtractingReportingOverflow(milliseconds)
+        let age = (now.advanced(byNanoseconds: wallClockOffset) / 1_000_000).subtractingReportingOverflow(milliseconds)
         let seconds = age.overflow ? 0 : min(max(0, age.partialValue) / 1000, Int64(UInt32.max))
         return now - seconds * 1_000_000_000
     }
@@ -115,6 +117,6 @@ extension OutboundSlot {
         return .message(
             sequence: sequence, packetID: packetID, topic: topic, payload: payload,
             qos: QoS(rawValue: qos) ?? .atLeastOnce, retain: flags & 1 != 0, properties: properties,
-            time: expires ? time.adding(wallClockOffset) / 1_000_000 : 0)
+            time: expires ? time.advanced(byNanoseconds: wallClockOffset) / 1_000_000 : 0)
     }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// Reads plain messages, of QoS 0 and without properties, that follow each other with the same topic.
 struct PlainRun {
     let hasProperties: Bool
@@ -19,7 +21,7 @@ struct PlainRun {
             frame.end - frame.body >= 2
         else { return nil }
         let start = frame.body + 2
-        let topic = start..<start + Int(bytes.uint16(at: frame.body))
+        let topic = start..<start + Int(bytes.bigEndian(UInt16.self, at: frame.body))
         let end = topic.upperBound + (hasProperties ? 1 : 0)
         guard end <= frame.end, !topic.isEmpty, !hasProperties || bytes.byte(at: end - 1) == 0 else { return nil }
         return Head(topic: topic, range: frame.body..<end)

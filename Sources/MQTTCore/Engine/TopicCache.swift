@@ -1,3 +1,5 @@
+import Wire
+
 /// Topic bytes to validated `String`, so that UTF-8 and wildcards are checked, and a `String` is made, once for each
 /// distinct topic and not for each message.
 ///

@@ -1,5 +1,7 @@
 // Records as bytes: a tag, then fixed fields, big-endian; a message is kept as the PUBLISH packet that it is in 5.0.
 
+import Wire
+
 extension MQTTStoreRecord {
     private enum Tag: UInt8 {
         case established = 1
@@ -71,40 +73,47 @@ extension MQTTStoreRecord {
         guard bytes.count == end else { return nil }
         // The bytes of an array of bytes: nothing to reinterpret.
         let span = unsafe bytes.span.bytes
-        func sequence() -> UInt64 { UInt64(span.uint32(at: 1)) << 32 | UInt64(span.uint32(at: 5)) }
+        func sequence() -> UInt64 {
+            UInt64(span.bigEndian(UInt32.self, at: 1)) << 32 | UInt64(span.bigEndian(UInt32.self, at: 5))
+        }
         switch tag {
         case .established: self = .established
         case .receivedForgotten: self = .receivedForgotten
         case .discarded: self = .discarded
-        case .received: self = .received(packetID: span.uint16(at: 1))
-        case .receivedReleased: self = .receivedReleased(packetID: span.uint16(at: 1))
+        case .received: self = .received(packetID: span.bigEndian(UInt16.self, at: 1))
+        case .receivedReleased: self = .receivedReleased(packetID: span.bigEndian(UInt16.self, at: 1))
         case .released: self = .released(sequence: sequence())
         case .finished: self = .finished(sequence: sequence())
-        case .identified: self = .identified(sequence: sequence(), packetID: span.uint16(at: 9))
+        case .identified: self = .identified(sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9))
         case .keptFinished: self = .keptFinished(sequence: sequence())
         case .message:
             guard let publish = Self.publish(span, at: 11) else { return nil }
             self = .message(
-                sequence: sequence(), packetID: span.uint16(at: 9), topic: publish.topic, payload: publish.payload,
+                sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
+                payload: publish.payload,
                 qos: publish.qos, retain: publish.retain, properties: publish.properties)
         case .timedMessage:
             // Time 0 is written as a message without one.
             guard let publish = Self.publish(span, at: 19), Self.time(span, at: 11) != 0 else { return nil }
             self = .message(
-                sequence: sequence(), packetID: span.uint16(at: 9), topic: publish.topic, payload: publish.payload,
+                sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
+                payload: publish.payload,
                 qos: publish.qos, retain: publish.retain, properties: publish.properties,
                 time: Self.time(span, at: 11))
         case .kept:
             guard let publish = Self.publish(span, at: 19) else { return nil }
             self = .kept(
-                sequence: sequence(), packetID: span.uint16(at: 9), topic: publish.topic, payload: publish.payload,
+                sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
+                payload: publish.payload,
                 qos: publish.qos, retain: publish.retain, properties: publish.properties,
                 time: Self.time(span, at: 11))
         }
     }
 
     private static func time(_ bytes: RawSpan, at offset: Int) -> Int64 {
-        Int64(bitPattern: UInt64(bytes.uint32(at: offset)) << 32 | UInt64(bytes.uint32(at: offset + 4)))
+        Int64(
+            bitPattern: UInt64(bytes.bigEndian(UInt32.self, at: offset)) << 32
+                | UInt64(bytes.bigEndian(UInt32.self, at: offset + 4)))
     }
 
     /// The PUBLISH packet that takes up all of the rest.

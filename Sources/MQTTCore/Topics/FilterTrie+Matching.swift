@@ -1,3 +1,5 @@
+import Wire
+
 extension FilterTrie {
     /// Calls `body` with the slot of every filter that matches the bytes of a topic name.
     ///

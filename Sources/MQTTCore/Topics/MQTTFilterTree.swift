@@ -1,3 +1,5 @@
+import Wire
+
 /// Values by topic filter, found by topic name.
 ///
 /// A filter holds one value; values that are collections hold more. Filters are compared as bytes and taken as they

@@ -1,3 +1,5 @@
+import Wire
+
 extension MQTTTopicFilter {
     /// The share name and the inner filter of `$share/name/filter`, or nil for any other filter.
     public static func shared(_ filter: String) -> (name: String, filter: String)? {

@@ -1,3 +1,5 @@
+import Wire
+
 /// Topic filters: what is subscribed to. Everything is compared as UTF-8 bytes [MQTT-4.7.3-4].
 public enum MQTTTopicFilter {
     static let slash = UInt8(ascii: "/")

@@ -1,3 +1,5 @@
+import Wire
+
 /// Topic names: what a message is published to.
 public enum MQTTTopicName {
     /// Checks for 1 to 65,535 bytes of well-formed UTF-8 without U+0000 and without wildcards.

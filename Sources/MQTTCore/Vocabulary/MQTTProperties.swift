@@ -1,3 +1,5 @@
+import Wire
+
 /// The properties of a packet of MQTT 5.0 in their order on the wire.
 ///
 /// All 27 have a typed accessor; user properties keep their order and may repeat.
@@ -46,7 +48,7 @@ extension MQTTProperties {
     /// The value of the first user property with this name, compared byte by byte.
     public func userProperty(_ name: String) -> String? {
         for property in list {
-            if case .pair(let pair) = property.value, pair.name.utf8.elementsEqual(name.utf8) { return pair.value }
+            if case .pair(let pair) = property.value, pair.name.hasSameBytes(as: name) { return pair.value }
         }
         return nil
     }

@@ -1,5 +1,6 @@
 import Synchronization
 package import Transport
+import Wire
 
 /// Opens the streams that a client's URLs ask for: the one place where both protocols get their transport.
 ///

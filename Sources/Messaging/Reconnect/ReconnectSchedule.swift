@@ -1,4 +1,5 @@
 import Transport
+import Wire
 
 /// The arithmetic of reconnecting, without a clock: what to do after each failure.
 package struct ReconnectSchedule: Sendable {

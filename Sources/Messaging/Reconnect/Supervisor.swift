@@ -1,4 +1,5 @@
 package import Transport
+import Wire
 
 /// What a supervisor needs from the client that it keeps connected.
 package protocol SupervisedClient: AnyObject, Sendable {

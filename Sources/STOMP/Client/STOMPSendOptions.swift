@@ -1,6 +1,7 @@
 public import STOMPCore
 import Synchronization
 import Transport
+import Wire
 
 /// What a message asks of the broker beyond its body and destination.
 public struct STOMPSendOptions: Sendable {

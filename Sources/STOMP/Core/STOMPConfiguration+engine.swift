@@ -1,6 +1,7 @@
 import Messaging
 import STOMPCore
 import Transport
+import Wire
 
 extension STOMPConfiguration {
     var engineConfiguration: STOMPEngineConfiguration {

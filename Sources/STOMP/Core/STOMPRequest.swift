@@ -2,6 +2,7 @@ import Messaging
 import STOMPCore
 import Synchronization
 import Transport
+import Wire
 
 /// A request whose reply is awaited.
 final class STOMPRequest: @unchecked Sendable {

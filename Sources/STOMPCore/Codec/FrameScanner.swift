@@ -1,3 +1,5 @@
+import Wire
+
 /// Finds one frame in the octets that have come so far, and remembers how far it looked, so that a frame in a thousand
 /// reads is scanned once.
 ///
@@ -59,9 +61,9 @@ struct FrameScanner {
         var count = 0
         let end = bytes.byteCount
         while offset < end {
-            switch bytes.octet(offset) {
+            switch bytes.byte(at: offset) {
             case UInt8(ascii: "\n"): offset &+= 1
-            case UInt8(ascii: "\r") where offset &+ 1 < end && bytes.octet(offset &+ 1) == UInt8(ascii: "\n"):
+            case UInt8(ascii: "\r") where offset &+ 1 < end && bytes.byte(at: offset &+ 1) == UInt8(ascii: "\n"):
                 offset &+= 2
             default: return (count, offset &- base)
             }
@@ -77,7 +79,7 @@ struct FrameScanner {
         if step == .betweenFrames {
             guard base < bytes.byteCount else { return false }
             // Half of a CRLF: wait for the other half. A TLS alert, from a server that expects TLS, has two octets too.
-            let first = bytes.octet(base)
+            let first = bytes.byte(at: base)
             if bytes.byteCount - base == 1, first == UInt8(ascii: "\r") || (version == nil && first == 0x15) {
                 return false
             }
@@ -101,14 +103,14 @@ struct FrameScanner {
         guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
             guard end - base <= longest + 1 else { throw .limit("a command line", longest, "octets") }
             // Judged now: the end of the line may never come. A CR may be half of it.
-            let isHalf = bytes.octet(end - 1) == UInt8(ascii: "\r")
+            let isHalf = bytes.byte(at: end - 1) == UInt8(ascii: "\r")
             let seen = isHalf ? end - 1 : end
             try checkCommand(bytes, base, from: base + cursor, to: seen, end: end)
             cursor = seen - base
             return false
         }
         commandEnd = feed - base
-        if bytes.octet(feed - 1) == UInt8(ascii: "\r") { commandEnd -= 1 }
+        if bytes.byte(at: feed - 1) == UInt8(ascii: "\r") { commandEnd -= 1 }
         guard commandEnd <= longest else { throw .limit("a command line", longest, "octets") }
         command = STOMPCommand(bytes, base, base + commandEnd)
         if command == .unknown {
@@ -127,7 +129,7 @@ struct FrameScanner {
     ) throws(STOMPViolation) {
         var offset = start
         while offset < seen {
-            guard (0x21...0x7E).contains(bytes.octet(offset)) else { throw .malformedCommand(bytes, base, end) }
+            guard (0x21...0x7E).contains(bytes.byte(at: offset)) else { throw .malformedCommand(bytes, base, end) }
             offset += 1
         }
     }
@@ -142,10 +144,10 @@ struct FrameScanner {
                     let found = bytes.firstOffset(
                         of: UInt8(ascii: ":"), or: UInt8(ascii: "\n"), from: base + cursor, to: end)
                 else { return try pauseInHeaders(end - base, limits) }
-                if bytes.octet(found) == UInt8(ascii: "\n") {
+                if bytes.byte(at: found) == UInt8(ascii: "\n") {
                     let isEmpty =
                         found - base == lineStart
-                        || (found - base == lineStart + 1 && bytes.octet(found - 1) == UInt8(ascii: "\r"))
+                        || (found - base == lineStart + 1 && bytes.byte(at: found - 1) == UInt8(ascii: "\r"))
                     guard isEmpty else { throw .noColon(bytes, base + lineStart, found) }
                     try finishHeaders(bytes, base, found + 1 - base, version, limits)
                     return true
@@ -157,7 +159,7 @@ struct FrameScanner {
                 return try pauseInHeaders(end - base, limits)
             }
             var valueEnd = feed - base
-            if bytes.octet(feed - 1) == UInt8(ascii: "\r") { valueEnd -= 1 }
+            if bytes.byte(at: feed - 1) == UInt8(ascii: "\r") { valueEnd -= 1 }
             guard valueEnd - lineStart <= limits.lineLength else {
                 throw .limit("a header line", limits.lineLength, "octets")
             }
@@ -181,15 +183,15 @@ struct FrameScanner {
         _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?
     ) throws(STOMPViolation) -> Range<Int> {
         guard version == nil || version == .v10 || command.isHandshake,
-            bytes.octet(base + lineStart).isBlank || bytes.octet(base + colon - 1).isBlank
+            bytes.byte(at: base + lineStart).isBlank || bytes.byte(at: base + colon - 1).isBlank
         else { return lineStart..<colon }
         return try trimmingBlanks(bytes, base)
     }
 
     private func trimmingBlanks(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) -> Range<Int> {
         var (start, end) = (lineStart, colon)
-        while start < end, bytes.octet(base + start).isBlank { start += 1 }
-        while start < end, bytes.octet(base + end - 1).isBlank { end -= 1 }
+        while start < end, bytes.byte(at: base + start).isBlank { start += 1 }
+        while start < end, bytes.byte(at: base + end - 1).isBlank { end -= 1 }
         guard start < end else {
             throw STOMPViolation(.malformedHeader, "A header line has only blanks before its colon.")
         }
@@ -240,7 +242,7 @@ struct FrameScanner {
         guard headerEnd <= limits.headerBytes else { throw .limit("the headers", limits.headerBytes, "octets") }
         bodyStart = end
         cursor = end
-        let traits = bytes.textTraits(from: base + headerStart, to: base + headerEnd)
+        let traits = TextTraits(bytes, from: base + headerStart, to: base + headerEnd)
         hasEscapes = traits.hasBackslash
         if traits.hasReturn, version == .v12 { try checkReturns(bytes, base) }
         guard traits.isASCII || bytes.isUTF8(from: base + headerStart, to: base + headerEnd) else {
@@ -276,7 +278,7 @@ struct FrameScanner {
         var offset = base + headerStart
         let end = base + headerEnd
         while let found = bytes.firstOffset(of: UInt8(ascii: "\r"), from: offset, to: end) {
-            guard found + 1 < end, bytes.octet(found + 1) == UInt8(ascii: "\n") else {
+            guard found + 1 < end, bytes.byte(at: found + 1) == UInt8(ascii: "\n") else {
                 throw STOMPViolation(
                     .malformedHeader,
                     "A header of \(name(in: bytes, base)) holds a carriage return that ends no line, which STOMP 1.2 does not allow."
@@ -289,10 +291,10 @@ struct FrameScanner {
     private mutating func scanCountedBody(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) -> Bool {
         let end = bodyStart + contentLength
         guard bytes.byteCount - base > end else { return false }
-        guard bytes.octet(base + end) == 0 else {
+        guard bytes.byte(at: base + end) == 0 else {
             throw STOMPViolation(
                 .missingTerminator,
-                "The octet after a body of \(contentLength) octets is \(bytes.octet(base + end)), not NUL: content-length counts octets, and this one is wrong."
+                "The octet after a body of \(contentLength) octets is \(bytes.byte(at: base + end)), not NUL: content-length counts octets, and this one is wrong."
             )
         }
         bodyEnd = end
@@ -316,5 +318,5 @@ struct FrameScanner {
         return true
     }
 
-    func name(in bytes: RawSpan, _ base: Int) -> String { bytes.text(base, base + commandEnd) ?? "?" }
+    func name(in bytes: RawSpan, _ base: Int) -> String { bytes.text(in: base..<base + commandEnd) ?? "?" }
 }

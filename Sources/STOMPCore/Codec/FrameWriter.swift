@@ -1,3 +1,5 @@
+import Wire
+
 /// Writes one frame into memory that was reserved for its longest form: no growth, no intermediate buffers.
 ///
 /// A name or value that the version cannot carry is noted in ``problem``; the caller then drops what was written.
@@ -188,15 +190,16 @@ private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePo
     }
     let word = unsafe from.loadUnaligned(fromByteOffset: last, as: UInt64.self)
     unsafe to.storeBytes(of: word, toByteOffset: last, as: UInt64.self)
-    return (found | specials(word)) & 0x8080_8080_8080_8080 == 0
+    return (found | specials(word)) & WordBits.highs == 0
 }
 
 /// Has the highest bit of some octet set if and only if one of them is a backslash, a colon, CR or LF.
 @inline(__always)
 private func specials(_ word: UInt64) -> UInt64 {
-    func zeros(_ word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
-    return zeros(word ^ 0x5C5C_5C5C_5C5C_5C5C) | zeros(word ^ 0x3A3A_3A3A_3A3A_3A3A)
-        | zeros(word ^ 0x0A0A_0A0A_0A0A_0A0A) | zeros(word ^ 0x0D0D_0D0D_0D0D_0D0D)
+    WordBits.matches(word, WordBits.copies(of: UInt8(ascii: "\\")))
+        | WordBits.matches(word, WordBits.copies(of: UInt8(ascii: ":")))
+        | WordBits.matches(word, WordBits.copies(of: UInt8(ascii: "\n")))
+        | WordBits.matches(word, WordBits.copies(of: UInt8(ascii: "\r")))
 }
 
 /// Copies a name of ours; a call of `memcpy` costs more than a few words do.

@@ -1,3 +1,5 @@
+import Wire
+
 /// Turns octets into frames, however they are split over reads. The engine parses in place instead; this is for tools,
 /// tests and other peers.
 ///
@@ -93,7 +95,7 @@ extension STOMPFrame {
         }
         self.init(
             scanner.command, headers: reader.headers(in: block),
-            body: bytes.octets(base + scanner.bodyStart, base + scanner.bodyEnd))
+            body: bytes.bytes(in: base + scanner.bodyStart..<base + scanner.bodyEnd))
         if scanner.command == .unknown {
             self.init(unlisted: scanner.name(in: bytes, base), headers: headers, body: body)
         }

@@ -1,3 +1,5 @@
+import Wire
+
 /// Turns frames into octets. The engine writes its frames straight into its output instead; this is for tools, tests
 /// and other peers.
 public struct STOMPEncoder: Sendable {
@@ -45,7 +47,7 @@ public struct STOMPEncoder: Sendable {
     /// The `content-length` header, which 1.0 and handshakes recognise with blanks around its name too.
     private func contentLength(of frame: STOMPFrame) -> String? {
         guard version == .v10 || frame.command.isHandshake else { return frame.headers["content-length"] }
-        return frame.headers.first { $0.name.trimmingBlanks().hasSameOctets(as: "content-length") }?.value
+        return frame.headers.first { $0.name.trimmingBlanks().hasSameBytes(as: "content-length") }?.value
             .trimmingBlanks()
     }
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// How header names and values are escaped: a matter of the version and of the command (STOMP 1.1 and 1.2
 /// "Value Encoding").
 public enum STOMPEscaping: UInt8, Sendable, Hashable {
@@ -53,7 +55,7 @@ extension RawSpan {
         guard escaping != .none else { return nil }
         var offset = start
         while let backslash = firstOffset(of: UInt8(ascii: "\\"), from: offset, to: end) {
-            guard backslash + 1 < end, escaping.meaning(of: octet(backslash + 1)) != nil else { return backslash }
+            guard backslash + 1 < end, escaping.meaning(of: byte(at: backslash + 1)) != nil else { return backslash }
             offset = backslash + 2
         }
         return nil
@@ -66,9 +68,9 @@ extension RawSpan {
         result.reserveCapacity(end - start)
         var offset = start
         while offset < end {
-            let octet = octet(offset)
+            let octet = byte(at: offset)
             offset += 1
-            guard octet == UInt8(ascii: "\\"), offset < end, let meaning = escaping.meaning(of: self.octet(offset))
+            guard octet == UInt8(ascii: "\\"), offset < end, let meaning = escaping.meaning(of: self.byte(at: offset))
             else {
                 result.append(octet)
                 continue

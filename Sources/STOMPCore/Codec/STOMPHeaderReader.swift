@@ -1,3 +1,5 @@
+import Wire
+
 /// Reads header strings out of the header lines of a frame, when somebody asks for them.
 ///
 /// A frame that the engine or the decoder let pass has been checked: its headers are UTF-8 and hold only escapes that
@@ -63,7 +65,7 @@ public struct STOMPHeaderReader: Sendable, Hashable {
         guard range.end - range.start == wanted.count else { return false }
         var offset = range.start
         for octet in wanted {
-            if octet != block.octet(offset) { return false }
+            if octet != block.byte(at: offset) { return false }
             offset += 1
         }
         return true
@@ -74,16 +76,16 @@ public struct STOMPHeaderReader: Sendable, Hashable {
         if escaping != .none, block.firstOffset(of: UInt8(ascii: "\\"), from: range.start, to: range.end) != nil {
             return String(decoding: block.unescaped(escaping, from: range.start, to: range.end), as: UTF8.self)
         }
-        return block.text(range.start, range.end)
-            ?? String(decoding: block.octets(range.start, range.end), as: UTF8.self)
+        return block.text(in: range.start..<range.end)
+            ?? String(decoding: block.bytes(in: range.start..<range.end), as: UTF8.self)
     }
 
     private func trimmed(_ block: RawSpan, _ start: Int, _ end: Int) -> (start: Int, end: Int) {
         guard trimsBlanks else { return (start, end) }
         var start = start
         var end = end
-        while start < end, block.octet(start).isBlank { start += 1 }
-        while start < end, block.octet(end - 1).isBlank { end -= 1 }
+        while start < end, block.byte(at: start).isBlank { start += 1 }
+        while start < end, block.byte(at: end - 1).isBlank { end -= 1 }
         return (start, end)
     }
 }
@@ -107,7 +109,7 @@ struct HeaderLine {
         guard start < block.byteCount else { return nil }
         let feed = block.firstOffset(of: UInt8(ascii: "\n"), from: start, to: block.byteCount)
         var end = feed ?? block.byteCount
-        if feed != nil, end > start, block.octet(end - 1) == UInt8(ascii: "\r") { end -= 1 }
+        if feed != nil, end > start, block.byte(at: end - 1) == UInt8(ascii: "\r") { end -= 1 }
         guard end > start else { return nil }
         let colon = block.firstOffset(of: UInt8(ascii: ":"), from: start, to: end)
         nameStart = start

@@ -1,5 +1,7 @@
 // What is said about malformed frames, apart from the code that finds them.
 
+import Wire
+
 extension STOMPViolation {
     static func limit(_ what: String, _ most: Int, _ unit: String) -> STOMPViolation {
         STOMPViolation(
@@ -33,7 +35,7 @@ extension STOMPViolation {
     private static func excerpt(_ bytes: RawSpan, _ start: Int, _ end: Int) -> String {
         var text = ""
         for offset in start..<min(end, start + 60) {
-            let octet = bytes.octet(offset)
+            let octet = bytes.byte(at: offset)
             text.unicodeScalars.append((0x20...0x7E).contains(octet) ? Unicode.Scalar(octet) : ".")
         }
         return end - start > 60 ? text + "…" : text
@@ -46,13 +48,13 @@ extension RawSpan {
         var start = start
         var end = end
         if trimsBlanks {
-            while start < end, octet(start).isBlank { start += 1 }
-            while start < end, octet(end - 1).isBlank { end -= 1 }
+            while start < end, byte(at: start).isBlank { start += 1 }
+            while start < end, byte(at: end - 1).isBlank { end -= 1 }
         }
         var value = 0
         var isNumber = end > start
         for offset in start..<end where isNumber {
-            let digit = octet(offset) &- UInt8(ascii: "0")
+            let digit = byte(at: offset) &- UInt8(ascii: "0")
             let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
             let (sum, carry) = shifted.addingReportingOverflow(Int(digit))
             isNumber = digit <= 9 && !overflow && !carry
@@ -61,7 +63,7 @@ extension RawSpan {
         guard isNumber else {
             throw STOMPViolation(
                 .invalidContentLength,
-                "content-length is \"\(text(start, Swift.min(end, start + 40)) ?? "?")\", which is no number of octets."
+                "content-length is \"\(text(in: start..<Swift.min(end, start + 40)) ?? "?")\", which is no number of octets."
             )
         }
         return value

@@ -1,3 +1,5 @@
+import Wire
+
 /// When to write a heart-beat and when to give the peer up (STOMP 1.2 "Heart-beating"). Nanoseconds throughout.
 struct HeartBeatTiming {
     /// The agreed interval for writing; 0 turns it off.
@@ -35,14 +37,14 @@ struct HeartBeatTiming {
 
     /// At three fifths of the interval: the peer wants data at least that often, and timers and networks are late.
     var writeDeadline: Int64 {
-        outgoing == 0 ? .max : STOMPEngine.sum(lastWrite, outgoing / 5 * 3)
+        outgoing == 0 ? .max : lastWrite.advanced(byNanoseconds: outgoing / 5 * 3)
     }
 
     /// After twice the interval of silence, and not before three times the interval after the start: ActiveMQ sends
     /// its first heart-beat after two intervals, whatever it sent before.
     var readDeadline: Int64 {
         incoming == 0 || isPaused
-            ? .max : max(STOMPEngine.sum(lastRead, incoming * 2), STOMPEngine.sum(start, incoming * 3))
+            ? .max : max(lastRead.advanced(byNanoseconds: incoming * 2), start.advanced(byNanoseconds: incoming * 3))
     }
 
     var nextDeadline: Int64 { min(writeDeadline, readDeadline) }

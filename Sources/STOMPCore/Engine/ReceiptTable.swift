@@ -1,3 +1,5 @@
+import Wire
+
 /// The receipts awaited on one connection: thousands at once, each found in constant time by its number, in the order
 /// of sending, with one time-out for all, so that the oldest is always the next to expire.
 ///
@@ -50,11 +52,11 @@ struct ReceiptTable {
 
     /// The number that a `receipt-id` of these octets stands for: one of the user's own ids, or a decimal number.
     func number(for id: RawSpan, _ start: Int, _ end: Int) -> UInt64? {
-        if !named.isEmpty, let number = named[id.octets(start, end)] { return number }
+        if !named.isEmpty, let number = named[id.bytes(in: start..<end)] { return number }
         guard end > start, end &- start <= 19 else { return nil }
         var value: UInt64 = 0
         for offset in start..<end {
-            let digit = id.octet(offset) &- UInt8(ascii: "0")
+            let digit = id.byte(at: offset) &- UInt8(ascii: "0")
             guard digit <= 9 else { return nil }
             value = value &* 10 &+ UInt64(digit)
         }

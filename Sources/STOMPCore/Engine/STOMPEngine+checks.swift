@@ -1,5 +1,7 @@
 // What operations check before they write.
 
+import Wire
+
 /// Headers that an operation writes itself, or that would collide with a server's in MESSAGE.
 enum ReservedHeaders {
     static let send: [StaticString] = [
@@ -111,7 +113,7 @@ extension STOMPEngine {
     }
 
     mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, at now: Int64) {
-        receipts.add(token: token, deadline: Self.sum(now, configuration.receiptTimeout), name: name)
+        receipts.add(token: token, deadline: now.advanced(byNanoseconds: configuration.receiptTimeout), name: name)
     }
 
     /// An id as it stands on the wire.

@@ -1,12 +1,14 @@
 // The life of a connection: open, timeouts, the end.
 
+import Wire
+
 extension STOMPEngine {
     /// The stream is open. A client writes CONNECT.
     public mutating func connectionOpened(at now: Int64) {
         clearConnection()
         connection &+= 1
         phase = .connecting
-        phaseDeadline = Self.sum(now, configuration.connectTimeout)
+        phaseDeadline = now.advanced(byNanoseconds: configuration.connectTimeout)
         output.append(contentsOf: connectFrame)
     }
 

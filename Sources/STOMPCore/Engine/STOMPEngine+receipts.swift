@@ -1,5 +1,7 @@
 // The hot path of sending with receipts: runs of RECEIPT frames as most brokers write them.
 
+import Wire
+
 extension STOMPEngine {
     /// Reads RECEIPT frames that hold a number and nothing else, as long as one follows the other, and returns where they
     /// end.
@@ -17,14 +19,14 @@ extension STOMPEngine {
             let lastDigit = min(end &- 3, offset &+ 19)
             var number: UInt64 = 0
             while offset < lastDigit {
-                let digit = bytes.octet(offset) &- UInt8(ascii: "0")
+                let digit = bytes.byte(at: offset) &- UInt8(ascii: "0")
                 guard digit <= 9 else { break }
                 number = number &* 10 &+ UInt64(digit)
                 offset &+= 1
             }
             guard offset > base &+ Self.receiptHeadCount, number != disconnectReceipt,
-                bytes.octet(offset) == UInt8(ascii: "\n"), bytes.octet(offset &+ 1) == UInt8(ascii: "\n"),
-                bytes.octet(offset &+ 2) == 0
+                bytes.byte(at: offset) == UInt8(ascii: "\n"), bytes.byte(at: offset &+ 1) == UInt8(ascii: "\n"),
+                bytes.byte(at: offset &+ 2) == 0
             else { break }
             framesReceived &+= 1
             if let token = receipts.take(number) {
@@ -44,7 +46,7 @@ extension STOMPEngine {
     /// Whether there is "RECEIPT\nreceipt-id:", in three words of which the last two overlap.
     @inline(__always)
     private static func isReceiptHead(_ bytes: RawSpan, _ base: Int) -> Bool {
-        bytes.word(base) == 0x0A54_5049_4543_4552 && bytes.word(base &+ 8) == 0x2D74_7069_6563_6572
-            && bytes.word(base &+ 11) == 0x3A64_692D_7470_6965
+        bytes.word(at: base) == 0x0A54_5049_4543_4552 && bytes.word(at: base &+ 8) == 0x2D74_7069_6563_6572
+            && bytes.word(at: base &+ 11) == 0x3A64_692D_7470_6965
     }
 }

@@ -1,5 +1,7 @@
 // What comes from the peer: one loop for both roles, frames parsed where they lie.
 
+import Wire
+
 extension STOMPEngine {
     /// Takes `bytes`, everything that was not consumed so far, and answers how many octets it consumed. The rest is the
     /// beginning of a frame; it is presented again with what comes next, and is not looked at a second time.
@@ -56,7 +58,7 @@ extension STOMPEngine {
 
     /// Whether a TLS server says that it does not understand CONNECT (RFC 8446 section 5.1, type 21).
     private func isTLSAlert(_ bytes: RawSpan, _ base: Int) -> Bool {
-        bytes.byteCount - base >= 2 && bytes.octet(base) == 0x15 && bytes.octet(base + 1) == 3
+        bytes.byteCount - base >= 2 && bytes.byte(at: base) == 0x15 && bytes.byte(at: base + 1) == 3
     }
 
     func unexpected(_ bytes: RawSpan, _ base: Int) -> STOMPViolation {
@@ -141,7 +143,7 @@ extension STOMPEngine {
         guard scanner.destination.isSet else { return nil }
         let range = (base + Int(scanner.destination.start))..<(base + Int(scanner.destination.end))
         let destination = STOMPHeaderReader(version: version).string(in: bytes, range)
-        return subscriptions.entries.firstIndex { $0.destination.hasSameOctets(as: destination) }
+        return subscriptions.entries.firstIndex { $0.destination.hasSameBytes(as: destination) }
             ?? subscriptions.entries.firstIndex { profile.wildcards.matches($0.destination, destination) }
     }
 

@@ -1,5 +1,7 @@
 // SEND: the hot operation of a client.
 
+import Wire
+
 extension STOMPEngine {
     /// Sends a message. With a `receiptToken`, a completion with that token follows.
     ///

@@ -1,5 +1,7 @@
 // What a server's side writes.
 
+import Wire
+
 extension STOMPEngine {
     /// Answers CONNECT with CONNECTED, in the version that both sides know.
     public mutating func accept(

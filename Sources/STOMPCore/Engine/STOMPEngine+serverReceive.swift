@@ -1,5 +1,7 @@
 // What a server's side reads.
 
+import Wire
+
 extension STOMPEngine {
     mutating func handleClientFrame(
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
@@ -32,7 +34,7 @@ extension STOMPEngine {
             effects.add(.disconnectReceived(receipt: receipt))
             // The client closes when it has its RECEIPT; one that does not is closed soon after.
             phase = .disconnecting
-            phaseDeadline = Self.sum(now, min(configuration.disconnectTimeout, 1_000_000_000))
+            phaseDeadline = now.advanced(byNanoseconds: min(configuration.disconnectTimeout, 1_000_000_000))
             timing = .off
         default:
             // The specification has a server refuse what it does not know (STOMP 1.2 "ERROR").

@@ -1,5 +1,7 @@
 // BEGIN, COMMIT, ABORT and DISCONNECT.
 
+import Wire
+
 /// A transaction of one connection. It is over with COMMIT, ABORT or the connection, whichever comes first
 /// (STOMP 1.2 "BEGIN"), and is refused from then on.
 public struct STOMPTransaction: Sendable, Hashable, CustomStringConvertible {
@@ -98,7 +100,7 @@ extension STOMPEngine {
         receipts.add(token: 0, deadline: .max)
         disconnectReceipt = number
         phase = .disconnecting
-        phaseDeadline = Self.sum(now, configuration.disconnectTimeout)
+        phaseDeadline = now.advanced(byNanoseconds: configuration.disconnectTimeout)
         // Nothing may be written after DISCONNECT, heart-beats included (STOMP 1.2 "DISCONNECT"), and the deadline
         // above watches over the silence.
         timing = .off

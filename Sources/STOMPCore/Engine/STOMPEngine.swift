@@ -124,9 +124,4 @@ public struct STOMPEngine: ~Copyable, Sendable {
     ) throws(STOMPMisuse) {
         guard condition else { throw STOMPMisuse(code, message()) }
     }
-
-    static func sum(_ now: Int64, _ interval: Int64) -> Int64 {
-        let (sum, overflow) = now.addingReportingOverflow(max(0, interval))
-        return overflow ? .max : sum
-    }
 }

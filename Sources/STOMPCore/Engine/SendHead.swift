@@ -1,3 +1,5 @@
+import Wire
+
 /// The head of the SEND frames of a connection that were sent last, as it was checked and written then: most programs
 /// send to one destination with the same headers.
 ///
@@ -20,7 +22,7 @@ struct SendHead: Sendable {
     }
 
     private func isSame(_ destination: String, _ headers: STOMPHeaders) -> Bool {
-        self.destination.hasSameOctets(as: destination) && self.headers.isSame(as: headers)
+        self.destination.hasSameBytes(as: destination) && self.headers.isSame(as: headers)
     }
 
     /// A head was found good and written.

@@ -1,3 +1,5 @@
+import Wire
+
 /// The subscriptions of one connection, found by the octets of their id in a MESSAGE without building a string.
 ///
 /// Ids are our own, so a peer cannot choose them to collide. The last hit is compared first; after it comes an
@@ -69,7 +71,7 @@ struct SubscriptionTable {
     private func isEntry(_ index: Int, _ bytes: RawSpan, _ start: Int, _ count: Int) -> Bool {
         let id = entries[index].id
         // Octets have no padding, so all of their bytes are initialised.
-        return id.count == count && bytes.hasSameOctets(start, count, as: unsafe id.span.bytes, at: 0)
+        return id.count == count && bytes.isEqual(start, count, to: unsafe id.span.bytes, at: 0)
     }
 
     private mutating func place(_ index: Int) {
@@ -110,12 +112,12 @@ struct SubscriptionTable {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         var offset = start
         while end &- offset >= 8 {
-            hash = (hash ^ bytes.word(offset)) &* 0x9E37_79B9_7F4A_7C15
+            hash = (hash ^ bytes.word(at: offset)) &* 0x9E37_79B9_7F4A_7C15
             hash ^= hash >> 29
             offset &+= 8
         }
         while offset < end {
-            hash = (hash ^ UInt64(bytes.octet(offset))) &* 0x100_0000_01B3
+            hash = (hash ^ UInt64(bytes.byte(at: offset))) &* 0x100_0000_01B3
             offset &+= 1
         }
         hash = (hash ^ (hash >> 32)) &* 0x9E37_79B9_7F4A_7C15

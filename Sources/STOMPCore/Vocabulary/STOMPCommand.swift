@@ -1,3 +1,5 @@
+import Wire
+
 /// The first line of a frame. Commands are case-sensitive (STOMP 1.2 "Augmented BNF").
 public enum STOMPCommand: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     case connect, stomp, connected
@@ -55,9 +57,9 @@ extension STOMPCommand {
         let candidate: STOMPCommand
         switch end - start {
         case 3: candidate = .ack
-        case 4: candidate = bytes.octet(start) == UInt8(ascii: "S") ? .send : .nack
+        case 4: candidate = bytes.byte(at: start) == UInt8(ascii: "S") ? .send : .nack
         case 5:
-            switch bytes.octet(start) {
+            switch bytes.byte(at: start) {
             case UInt8(ascii: "S"): candidate = .stomp
             case UInt8(ascii: "B"): candidate = .begin
             case UInt8(ascii: "A"): candidate = .abort
@@ -65,12 +67,12 @@ extension STOMPCommand {
             }
         case 6: candidate = .commit
         case 7:
-            switch bytes.octet(start) {
+            switch bytes.byte(at: start) {
             case UInt8(ascii: "M"): candidate = .message
             case UInt8(ascii: "C"): candidate = .connect
             default: candidate = .receipt
             }
-        case 9: candidate = bytes.octet(start) == UInt8(ascii: "C") ? .connected : .subscribe
+        case 9: candidate = bytes.byte(at: start) == UInt8(ascii: "C") ? .connected : .subscribe
         case 10: candidate = .disconnect
         case 11: candidate = .unsubscribe
         default:

@@ -1,3 +1,5 @@
+import Wire
+
 /// The headers of a frame: an ordered list with lookup on top.
 ///
 /// Of repeated headers the first wins (STOMP 1.2 "Repeated Header Entries"); all of them stay visible. Names are
@@ -23,13 +25,13 @@ public struct STOMPHeaders: Sendable {
 
     /// The value of the first header of that name. Setting replaces the first and removes the others; nil removes all.
     public subscript(name: String) -> String? {
-        get { fields.first { $0.name.hasSameOctets(as: name) }?.value }
+        get { fields.first { $0.name.hasSameBytes(as: name) }?.value }
         set {
-            let first = fields.firstIndex { $0.name.hasSameOctets(as: name) }
-            guard let newValue else { return fields.removeAll { $0.name.hasSameOctets(as: name) } }
+            let first = fields.firstIndex { $0.name.hasSameBytes(as: name) }
+            guard let newValue else { return fields.removeAll { $0.name.hasSameBytes(as: name) } }
             guard let first else { return fields.append(Field(name, newValue)) }
             fields[first].value = newValue
-            let rest = fields[(first + 1)...].filter { !$0.name.hasSameOctets(as: name) }
+            let rest = fields[(first + 1)...].filter { !$0.name.hasSameBytes(as: name) }
             fields.replaceSubrange((first + 1)..., with: rest)
         }
     }
@@ -39,16 +41,16 @@ public struct STOMPHeaders: Sendable {
 
     /// All values of that name; the first is the one that counts.
     public func values(of name: String) -> [String] {
-        fields.filter { $0.name.hasSameOctets(as: name) }.map(\.value)
+        fields.filter { $0.name.hasSameBytes(as: name) }.map(\.value)
     }
 
     /// Whether there is a header of that name.
-    public func contains(_ name: String) -> Bool { fields.contains { $0.name.hasSameOctets(as: name) } }
+    public func contains(_ name: String) -> Bool { fields.contains { $0.name.hasSameBytes(as: name) } }
 }
 
 extension STOMPHeaders.Field: Hashable {
     public static func == (left: Self, right: Self) -> Bool {
-        left.name.hasSameOctets(as: right.name) && left.value.hasSameOctets(as: right.value)
+        left.name.hasSameBytes(as: right.name) && left.value.hasSameBytes(as: right.value)
     }
 
     public func hash(into hasher: inout Hasher) {

@@ -1,3 +1,5 @@
+import Wire
+
 /// An ERROR frame. It ends the session, whether or not the server closes the connection (STOMP 1.2 "ERROR").
 public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
     /// The short text in the `message` header; empty when there is none.
@@ -28,6 +30,6 @@ public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
     }
 
     public var description: String {
-        detail.isEmpty || detail.hasSameOctets(as: message) ? message : "\(message): \(detail)"
+        detail.isEmpty || detail.hasSameBytes(as: message) ? message : "\(message): \(detail)"
     }
 }

@@ -45,20 +45,4 @@ extension String {
         while let octet = rest.last, isBlank(octet) { rest.removeLast() }
         return String(Substring(rest))
     }
-
-    /// Equality of octets. `==` on strings is canonical equivalence, which would make two different headers one.
-    func hasSameOctets(as other: String) -> Bool {
-        guard utf8.count == other.utf8.count else { return false }
-        // The spans of the strings are used only inside the closures.
-        let isSame = unsafe utf8.withContiguousStorageIfAvailable { octets in
-            unsafe other.utf8.withContiguousStorageIfAvailable { others in
-                // Strings that are sent again and again mostly share their storage.
-                unsafe octets.baseAddress == others.baseAddress
-                    || RawSpan(_unsafeElements: octets).hasSameOctets(
-                        0, octets.count, as: RawSpan(_unsafeElements: others), at: 0)
-            }
-        }
-        if let isSame, let isSame { return isSame }
-        return utf8.elementsEqual(other.utf8)
-    }
 }

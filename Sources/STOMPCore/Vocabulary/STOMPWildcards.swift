@@ -1,3 +1,5 @@
+import Wire
+
 /// How a broker reads wildcards in the destination of a subscription, as data.
 public struct STOMPWildcards: Sendable, Hashable {
     /// What separates the words of a destination.
@@ -26,9 +28,9 @@ public struct STOMPWildcards: Sendable, Hashable {
 
     /// Whether a message to `destination` reaches a subscription of `pattern`. Compared as octets.
     public func matches(_ pattern: String, _ destination: String) -> Bool {
-        if pattern.hasSameOctets(as: destination) { return true }
+        if pattern.hasSameBytes(as: destination) { return true }
         guard let prefix = prefix(of: pattern), let other = self.prefix(of: destination),
-            prefix.hasSameOctets(as: other),
+            prefix.hasSameBytes(as: other),
             let patternWords = words(of: pattern), let destinationWords = words(of: destination)
         else { return false }
         return matches(patternWords[...], destinationWords[...])

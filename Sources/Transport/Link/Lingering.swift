@@ -1,3 +1,5 @@
+import Wire
+
 /// Reads and drops what a peer still sends after we have said everything, until it ends or two seconds are over.
 ///
 /// Closing a socket with unread bytes resets the connection, and a reset can destroy our own last bytes on their way.

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// Opens TCP and Unix-domain connections without blocking any thread.
 package enum Connector {

@@ -1,3 +1,5 @@
+import Wire
+
 /// Accepts connections on a TCP port of the loopback interface or on a Unix-domain socket.
 package final class Listener: LoopHandler, @unchecked Sendable {
     // Sendable because the descriptor and the closure never change, and the rest is touched on the loop's thread only.

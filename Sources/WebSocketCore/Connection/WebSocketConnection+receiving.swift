@@ -1,3 +1,5 @@
+import Wire
+
 extension WebSocketConnection {
     /// Takes all of `bytes`, which follow those of the calls before.
     ///

@@ -1,3 +1,5 @@
+import Wire
+
 extension WebSocketConnection {
     /// Sends one message, split into frames of `outgoingFrameSize`.
     ///

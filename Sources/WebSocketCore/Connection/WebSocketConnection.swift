@@ -1,3 +1,5 @@
+import Wire
+
 /// One side of a WebSocket connection after its opening handshake (RFC 6455 sections 5 to 7), without any input or
 /// output of its own.
 ///

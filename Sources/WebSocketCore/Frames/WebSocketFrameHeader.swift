@@ -1,3 +1,5 @@
+import Wire
+
 /// The 2 to 14 bytes before the payload of a frame (section 5.2).
 package struct WebSocketFrameHeader: Sendable, Hashable {
     package var opcode: WebSocketOpcode

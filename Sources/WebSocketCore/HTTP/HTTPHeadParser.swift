@@ -1,3 +1,5 @@
+import Wire
+
 /// How long the head of a request or response may be.
 package struct HTTPHeadLimits: Sendable, Hashable {
     /// All lines together with their ends, in bytes; of interim responses too.

@@ -1,3 +1,5 @@
+import Wire
+
 /// Collects the first bytes of a response's body, which ends by its length, its last chunk or the stream's end
 /// (RFC 9112 section 6.3).
 struct HTTPBodyCollector: Sendable {

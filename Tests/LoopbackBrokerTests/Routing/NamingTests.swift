@@ -27,13 +27,6 @@ import Testing
         #expect(TopicNaming.exchanged(String(stomp.dropFirst("/topic/".count))) == mqtt)
     }
 
-    @Test func takesNamesApartByTheirBytes() {
-        // Canonically equivalent, but not the same on the wire.
-        #expect(Name("e\u{301}") != Name("\u{E9}"))
-        #expect(Set([Name("e\u{301}"), Name("\u{E9}")]).count == 2)
-        #expect(Name("abc").hashValue == Name(String("abcd".dropLast())).hashValue)
-    }
-
     @Test func takesWhatHasNoPrefixForAQueue() throws {
         #expect(try #require(Destination("/foo/bar")).kind == .queue)
         #expect(try #require(Destination("/temp-queue/x")).kind == .temporaryQueue)

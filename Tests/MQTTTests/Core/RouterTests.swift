@@ -2,6 +2,7 @@ import MQTTCore
 import Messaging
 import TestSupport
 import Testing
+import Wire
 
 @testable import MQTT
 
@@ -60,7 +61,7 @@ struct RouterTests {
         add(both, to: router)
         #expect(matches(router, "a").sorted() == ids([both, other]).sorted())
         // The server refused one of them.
-        _ = router.removeEntry(FilterKey("a"))
+        _ = router.removeEntry(ByteKey("a"))
         #expect(matches(router, "a") == ids([both]))
     }
 

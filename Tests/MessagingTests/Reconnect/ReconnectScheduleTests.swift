@@ -1,6 +1,7 @@
 import Messaging
 import TestSupport
 import Testing
+import Wire
 
 @Suite(.turns) struct ReconnectScheduleTests {
     private let second: Int64 = 1_000_000_000

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 @Suite(.turns) struct ResolverTests {
     @Test func `finds names and literal addresses`() async throws {

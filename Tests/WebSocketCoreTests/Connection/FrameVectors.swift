@@ -1,3 +1,5 @@
+import TestSupport
+
 @testable import WebSocketCore
 
 /// The vectors of `FrameVectorTests`, each for both roles.

@@ -28,11 +28,6 @@ enum Split: Sendable, Hashable, CaseIterable {
 }
 
 extension [UInt8] {
-    init(hex: String) {
-        let digits = hex.compactMap(\.hexDigitValue).map(UInt8.init)
-        self = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-    }
-
     /// Cuts anywhere; pieces may be empty, most are short.
     func randomPieces(using generator: inout SeededGenerator) -> [[UInt8]] {
         var pieces: [[UInt8]] = []

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import WebSocketCore
+@testable import Wire
 
 @Suite(.heavy) struct UTF8ValidatorTests {
     private func verdict(_ bytes: [UInt8]) -> (bad: Int?, isWhole: Bool) {

@@ -1,26 +1,29 @@
-/// Checks UTF-8 (RFC 3629) that arrives in pieces, whatever the split.
-package struct UTF8Validator: Sendable, Hashable {
+/// Checks UTF-8 (RFC 3629) that arrives in pieces, however it is split.
+@usableFromInline package struct UTF8Validator: Sendable, Hashable {
     /// How many bytes the character that has begun still lacks.
-    private var missing: UInt8 = 0
-    /// What the next byte has to lie in, when one is missing: narrower than 80…BF after E0, ED, F0 and F4, which is
-    /// where overlong forms, surrogates and numbers above U+10FFFF would be.
-    private var lowest: UInt8 = 0x80
-    private var highest: UInt8 = 0xBF
+    @usableFromInline var missing: UInt8 = 0
+    /// What the next byte has to lie in, when one is missing: narrower than 80…BF after E0, ED, F0 and F4, which excludes
+    /// overlong forms, surrogates and numbers above U+10FFFF.
+    @usableFromInline var lowest: UInt8 = 0x80
+    @usableFromInline var highest: UInt8 = 0xBF
 
-    package init() {}
+    @inlinable package init() {}
 
     /// Whether the bytes so far end where a character ends.
-    package var isAtBoundary: Bool { missing == 0 }
+    @inlinable package var isAtBoundary: Bool { missing == 0 }
 
     /// Takes the next bytes and returns the offset of the first that cannot be part of any UTF-8 text, or nil.
     package mutating func check(_ bytes: RawSpan) -> Int? {
-        var index = 0
-        let end = bytes.byteCount
+        check(bytes, from: 0, to: bytes.byteCount)
+    }
+
+    /// The same for the bytes in `start..<end`.
+    @inlinable
+    package mutating func check(_ bytes: RawSpan, from start: Int, to end: Int) -> Int? {
+        var index = start
         while index < end {
             if missing == 0 {
-                while end - index >= 8, bytes.littleEndian(UInt64.self, at: index) & 0x8080_8080_8080_8080 == 0 {
-                    index += 8
-                }
+                while end - index >= 8, bytes.word(at: index) & WordBits.highs == 0 { index += 8 }
                 guard index < end else { return nil }
             }
             guard take(bytes.byte(at: index)) else { return index }
@@ -29,8 +32,8 @@ package struct UTF8Validator: Sendable, Hashable {
         return nil
     }
 
-    @inline(__always)
-    private mutating func take(_ byte: UInt8) -> Bool {
+    @inlinable @inline(__always)
+    mutating func take(_ byte: UInt8) -> Bool {
         guard missing == 0 else {
             guard byte >= lowest && byte <= highest else { return false }
             missing -= 1

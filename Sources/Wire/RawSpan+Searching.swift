@@ -1,0 +1,43 @@
+/// Searches of the bytes in `start..<end`, eight at a time. A range that does not lie inside the span traps.
+extension RawSpan {
+    /// The offset of the first byte that equals `byte`, or nil.
+    @inlinable
+    package func firstOffset(of byte: UInt8, from start: Int, to end: Int) -> Int? {
+        require(start, end)
+        var offset = start
+        let wanted = WordBits.copies(of: byte)
+        while end &- offset >= 8 {
+            // Safe: inside, as was checked above.
+            let found = WordBits.matches(unsafe uncheckedWord(at: offset), wanted) & WordBits.highs
+            if found != 0 { return offset &+ found.trailingZeroBitCount >> 3 }
+            offset &+= 8
+        }
+        while offset < end {
+            if self.byte(at: offset) == byte { return offset }
+            offset &+= 1
+        }
+        return nil
+    }
+
+    /// The offset of the first byte that equals one of two, or nil.
+    @inlinable
+    package func firstOffset(of one: UInt8, or other: UInt8, from start: Int, to end: Int) -> Int? {
+        require(start, end)
+        var offset = start
+        let first = WordBits.copies(of: one)
+        let second = WordBits.copies(of: other)
+        while end &- offset >= 8 {
+            // Safe: inside, as was checked above.
+            let word = unsafe uncheckedWord(at: offset)
+            let found = (WordBits.matches(word, first) | WordBits.matches(word, second)) & WordBits.highs
+            if found != 0 { return offset &+ found.trailingZeroBitCount >> 3 }
+            offset &+= 8
+        }
+        while offset < end {
+            let byte = byte(at: offset)
+            if byte == one || byte == other { return offset }
+            offset &+= 1
+        }
+        return nil
+    }
+}

@@ -1,0 +1,49 @@
+extension String {
+    /// Lends the UTF-8 bytes of the string, without a copy if the string is a native one.
+    @inlinable @inline(__always)
+    package func withUTF8Span<Result>(_ body: (RawSpan) -> Result) -> Result {
+        // Safe: the span does not outlive the call that lends the buffer.
+        let result = unsafe utf8.withContiguousStorageIfAvailable { body(unsafe RawSpan(_unsafeElements: $0)) }
+        if let result { return result }
+        var native = self
+        return native.withUTF8 { body(unsafe RawSpan(_unsafeElements: $0)) }
+    }
+
+    /// A string of bytes that were found to be well-formed UTF-8.
+    ///
+    /// - Parameter isASCII: whether they are known to be ASCII.
+    @inlinable @inline(__always)
+    package init(checked bytes: RawSpan, _ range: Range<Int>, isASCII: Bool = false) {
+        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+            // Safe: every byte is a UInt8, and the caller has checked the bytes, so the library need not do so again.
+            let text = unsafe UTF8Span(
+                unchecked: bytes.extracting(range)._unsafeView(as: UInt8.self), isKnownASCII: isASCII)
+            self = String(copying: text)
+        } else {
+            self.init(repairing: bytes, range)
+        }
+    }
+
+    /// The same where the library cannot be told that there is nothing to repair.
+    @usableFromInline
+    init(repairing bytes: RawSpan, _ range: Range<Int>) {
+        // Safe: the buffer is used inside the closure only.
+        self = unsafe bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Whether both strings have the same UTF-8 bytes. `==` compares by canonical equivalence, which takes two names for
+    /// one that differ on the wire.
+    package func hasSameBytes(as other: String) -> Bool {
+        guard utf8.count == other.utf8.count else { return false }
+        // Safe: the spans of the strings are used inside the closures only.
+        let isSame = unsafe utf8.withContiguousStorageIfAvailable { bytes in
+            unsafe other.utf8.withContiguousStorageIfAvailable { others in
+                // Strings that are sent again and again mostly share their storage.
+                unsafe bytes.baseAddress == others.baseAddress
+                    || RawSpan(_unsafeElements: bytes).isEqual(at: 0, to: RawSpan(_unsafeElements: others))
+            }
+        }
+        if let isSame, let isSame { return isSame }
+        return utf8.elementsEqual(other.utf8)
+    }
+}
