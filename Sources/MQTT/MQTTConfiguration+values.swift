@@ -63,7 +63,7 @@ final class MQTTSharedConfiguration: Sendable {
 
     let values: MQTTConfiguration.Values
     /// Made for the first client.
-    private let known = Mutex<Derived?>(nil)
+    private let known = Lock<Derived?>(nil)
 
     /// That of ``MQTTConfiguration/init(clientID:)``.
     static let standard = MQTTSharedConfiguration(MQTTConfiguration.Values())

@@ -20,19 +20,19 @@ final class Hub: Sendable {
     let loop: EventLoop
     let options: LoopbackBrokerOptions
     let counters = Counters()
-    let faults: Mutex<LoopbackFaults>
-    let state: Mutex<State>
+    let faults: Lock<LoopbackFaults>
+    let state: Lock<State>
     /// Wakes the router for the deadlines of sessions and wills; made with the first of them.
-    private let alarm: Mutex<LoopAlarm?> = Mutex(nil)
+    private let alarm: Lock<LoopAlarm?> = Lock(nil)
 
     init(_ options: LoopbackBrokerOptions, loop: EventLoop) {
         self.options = options
         self.loop = loop
-        faults = Mutex(options.faults)
+        faults = Lock(options.faults)
         let router = Router(
             limits: options.limits, keepsSessions: options.keepsSessions,
             redeliversRefused: options.refusedMessages == .redeliverOnce)
-        state = Mutex(State(router: router))
+        state = Lock(State(router: router))
     }
 
     // MARK: Connections
@@ -95,11 +95,8 @@ final class Hub: Sendable {
 
     /// Runs `body` on the loop's thread with every connection.
     func forEachConnection(_ body: @escaping @Sendable (Connection) -> Void) async {
-        await withUnsafeContinuation { continuation in
-            loop.execute {
-                for connection in self.state.withLock({ Array($0.connections.values) }) { body(connection) }
-                continuation.resume()
-            }
+        await loop.result {
+            for connection in self.state.withLock({ Array($0.connections.values) }) { body(connection) }
         }
     }
 
@@ -170,11 +167,6 @@ final class Hub: Sendable {
     func closeAll() async {
         await forEachConnection { $0.drop() }
         // Dropping is posted to the loop: after one more round trip it is done.
-        await withUnsafeContinuation { continuation in
-            loop.execute {
-                self.setAlarm(.max)
-                continuation.resume()
-            }
-        }
+        await loop.result { self.setAlarm(.max) }
     }
 }

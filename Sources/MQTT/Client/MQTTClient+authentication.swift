@@ -1,8 +1,9 @@
 import MQTTCore
+import Transport
 
 extension MQTTClient {
     /// Renews the authentication of the open connection, with the method in ``MQTTConfiguration/authentication``; 5.0
-    /// only. Messages flow all the while.
+    /// only. Messages flow all the while. Cancelling the task ends the wait, not the renewal.
     ///
     /// - Throws: ``MQTTError``: there is no connection or no method, ``MQTTAuthentication/begin`` failed, or the server
     ///   ended the connection.
@@ -17,8 +18,11 @@ extension MQTTClient {
         } catch {
             throw MQTTError(.badCredentials, "the authentication failed: \(error)", underlying: error)
         }
-        let result = await withUnsafeContinuation { waiter in
-            core.loop.execute { [core] in core.beginReauthentication(data: data, waiter) }
+        let call = PendingCall<Result<Void, MQTTError>>()
+        let result = await call.answer {
+            core.loop.execute { [core] in core.beginReauthentication(data: data, call) }
+        } onCancel: {
+            call.end(.failure(.cancelledWait))
         }
         try result.get()
     }

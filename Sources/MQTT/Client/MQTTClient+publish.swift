@@ -26,7 +26,7 @@ extension MQTTClient {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
         let word = await withUnsafeContinuation { waiter in
-            core.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
+            core.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, Waiter(waiter))
         }
         guard let token = word.token else { return MQTTReasonCode(rawValue: word.code) }
         do throws(MQTTError) {

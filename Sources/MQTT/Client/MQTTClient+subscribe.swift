@@ -1,5 +1,6 @@
 public import MQTTCore
 public import Messaging
+import Transport
 
 extension MQTTClient {
     /// Subscribes and returns the messages as a sequence, once the server has granted it.
@@ -65,12 +66,7 @@ extension MQTTClient {
         let route = MQTTRoute(requests: [], policy: buffer, acknowledgement: acknowledgement)
         let queue = core.makeQueue(buffer)
         route.add(queue)
-        await withUnsafeContinuation { waiter in
-            core.loop.execute { [core] in
-                core.receiveUnmatched(route)
-                waiter.resume()
-            }
-        }
+        await core.loop.result { [core] in core.receiveUnmatched(route) }
         return MQTTSubscription(
             handle: MQTTSubscriptionHandle(core: core, route: route, first: queue), grants: [], grantProperties: [])
     }

@@ -15,7 +15,7 @@ import Transport
 public actor MQTTClient {
     nonisolated let core: MQTTClientCore
     /// Made for the first request.
-    private nonisolated let knownResponses: Mutex<MQTTResponses?>
+    private nonisolated let knownResponses: Lock<MQTTResponses?>
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///
@@ -50,13 +50,13 @@ public actor MQTTClient {
             urls: urls + configuration.furtherServers, options: configuration.rest.derived.streams, loop: loop,
             override: override)
         core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)
-        knownResponses = Mutex(nil)
+        knownResponses = Lock(nil)
     }
 
     /// Another face of the same client.
     init(core: MQTTClientCore, responses: MQTTResponses) {
         self.core = core
-        knownResponses = Mutex(responses)
+        knownResponses = Lock(responses)
     }
 
     nonisolated var responses: MQTTResponses {
@@ -68,7 +68,7 @@ public actor MQTTClient {
         }
     }
 
-    /// Where the connection stands, from now on; starts with the present state.
+    /// The states of the connection from the moment this is called, the present one first.
     public nonisolated var states: Updates<MQTTConnectionState> { core.news.states }
 
     /// Where the connection stands now.
@@ -77,7 +77,7 @@ public actor MQTTClient {
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { core.opener.server }
 
-    /// What happens to the client, from now on. A slow reader misses the oldest events.
+    /// What happens to the client from the moment this is called. A slow reader misses the oldest of 1024 events.
     public nonisolated var events: Updates<MQTTEvent> { core.news.events }
 
     /// The thread on which this client's sockets are served, for tasks that wait for many answers:

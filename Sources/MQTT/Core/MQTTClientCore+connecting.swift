@@ -165,9 +165,9 @@ extension MQTTClientCore {
         guard let authentication = configuration.authentication else { return }
         if packet.reasonCode == .success {
             news.tell(.reauthenticated)
-            let waiters = reauthentications
+            let calls = reauthentications
             reauthentications = []
-            for waiter in waiters { waiter.resume(returning: .success(())) }
+            for call in calls { call.end(.success(())) }
             return
         }
         let connection = connectionNumber
@@ -197,10 +197,9 @@ extension MQTTClientCore {
         }
     }
 
-    /// Begins a renewal on the loop's thread; the waiter hears of its end.
-    func beginReauthentication(
-        data: [UInt8]?, _ waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
-    ) {
+    /// Begins a renewal, whose end is the call's; on the loop's thread.
+    func beginReauthentication(data: [UInt8]?, _ call: PendingCall<Result<Void, MQTTError>>) {
+        if call.isOver { return }
         let now = MonotonicClock.now
         let refusal = link.perform { machine -> MQTTMisuse? in
             do throws(MQTTMisuse) {
@@ -211,15 +210,15 @@ extension MQTTClientCore {
             }
         }
         if let refusal {
-            waiter.resume(returning: .failure(MQTTError(refusal)))
+            call.end(.failure(MQTTError(refusal)))
         } else {
-            reauthentications.append(waiter)
+            reauthentications.append(call)
         }
     }
 
     func failReauthentications(_ failure: MQTTError) {
-        let waiters = reauthentications
+        let calls = reauthentications
         reauthentications = []
-        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+        for call in calls { call.end(.failure(failure)) }
     }
 }

@@ -13,8 +13,7 @@ extension MQTTClientCore {
         }
         try await prepareStore()
         while true {
-            let callerID = callerIDs.add(1, ordering: .relaxed).newValue
-            let result = await enqueueOnce(message, callerID)
+            let result = await enqueueOnce(message)
             if case .failure(let error) = result, waitsForRoom(error) {
                 try await waitForRoom()
             } else {
@@ -23,28 +22,34 @@ extension MQTTClientCore {
         }
     }
 
-    private nonisolated(nonsending) func enqueueOnce(
-        _ message: MQTTOutgoingMessage, _ callerID: UInt64
-    ) async -> Result<Void, MQTTError> {
-        await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter in
-                let cancelled = Task.isCancelled
-                let (answer, dropped) = link.perform(urgent: true) { machine in
-                    let answer = cancelled ? .failure(.cancelledWait) : machine.enqueue(message, waiter, callerID)
-                    return (answer, machine.takeDropped())
+    private nonisolated(nonsending) func enqueueOnce(_ message: MQTTOutgoingMessage) async -> Result<Void, MQTTError> {
+        let token = link.perform { $0.storeSlots.reserve() }
+        return await waiting { waiter in
+            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
+            var ended: Resumption<Result<Void, MQTTError>>?
+            let hasDropped = link.perform(urgent: true) { machine in
+                guard let waiter = waiter.take() else { return false }
+                if Task.isCancelled {
+                    machine.storeSlots.release(token)
+                    ended = Resumption(waiter, .failure(.cancelledWait))
+                } else {
+                    ended = machine.enqueue(message, waiter, token)
                 }
-                for message in dropped { message.resume(self) }
-                if let answer { waiter.resume(returning: answer) }
+                return !machine.dropped.isEmpty
             }
+            if hasDropped { reportDropped() }
+            ended.take()?.resume()
         } onCancel: {
-            let waiter = link.perform { machine -> UnsafeContinuation<Result<Void, MQTTError>, Never>? in
-                guard let index = machine.storeWaiters.firstIndex(where: { $0.callerID == callerID }) else {
-                    return nil
-                }
-                return machine.storeWaiters.remove(at: index).waiter
-            }
-            waiter?.resume(returning: .failure(.cancelledWait))
+            link.perform { $0.storeSlots.take(token) }?.resume(returning: .failure(.cancelledWait))
         }
+    }
+
+    /// Reports the messages that gave way to newer ones.
+    func reportDropped() {
+        var dropped = link.perform { $0.takeDropped() }
+        dropped.waiters.resume()
+        dropped.batches.drain { $0.resume() }
+        for error in dropped.enqueued { news.tell(.undelivered(error)) }
     }
 
     // MARK: Room
@@ -55,19 +60,20 @@ extension MQTTClientCore {
 
     /// Waits until the queue has room, or the client gives up.
     nonisolated(nonsending) func waitForRoom() async throws(MQTTError) {
-        let callerID = callerIDs.add(1, ordering: .relaxed).newValue
-        await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: UnsafeContinuation<Void, Never>) in
-                let waits = link.perform { machine in
-                    // Room may have come between the refusal and now.
-                    guard !Task.isCancelled, machine.engine.owesRoomNotice else { return false }
-                    machine.roomWaiters[callerID] = waiter
-                    return true
+        let token = link.perform { $0.roomWaiters.reserve() }
+        await waiting { waiter in
+            var waiter: Waiter<Void>? = waiter
+            link.perform { machine in
+                // Room may have come between the refusal and now.
+                if !Task.isCancelled, machine.engine.owesRoomNotice, let waiter = waiter.take() {
+                    machine.roomWaiters.add(waiter, at: token)
+                } else {
+                    machine.roomWaiters.release(token)
                 }
-                if !waits { waiter.resume() }
             }
+            waiter.take()?.resume(returning: ())
         } onCancel: {
-            link.perform { $0.roomWaiters.removeValue(forKey: callerID) }?.resume()
+            link.perform { $0.roomWaiters.take(token) }?.resume(returning: ())
         }
         if Task.isCancelled { throw .cancelledWait }
         if let failure = persistence.withLock({ $0.journal })?.failure { throw failure }
@@ -75,20 +81,23 @@ extension MQTTClientCore {
 }
 
 extension MQTTMachine {
-    /// Returns nil if the waiter is kept until the message is stored.
+    /// Returns nil if the waiter waits until the message is stored.
     mutating func enqueue(
-        _ message: MQTTOutgoingMessage, _ waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>, _ callerID: UInt64
-    ) -> Result<Void, MQTTError>? {
-        if let failure = journal?.failure { return .failure(failure) }
-        if let refusal = hand(
-            message.topic, message.payload, message.qos, message.retain, message.properties, token: Self.looseBit,
-            at: MonotonicClock.now)
-        {
-            return .failure(refusal)
+        _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<Result<Void, MQTTError>>,
+        _ token: MQTTStoreWait.Token
+    ) -> Resumption<Result<Void, MQTTError>>? {
+        let refusal =
+            journal?.failure
+            ?? hand(
+                message.topic, message.payload, message.qos, message.retain, message.properties, token: Self.looseBit,
+                at: MonotonicClock.now)
+        if refusal == nil { publishedCount += 1 }
+        guard refusal == nil, journal != nil else {
+            storeSlots.release(token)
+            return Resumption(waiter, refusal.map { .failure($0) } ?? .success(()))
         }
-        publishedCount += 1
-        guard journal != nil else { return .success(()) }
-        storeWaiters.append(MQTTStoreWaiter(ticket: engine.lastTicket, callerID: callerID, waiter: waiter))
+        storeSlots.add(waiter, at: token)
+        storeWaiters.append(MQTTStoreWait(ticket: engine.lastTicket, token: token))
         flushRecords()
         return nil
     }
@@ -122,34 +131,27 @@ extension MQTTMachine {
             batch.failure = batch.failure ?? error
             guard batch.isDone else { return }
             batches.remove(batch)
-            if let end = batch.takeEnd() { dropped.append(.batch(end)) }
+            if let end = batch.takeEnd() { dropped.batches.append(end) }
         } else if token & Self.looseBit != 0 {
-            dropped.append(.enqueued(error))
+            dropped.enqueued.append(error)
         } else {
-            var resumptions = Resumptions<MQTTMachine.PublishAnswer>()
-            publishes.answer(token, .failure(error), into: &resumptions)
-            dropped.append(.publish(resumptions))
+            publishes.answer(token, .failure(error), into: &dropped.waiters)
         }
     }
 
-    mutating func takeDropped() -> [MQTTDroppedMessage] {
-        guard !dropped.isEmpty else { return [] }
-        defer { dropped = [] }
-        return dropped
+    mutating func takeDropped() -> MQTTDroppedMessages {
+        var taken = MQTTDroppedMessages()
+        swap(&taken, &dropped)
+        return taken
     }
 }
 
-/// Whose message gave way to a newer one, to be told after the lock is released.
-enum MQTTDroppedMessage: Sendable {
-    case publish(Resumptions<MQTTMachine.PublishAnswer>)
-    case batch(MQTTPublishBatchEnd)
-    case enqueued(MQTTError)
+/// Messages that gave way to newer ones, until their callers are resumed after the lock is released.
+struct MQTTDroppedMessages: ~Copyable, Sendable {
+    var waiters = Resumptions<MQTTMachine.PublishAnswer>()
+    var batches = UniqueArray<Resumption<Result<Void, MQTTError>>>()
+    /// Of messages that nobody waits for.
+    var enqueued: [MQTTError] = []
 
-    func resume(_ core: MQTTClientCore) {
-        switch self {
-        case .publish(let waiters): waiters.resume()
-        case .batch(let end): end.resume()
-        case .enqueued(let error): core.news.tell(.undelivered(error))
-        }
-    }
+    var isEmpty: Bool { waiters.isEmpty && batches.isEmpty && enqueued.isEmpty }
 }

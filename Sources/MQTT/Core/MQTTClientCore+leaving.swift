@@ -30,9 +30,7 @@ extension MQTTClientCore {
     }
 
     nonisolated(nonsending) func destroy() async throws(MQTTError) {
-        let isConnected = await withUnsafeContinuation { waiter in
-            loop.execute { waiter.resume(returning: self.supervisor.isConnected) }
-        }
+        let isConnected = await loop.result { self.supervisor.isConnected }
         await supervisor.stop {
             var properties = MQTTProperties()
             // The server forgets us; before 5.0 nothing of this is sent.

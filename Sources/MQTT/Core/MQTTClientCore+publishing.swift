@@ -63,7 +63,7 @@ extension MQTTClientCore {
             let word = await withUnsafeContinuation { waiter in
                 publish(
                     message.payload, to: message.topic, qos: message.qos, retain: message.retain,
-                    properties: message.properties, waiter)
+                    properties: message.properties, Waiter(waiter))
             }
             guard let token = word.token else { return MQTTAnswer(MQTTReasonCode(rawValue: word.code)) }
             do throws(MQTTError) {
@@ -78,14 +78,17 @@ extension MQTTClientCore {
     /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
     func publish(
         _ payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties,
-        _ waiter: UnsafeContinuation<QuickAnswer, Never>
+        _ waiter: consuming Waiter<QuickAnswer>
     ) {
-        let (word, hasDropped) = link.perform(urgent: true) { machine in
-            let word = machine.publish(payload, topic, qos, retain, properties, waiter)
-            return (word, !machine.dropped.isEmpty)
+        var waiter: Waiter<QuickAnswer>? = waiter
+        var ended: Resumption<QuickAnswer>?
+        let hasDropped = link.perform(urgent: true) { machine in
+            guard let waiter = waiter.take() else { return false }
+            ended = machine.publish(payload, topic, qos, retain, properties, waiter)
+            return !machine.dropped.isEmpty
         }
-        if hasDropped { for message in link.perform({ $0.takeDropped() }) { message.resume(self) } }
-        if let word { waiter.resume(returning: word) }
+        if hasDropped { reportDropped() }
+        ended.take()?.resume()
     }
 
     /// Publishes a run of QoS 1 and 2 messages with one wait.
@@ -96,20 +99,19 @@ extension MQTTClientCore {
             return machine.nextBatchID
         }
         let batch = MQTTPublishBatch(messages, id: id)
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>) in
-                let end = link.perform { machine -> MQTTPublishBatchEnd? in
-                    batch.waiter = waiter
-                    if Task.isCancelled { batch.failure = .cancelledWait }
-                    machine.publishedCount += messages.count
-                    machine.feed(batch, at: MonotonicClock.now)
-                    machine.flushRecords()
-                    if batch.isDone { return batch.takeEnd() }
-                    machine.batches.add(batch)
-                    return nil
-                }
-                end?.resume()
+        let result = await waiting { waiter in
+            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
+            let end = link.perform { machine -> Resumption<Result<Void, MQTTError>>? in
+                batch.waiter = waiter.take()
+                if Task.isCancelled { batch.failure = .cancelledWait }
+                machine.publishedCount += messages.count
+                machine.feed(batch, at: MonotonicClock.now)
+                machine.flushRecords()
+                if batch.isDone { return batch.takeEnd() }
+                machine.batches.add(batch)
+                return nil
             }
+            end?.resume()
         } onCancel: {
             let end = link.perform { _ in
                 batch.failure = .cancelledWait
@@ -122,11 +124,11 @@ extension MQTTClientCore {
 }
 
 extension MQTTMachine {
-    /// Hands one message to the engine. Returns what its waiter is told at once, or nil if it waits.
+    /// Hands one message to the engine. Returns the waiter with what it is resumed with at once, or nil if it waits.
     mutating func publish(
         _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
-        _ waiter: UnsafeContinuation<QuickAnswer, Never>
-    ) -> QuickAnswer? {
+        _ waiter: consuming Waiter<QuickAnswer>
+    ) -> Resumption<QuickAnswer>? {
         let now = MonotonicClock.now
         let token = publishes.add(waiter, at: now)
         if let refusal = journal?.failure ?? hand(topic, payload, qos, retain, properties, token: token, at: now) {
@@ -135,18 +137,14 @@ extension MQTTMachine {
         publishedCount += 1
         flushRecords()
         // Without a connection there is no telling how long it takes.
-        guard engine.phase == .connected else {
-            _ = publishes.goOn(token)
-            return .goOn(token)
-        }
-        return nil
+        return engine.phase == .connected ? nil : publishes.sendOn(token)
     }
 }
 
 extension MQTTClientCore: AnswerDesk {
     var cancelledAnswer: MQTTMachine.PublishAnswer { .failure(.cancelledWait) }
 
-    func withWaiters<Result>(_ body: (inout WaiterTable<MQTTMachine.PublishAnswer>) -> Result) -> Result {
+    func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<MQTTMachine.PublishAnswer>) -> Result) -> Result {
         link.perform { body(&$0.publishes) }
     }
 }

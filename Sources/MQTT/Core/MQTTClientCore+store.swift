@@ -6,11 +6,11 @@ import Wire
 
 /// Where a client stands with its session store.
 struct MQTTPersistence: Sendable {
-    typealias Waiter = UnsafeContinuation<Result<Void, MQTTError>, Never>
+    typealias Call = PendingCall<Result<Void, MQTTError>>
 
     enum Phase: Sendable {
         case unopened
-        case opening([Waiter])
+        case opening([Call])
         case ready
     }
 
@@ -22,21 +22,24 @@ extension MQTTClientCore {
     /// Opens the session store before anything depends on it; every caller waits for the one that opens it.
     nonisolated(nonsending) func prepareStore() async throws(MQTTError) {
         guard let store = configuration.sessionStore, !isStoreReady else { return }
-        let result = await withUnsafeContinuation { (waiter: MQTTPersistence.Waiter) in
-            let opens = persistence.withLock { persistence -> Bool? in
-                switch persistence.phase {
-                case .unopened:
-                    persistence.phase = .opening([waiter])
-                    return true
-                case .opening(let waiters):
-                    persistence.phase = .opening(waiters + [waiter])
-                    return false
-                case .ready:
-                    return nil
-                }
+        let call = MQTTPersistence.Call()
+        let opens = persistence.withLock { persistence -> Bool? in
+            switch persistence.phase {
+            case .unopened:
+                persistence.phase = .opening([call])
+                return true
+            case .opening(let calls):
+                persistence.phase = .opening(calls + [call])
+                return false
+            case .ready:
+                return nil
             }
-            if opens == true { open(store) }
-            if opens == nil { waiter.resume(returning: .success(())) }
+        }
+        guard let opens else { return }
+        if opens { open(store) }
+        let result = await call.answer {
+        } onCancel: {
+            call.end(.failure(.cancelledWait))
         }
         try result.get()
     }
@@ -69,13 +72,13 @@ extension MQTTClientCore {
     }
 
     private func storeIsOpen(_ result: Result<Void, MQTTError>, journal: MQTTJournal?) {
-        let waiters = persistence.withLock { persistence -> [MQTTPersistence.Waiter] in
-            guard case .opening(let waiters) = persistence.phase else { return [] }
+        let calls = persistence.withLock { persistence -> [MQTTPersistence.Call] in
+            guard case .opening(let calls) = persistence.phase else { return [] }
             persistence.phase = journal == nil ? .unopened : .ready
             persistence.journal = journal
-            return waiters
+            return calls
         }
-        for waiter in waiters { waiter.resume(returning: result) }
+        for call in calls { call.end(result) }
     }
 
     /// A session belongs to a client identifier: one that is made at random, or by the server, is the stored one again.
@@ -120,10 +123,10 @@ extension MQTTClientCore {
         loop.execute { [self] in
             let scratch = MQTTScratch()
             let now = MonotonicClock.now
-            let stored = link.perform(urgent: true) { machine in
+            var stored = link.perform(urgent: true) { machine in
                 machine.persisted(through: ticket, at: now, into: scratch)
             }
-            for waiter in stored { waiter.resume(returning: .success(())) }
+            stored.resume(returning: .success(()))
             scratch.perform(RawSpan())
         }
     }
@@ -131,8 +134,11 @@ extension MQTTClientCore {
     /// What was promised cannot be kept any more: nothing more is promised.
     private func storeFailed(_ error: MQTTError) {
         loop.execute { [self] in
-            let waiting = link.perform { $0.takeStoreWaiters() }
-            for waiter in waiting { waiter.resume(returning: .failure(error)) }
+            var waiters = link.perform { machine in
+                machine.storeWaiters = []
+                return machine.storeSlots.takeAll()
+            }
+            waiters.resume(returning: .failure(error))
             connectionFailed(error)
             link.dropConnection()
         }
@@ -152,26 +158,28 @@ extension MQTTMachine {
         engine.storeRecords.removeAll(keepingCapacity: engine.storeRecords.capacity <= 1024)
     }
 
+    /// Returns the callers that waited for what is stored now.
     mutating func persisted(
         through ticket: UInt64, at now: Int64, into scratch: MQTTScratch
-    ) -> [UnsafeContinuation<Result<Void, MQTTError>, Never>] {
+    ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         scratch.work.core = core
         engine.persisted(through: ticket, at: now, into: &scratch.work.effects)
         collect(into: scratch, at: now)
+        var stored = UniqueArray<Waiter<Result<Void, MQTTError>>>()
         let count = storeWaiters.firstIndex { $0.ticket > ticket } ?? storeWaiters.count
-        defer { storeWaiters.removeFirst(count) }
-        return storeWaiters[..<count].map(\.waiter)
-    }
-
-    mutating func takeStoreWaiters() -> [UnsafeContinuation<Result<Void, MQTTError>, Never>] {
-        defer { storeWaiters = [] }
-        return storeWaiters.map(\.waiter)
+        for wait in storeWaiters[..<count] {
+            // Those that were cancelled are gone.
+            if let waiter = storeSlots.take(wait.token) { stored.append(waiter) }
+        }
+        storeWaiters.removeFirst(count)
+        return stored
     }
 }
 
-/// Somebody who waits until a record is stored.
-struct MQTTStoreWaiter: Sendable {
+/// A caller that waits until a record is stored.
+struct MQTTStoreWait: Sendable {
+    typealias Token = WaiterSlots<Result<Void, MQTTError>>.Token
+
     let ticket: UInt64
-    let callerID: UInt64
-    let waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
+    let token: Token
 }

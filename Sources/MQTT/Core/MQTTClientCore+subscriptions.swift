@@ -7,22 +7,27 @@ import Wire
 extension MQTTClientCore {
     /// Registers a route and waits for the server's answers; the route is there before SUBSCRIBE goes out.
     nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTSubscribeWait.Answer {
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter in
-                loop.execute { self.subscribeNow(route, waiter) }
-            }
+        let call = MQTTSubscribeWait.Call()
+        let result = await call.answer {
+            loop.execute { self.subscribeNow(route, call) }
         } onCancel: {
-            loop.execute { self.cancelSubscribe(route) }
+            loop.execute {
+                self.cancelSubscribe(route)
+                call.end(.failure(.cancelledWait))
+            }
         }
         let answer = try result.get()
         loop.execute { self.confirmKept(route) }
         return answer
     }
 
-    private func subscribeNow(_ route: MQTTRoute, _ waiter: MQTTSubscribeWait.Waiter) {
-        if route.isCancelled { return waiter.resume(returning: .failure(.cancelledWait)) }
-        guard supervisor.isActive else { return waiter.resume(returning: .failure(cannotSubscribe)) }
-        let wait = MQTTSubscribeWait(route, waiter)
+    private func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
+        if call.isOver { return }
+        guard supervisor.isActive else {
+            call.end(.failure(cannotSubscribe))
+            return
+        }
+        let wait = MQTTSubscribeWait(route, call)
         var keys: [ByteKey] = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
@@ -51,7 +56,6 @@ extension MQTTClientCore {
     }
 
     private func cancelSubscribe(_ route: MQTTRoute) {
-        route.isCancelled = true
         var waits: [MQTTSubscribeWait] = []
         for request in route.requests {
             guard let entry = router.entries[ByteKey(request.filter)] else { continue }
@@ -89,37 +93,23 @@ extension MQTTClientCore {
     nonisolated(nonsending) func unsubscribe(
         _ route: MQTTRoute, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTUnsubscribeAnswer {
-        let call = UnsubscribeCall()
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter in
-                loop.execute { self.unsubscribeNow(route, properties, call, waiter) }
-            }
+        let call = PendingCall<Result<MQTTUnsubscribeAnswer, MQTTError>>()
+        loop.execute { self.unsubscribeNow(route, properties, call) }
+        let result = await call.answer {
         } onCancel: {
-            loop.execute {
-                call.isCancelled = true
-                guard let token = call.token else { return }
-                self.unsubscribeWaiters.removeValue(forKey: token)?.resume(returning: .failure(.cancelledWait))
-            }
+            call.end(.failure(.cancelledWait))
         }
         return try result.get()
     }
 
-    /// Whoever waits for UNSUBACK.
-    private final class UnsubscribeCall: @unchecked Sendable {
-        // Sendable because everything is touched on the loop's thread only.
-        var token: UInt64?
-        /// Maybe before it came to wait.
-        var isCancelled = false
-    }
-
     private func unsubscribeNow(
-        _ route: MQTTRoute, _ properties: MQTTProperties, _ call: UnsubscribeCall,
-        _ waiter: UnsafeContinuation<Result<MQTTUnsubscribeAnswer, MQTTError>, Never>
+        _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeAnswer, MQTTError>>
     ) {
         route.finish(.finished)
         let filters = router.remove(route)
         guard !filters.isEmpty, supervisor.isConnected else {
-            return waiter.resume(returning: .success(MQTTUnsubscribeAnswer()))
+            call.end(.success(MQTTUnsubscribeAnswer()))
+            return
         }
         let token = router.makeRequest(for: [])
         let now = MonotonicClock.now
@@ -132,12 +122,9 @@ extension MQTTClientCore {
             }
         }
         if let refusal {
-            waiter.resume(returning: .failure(MQTTError(refusal)))
-        } else if call.isCancelled {
-            waiter.resume(returning: .failure(.cancelledWait))
+            call.end(.failure(MQTTError(refusal)))
         } else {
-            call.token = token
-            unsubscribeWaiters[token] = waiter
+            unsubscribes[token] = call
         }
     }
 
@@ -217,7 +204,7 @@ extension MQTTClientCore {
         if isLate {
             let error = MQTTError(
                 .timedOut, "the server did not answer in time; the request may still take effect")
-            unsubscribeWaiters.removeValue(forKey: token)?.resume(returning: .failure(error))
+            unsubscribes.removeValue(forKey: token)?.end(.failure(error))
             for key in router.takeRequest(token) ?? [] { fail(key, error) }
         }
         // Failed because the connection closed: filters are subscribed on the next one.

@@ -15,11 +15,11 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     let supervisor: Supervisor<MQTTClientCore>
     let news = ClientNews<MQTTConnectionState, MQTTEvent>(.disconnected(nil))
     let counters = ClientCounting()
-    let callerIDs = Atomic<UInt64>(1)
 
     // The loop's thread only.
     private(set) var knownRouter: MQTTRouter?
-    var unsubscribeWaiters: [UInt64: UnsafeContinuation<Result<MQTTUnsubscribeAnswer, MQTTError>, Never>] = [:]
+    /// By the token of UNSUBSCRIBE.
+    var unsubscribes: [UInt64: PendingCall<Result<MQTTUnsubscribeAnswer, MQTTError>>] = [:]
     /// Why the connection is about to close, found before it did.
     private var closeReason: Shared<MQTTError>?
     var pausedRoutes: [MQTTRoute] = []
@@ -31,12 +31,12 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     /// Whether the connection under way was accepted.
     var heldConnack = false
     /// Where the server sent us, and how often in a row; nil as long as none did.
-    let redirection = Mutex<MQTTRedirection?>(nil)
+    let redirection = Lock<MQTTRedirection?>(nil)
     /// Counts the connections that were opened.
     var connectionNumber = 0
     /// Who waits for the end of a renewed authentication.
-    var reauthentications: [UnsafeContinuation<Result<Void, MQTTError>, Never>] = []
-    let persistence = Mutex(MQTTPersistence())
+    var reauthentications: [PendingCall<Result<Void, MQTTError>>] = []
+    let persistence = Lock(MQTTPersistence())
 
     init(opener: StreamOpener, configuration: MQTTConfiguration, loop: EventLoop) {
         self.opener = opener
@@ -97,21 +97,21 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
     private func giveUp(_ failure: MQTTError) {
-        let (waiters, ends, rooms) = link.perform { machine in
-            defer {
-                machine.batches = MQTTPublishBatches()
-                machine.roomWaiters = [:]
-            }
-            var waiters = Resumptions<MQTTMachine.PublishAnswer>()
+        var waiters = Resumptions<MQTTMachine.PublishAnswer>()
+        var ends = UniqueArray<Resumption<Result<Void, MQTTError>>>()
+        var rooms = link.perform { machine in
             machine.publishes.answerAll(.failure(failure), into: &waiters)
-            let batches = machine.batches.all
-            for batch in batches { batch.failure = failure }
-            return (waiters, batches.compactMap { $0.takeEnd() }, machine.roomWaiters)
+            for batch in machine.batches.all {
+                batch.failure = failure
+                if let end = batch.takeEnd() { ends.append(end) }
+            }
+            machine.batches = MQTTPublishBatches()
+            return machine.roomWaiters.takeAll()
         }
         // Those find out by themselves that there is no connection.
-        for waiter in rooms.values { waiter.resume() }
+        rooms.resume(returning: ())
         waiters.resume()
-        for end in ends { end.resume() }
+        ends.drain { $0.resume() }
         let isOrderly = failure.code == .disconnected
         for entry in knownRouter?.takeAllEntries() ?? [] {
             for (wait, _) in entry.waiters { wait.fail(failure) }
@@ -123,9 +123,9 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     }
 
     func failUnsubscribes(_ failure: MQTTError) {
-        let waiters = unsubscribeWaiters.values
-        unsubscribeWaiters = [:]
-        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+        let calls = unsubscribes.values
+        unsubscribes = [:]
+        for call in calls { call.end(.failure(failure)) }
     }
 
     // MARK: What happened to the connection; on the loop's thread
@@ -167,7 +167,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             subscribeCompleted(token, codes, properties)
         case .unsubscribeCompleted(let token, let codes, let properties):
             let answer = MQTTUnsubscribeAnswer(reasonCodes: codes, properties: properties)
-            unsubscribeWaiters.removeValue(forKey: token)?.resume(returning: .success(answer))
+            unsubscribes.removeValue(forKey: token)?.end(.success(answer))
         case .requestLate(let token), .requestFailed(let token):
             requestFailed(token, isLate: { if case .requestLate = event { true } else { false } }())
         case .sessionLost(let republished, let duplicates):

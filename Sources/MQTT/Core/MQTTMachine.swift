@@ -29,11 +29,12 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Where records go, with a session store.
     var journal: MQTTJournal?
     /// In the order of their tickets.
-    var storeWaiters: [MQTTStoreWaiter] = []
+    var storeWaiters: [MQTTStoreWait] = []
+    var storeSlots = WaiterSlots<Result<Void, MQTTError>>()
     /// Publishers that wait for room in the queue.
-    var roomWaiters: [UInt64: UnsafeContinuation<Void, Never>] = [:]
+    var roomWaiters = WaiterSlots<Void>()
     /// Messages that gave way to others, until somebody without the lock tells of them.
-    var dropped: [MQTTDroppedMessage] = []
+    var dropped = MQTTDroppedMessages()
     let keepPolicy: Shared<MQTTKeepPolicy>
     /// Received messages without a subscription; there since the first of them.
     private(set) var knownKeeper: MQTTKeeper?
@@ -142,7 +143,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
             } else if completion.isSuccess, completion.remark < 0, remarks.isEmpty,
                 let waiter = publishes.succeed(completion.token)
             {
-                scratch.work.resumptions.quick.append((waiter, .success(completion.reason.rawValue)))
+                scratch.work.resumptions.quick.append(Resumption(waiter, .success(completion.reason.rawValue)))
             } else {
                 publishes.answer(
                     completion.token, completion.answer(scratch.work.effects, after: &remarks),
@@ -152,8 +153,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         if feeds { feedCompleted(into: scratch, at: now) }
         if scratch.work.effects.queueHasRoom {
             pumpBatches(into: scratch, at: now)
-            scratch.work.roomWaiters += roomWaiters.sorted { $0.key < $1.key }.map(\.value)
-            roomWaiters = [:]
+            var rooms = roomWaiters.takeAll()
+            rooms.drain { scratch.work.roomWaiters.append($0) }
         }
         flushRecords()
     }

@@ -1,4 +1,5 @@
 import MQTTCore
+import Transport
 
 /// Many messages published with one wait: fed to the engine as its window allows, finished with one resume.
 ///
@@ -10,7 +11,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
     var next = 0
     var completed = 0
     var failure: MQTTError?
-    var waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>?
+    var waiter: Waiter<Result<Void, MQTTError>>?
 
     init(_ messages: [MQTTOutgoingMessage], id: UInt64) {
         self.messages = messages
@@ -20,19 +21,10 @@ final class MQTTPublishBatch: @unchecked Sendable {
     var isDone: Bool { completed == messages.count || (failure != nil && completed == next) }
 
     /// Takes the caller that waits, with its answer. Nil if it has been answered already: its task was cancelled.
-    func takeEnd() -> MQTTPublishBatchEnd? {
-        guard let waiter else { return nil }
-        self.waiter = nil
-        return MQTTPublishBatchEnd(waiter: waiter, answer: failure.map { .failure($0) } ?? .success(()))
+    func takeEnd() -> Resumption<Result<Void, MQTTError>>? {
+        guard let waiter = waiter.take() else { return nil }
+        return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
     }
-}
-
-/// The caller that waited for a batch, taken under the lock to be resumed after it.
-struct MQTTPublishBatchEnd: Sendable {
-    let waiter: UnsafeContinuation<Result<Void, MQTTError>, Never>
-    let answer: Result<Void, MQTTError>
-
-    func resume() { waiter.resume(returning: answer) }
 }
 
 /// The batches on their way, by the number in their tokens.

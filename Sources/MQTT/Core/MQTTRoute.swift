@@ -15,8 +15,6 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
     private(set) var queues: [Queue] = []
-    /// Whoever subscribes was cancelled before the loop had heard of it.
-    var isCancelled = false
     /// Messages of the read under way, as indexes into its records.
     var pending: [UInt32] = []
 

@@ -26,8 +26,8 @@ final class MQTTScratch: LinkScratch {
 
     func perform(_ bytes: RawSpan) {
         work.resumptions.resume()
-        for end in work.batchEnds { end.resume() }
-        for waiter in work.roomWaiters { waiter.resume() }
+        work.batchEnds.drain { $0.resume() }
+        work.roomWaiters.resume(returning: ())
         if let core = work.core {
             for event in work.effects.events where event.isConnected { core.handle(event.kind) }
             if !work.effects.messages.isEmpty { deliver(bytes) }
@@ -44,7 +44,7 @@ final class MQTTScratch: LinkScratch {
 }
 
 /// What one input led to.
-struct MQTTWork {
+struct MQTTWork: ~Copyable {
     var core: MQTTClientCore?
     var effects = MQTTEffects()
     var version = MQTTVersion.v3_1_1
@@ -55,9 +55,9 @@ struct MQTTWork {
     /// The messages for one of them.
     var selected: [MQTTMessageRecord] = []
     var resumptions = Resumptions<MQTTMachine.PublishAnswer>()
-    var batchEnds: [MQTTPublishBatchEnd] = []
+    var batchEnds = UniqueArray<Resumption<Result<Void, MQTTError>>>()
     /// Publishers that find room in the queue again.
-    var roomWaiters: [UnsafeContinuation<Void, Never>] = []
+    var roomWaiters = UniqueArray<Waiter<Void>>()
     /// Enqueued messages that were given up.
     var undelivered: [MQTTError] = []
     /// Kept messages that were given up.
@@ -69,12 +69,9 @@ struct MQTTWork {
     /// The connection is gone; the inner value says why, nil for an end in order.
     var closed: TransportError??
 
-    /// Forgets everything and keeps the capacity.
+    /// Forgets everything and keeps the capacity. Nobody waits any more: all were resumed.
     mutating func clear() {
         effects.removeAll()
-        resumptions.removeAll()
-        batchEnds.removeAll(keepingCapacity: true)
-        if !roomWaiters.isEmpty { roomWaiters.removeAll() }
         if !undelivered.isEmpty { undelivered.removeAll() }
         if !keptDrops.isEmpty { keptDrops.removeAll() }
         touchedRoutes.removeAll(keepingCapacity: true)

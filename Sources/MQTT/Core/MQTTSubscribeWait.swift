@@ -1,4 +1,5 @@
 import MQTTCore
+import Transport
 
 /// Somebody who waits for the answers to all filters of a subscription; touched on the loop's thread only.
 final class MQTTSubscribeWait: @unchecked Sendable {
@@ -10,10 +11,10 @@ final class MQTTSubscribeWait: @unchecked Sendable {
         var properties = MQTTProperties()
     }
 
-    typealias Waiter = UnsafeContinuation<Result<Answer, MQTTError>, Never>
+    typealias Call = PendingCall<Result<Answer, MQTTError>>
 
     let route: MQTTRoute
-    private var waiter: Waiter?
+    private let call: Call
     private var codes: [MQTTReasonCode?]
     private var missing: Int
     private var failure: MQTTError?
@@ -21,9 +22,9 @@ final class MQTTSubscribeWait: @unchecked Sendable {
     /// The request whose answer's properties were added last: each is added once, however many filters it answers.
     private var noted: UInt64 = 0
 
-    init(_ route: MQTTRoute, _ waiter: Waiter) {
+    init(_ route: MQTTRoute, _ call: Call) {
         self.route = route
-        self.waiter = waiter
+        self.call = call
         codes = Array(repeating: nil, count: route.requests.count)
         missing = codes.count
     }
@@ -54,8 +55,5 @@ final class MQTTSubscribeWait: @unchecked Sendable {
     /// There will be no answer.
     func fail(_ error: MQTTError) { end(.failure(error)) }
 
-    private func end(_ result: Result<Answer, MQTTError>) {
-        waiter?.resume(returning: result)
-        waiter = nil
-    }
+    private func end(_ result: Result<Answer, MQTTError>) { call.end(result) }
 }

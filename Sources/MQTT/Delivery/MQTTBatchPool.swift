@@ -1,5 +1,6 @@
 import MQTTCore
 import Synchronization
+import Transport
 
 /// Memory of large batches that were received and let go, for those to come: memory that the system gives and takes
 /// back for every read costs more than parsing what was read.
@@ -11,7 +12,7 @@ final class MQTTBatchPool: Sendable {
         var size = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private static let limit = 4 << 20
 
     /// Small ones come from malloc's own lists, very large ones would leave no room for others.

@@ -1,11 +1,12 @@
 import MQTTCore
 import Messaging
 import Synchronization
+import Transport
 
 /// The topic aliases of a connection that is looked at (MQTT 5.0, section 3.3.2.3.4), so that every PUBLISH can be shown
 /// with its topic. As many as client and server have allowed each other.
 final class MQTTSeenAliases: Sendable {
-    private let topics = Mutex<[FrameDirection: [UInt16: String]]>([:])
+    private let topics = Lock<[FrameDirection: [UInt16: String]]>([:])
 
     /// The topic of a PUBLISH; nil when it has only an alias that was set before anybody looked.
     func topic(of packet: MQTTPacket.Publish, _ direction: FrameDirection) -> String? {

@@ -5,14 +5,7 @@ import Transport
 
 /// The requests of a client that wait for their responses, and the subscription that brings them.
 final class MQTTResponses: Sendable {
-    private typealias Waiter = UnsafeContinuation<Result<MQTTMessage, MQTTError>, Never>
-
-    private enum Request {
-        case announced
-        case waiting(Waiter)
-        /// The response, or the end of patience, was there before the publisher came to wait.
-        case done(Result<MQTTMessage, MQTTError>)
-    }
+    private typealias Request = PendingCall<Result<MQTTMessage, MQTTError>>
 
     private struct State {
         /// Where responses come, and who hands them out; nil before the first request and after the client gave up.
@@ -23,7 +16,7 @@ final class MQTTResponses: Sendable {
         var count: UInt64 = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     deinit {
         state.withLock { $0.reader }?.cancel()
@@ -40,21 +33,21 @@ final class MQTTResponses: Sendable {
         } catch {
             throw error as? MQTTError ?? .cancelledWait
         }
+        let request = Request()
         let correlation = state.withLock { state in
             state.count += 1
             let correlation = withUnsafeBytes(of: (state.count.bigEndian, UInt64.random(in: .min ... .max))) {
                 Array($0)
             }
-            state.requests[correlation] = .announced
+            state.requests[correlation] = request
             return correlation
         }
         var properties = properties
         properties.responseTopic = responseTopic
         properties.correlationData = correlation
-        let timer = Task { [weak self] in
+        let timer = Task {
             try await Task.sleep(for: timeout)
-            self?.end(
-                correlation,
+            request.end(
                 .failure(MQTTError(.timedOut, "no response to the request to '\(topic)' within \(timeout)")))
         }
         defer {
@@ -62,18 +55,10 @@ final class MQTTResponses: Sendable {
             state.withLock { _ = $0.requests.removeValue(forKey: correlation) }
         }
         try await client.publish(payload, to: topic, qos: qos, properties: properties)
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: Waiter) in
-                let early = state.withLock { state -> Result<MQTTMessage, MQTTError>? in
-                    if case .done(let early)? = state.requests[correlation] { return early }
-                    if Task.isCancelled { return .failure(.cancelledWait) }
-                    state.requests[correlation] = .waiting(waiter)
-                    return nil
-                }
-                if let early { waiter.resume(returning: early) }
-            }
+        // The response, or the end of patience, may have come before.
+        let result = await request.answer {
         } onCancel: {
-            end(correlation, .failure(.cancelledWait))
+            request.end(.failure(.cancelledWait))
         }
         return try result.get()
     }
@@ -117,33 +102,18 @@ final class MQTTResponses: Sendable {
     }
 
     private func received(_ message: MQTTMessage) {
-        // A response that nobody waits for (any more) is nobody's.
-        if let correlation = message.properties.correlationData { end(correlation, .success(message)) }
-    }
-
-    private func end(_ correlation: [UInt8], _ result: Result<MQTTMessage, MQTTError>) {
-        let waiter = state.withLock { state -> Waiter? in
-            switch state.requests[correlation] {
-            case .announced:
-                state.requests[correlation] = .done(result)
-                return nil
-            case .waiting(let waiter):
-                state.requests[correlation] = .done(result)
-                return waiter
-            case .done, nil:
-                return nil
-            }
-        }
-        waiter?.resume(returning: result)
+        // A response that nobody waits for any more is dropped.
+        guard let correlation = message.properties.correlationData else { return }
+        state.withLock { $0.requests[correlation] }?.end(.success(message))
     }
 
     /// The subscription is over: the next request makes another one.
     private func ended(_ error: MQTTError) {
-        let correlations = state.withLock { state in
+        let requests = state.withLock { state in
             state.receiver = nil
             state.reader = nil
-            return Array(state.requests.keys)
+            return Array(state.requests.values)
         }
-        for correlation in correlations { end(correlation, .failure(error)) }
+        for request in requests { request.end(.failure(error)) }
     }
 }

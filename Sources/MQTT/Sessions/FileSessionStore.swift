@@ -62,7 +62,7 @@ public final class FileSessionStore: SessionStore {
     /// The directory, made when the store is opened unless it is there.
     public let directory: String
     private let options: Options
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     public init(directory: String, options: Options = Options()) {
         self.directory = directory

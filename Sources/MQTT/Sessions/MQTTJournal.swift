@@ -18,7 +18,7 @@ final class MQTTJournal: Sendable {
 
     let store: any SessionStore
     let thread: SerialThread
-    private let state = Mutex(State())
+    private let state = Lock(State())
     /// Both on the journal's thread.
     private let persisted: @Sendable (UInt64) -> Void
     private let failed: @Sendable (MQTTError) -> Void
@@ -85,17 +85,16 @@ final class MQTTJournal: Sendable {
 
     /// Forgets everything; returns when it is done.
     func removeAll() async throws(MQTTError) {
-        let failure = await withUnsafeContinuation { (waiter: UnsafeContinuation<MQTTError?, Never>) in
-            thread.run {
-                do {
-                    try self.store.removeAll()
-                    waiter.resume(returning: nil)
-                } catch {
-                    waiter.resume(returning: MQTTError(store: error))
-                }
+        let call = PendingCall<Result<Void, MQTTError>>()
+        thread.run {
+            do {
+                try self.store.removeAll()
+                call.end(.success(()))
+            } catch {
+                call.end(.failure(MQTTError(store: error)))
             }
         }
-        if let failure { throw failure }
+        try await call.answer().get()
     }
 
     private func attempt(_ body: () throws -> Void) {

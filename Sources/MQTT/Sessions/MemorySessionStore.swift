@@ -1,5 +1,6 @@
 public import MQTTCore
 import Synchronization
+import Transport
 
 /// A session store that lasts as long as this object: sessions go from one client to the next within a process.
 public final class MemorySessionStore: SessionStore {
@@ -10,7 +11,7 @@ public final class MemorySessionStore: SessionStore {
     }
 
     public let limits: SessionStoreLimits
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     public init(limits: SessionStoreLimits = SessionStoreLimits()) {
         self.limits = limits

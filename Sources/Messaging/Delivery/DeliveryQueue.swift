@@ -1,4 +1,5 @@
 import Synchronization
+import Transport
 
 /// Batches on their way from a connection to one receiver: bounded by messages and bytes, one receiver at a time.
 ///
@@ -19,14 +20,14 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         case refused
     }
 
-    private struct State {
+    private struct State: ~Copyable {
         // Slots before `head` are empty: what the receiver has taken is not kept.
         var slots: [Batch?] = []
         var head = 0
         var messages = 0
         var bytes = 0
         var gap = 0
-        var receiver: UnsafeContinuation<Next?, Never>?
+        var receiver: Waiter<Next?>?
         var end: Next?
         var isThrottling = false
 
@@ -64,7 +65,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     }
 
     package let policy: BufferPolicy
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let fullness = Atomic(false)
     private let lost = Atomic(0)
     private let drained: @Sendable () -> Void
@@ -84,16 +85,15 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
 
     /// Hands a batch over.
     package func push(_ batch: Batch) -> PushOutcome {
-        var receiver: UnsafeContinuation<Next?, Never>?
+        var receiver: Waiter<Next?>?
         let outcome = state.withLock { state -> PushOutcome in
             if state.end != nil { return .refused }
             if state.gap > 0 {
                 batch.noteGap(state.gap)
                 state.gap = 0
             }
-            if let waiting = state.receiver {
-                state.receiver = nil
-                receiver = waiting
+            if state.receiver != nil {
+                receiver = state.receiver.take()
                 return .stored
             }
             state.append(batch)
@@ -103,7 +103,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
             fullness.store(true, ordering: .relaxed)
             return .full
         }
-        receiver?.resume(returning: .batch(batch))
+        receiver.take()?.resume(returning: .batch(batch))
         return outcome
     }
 
@@ -146,27 +146,23 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     /// The next batch; waits for one. Returns nil when the task is cancelled.
     package nonisolated(nonsending) func next() async -> Next? {
         if let ready = takeReady() { return ready }
-        return await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                var replaced: UnsafeContinuation<Next?, Never>?
-                var wasDrained = false
-                let ready = state.withLock { state -> Next?? in
-                    if let ready = takeReady(&state, &wasDrained) { return .some(ready) }
-                    if Task.isCancelled { return .some(nil) }
-                    // Two receivers of one iterator are a mistake of the caller; the first one sees an end.
-                    replaced = state.receiver
-                    state.receiver = continuation
-                    return nil
-                }
-                replaced?.resume(returning: nil)
-                if wasDrained { drained() }
-                if let ready { continuation.resume(returning: ready) }
+        return await waiting { waiter in
+            var waiter: Waiter<Next?>? = waiter
+            var replaced: Waiter<Next?>?
+            var wasDrained = false
+            let ready = state.withLock { state -> Next?? in
+                if let ready = takeReady(&state, &wasDrained) { return .some(ready) }
+                if Task.isCancelled { return .some(nil) }
+                // Two receivers of one iterator are a mistake of the caller; the first one sees an end.
+                replaced = state.receiver.take()
+                state.receiver = waiter.take()
+                return nil
             }
+            replaced.take()?.resume(returning: nil)
+            if wasDrained { drained() }
+            if let ready { waiter.take()?.resume(returning: ready) }
         } onCancel: {
-            let receiver = state.withLock { state in
-                defer { state.receiver = nil }
-                return state.receiver
-            }
+            let receiver = state.withLock { $0.receiver.take() }
             receiver?.resume(returning: nil)
         }
     }
@@ -191,18 +187,18 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
 
     /// Ends the queue: what waits is still delivered, then `end`. The first end counts.
     package func finish(_ end: Next = .finished) {
-        let receiver = state.withLock { state -> UnsafeContinuation<Next?, Never>? in
+        let receiver = state.withLock { state -> Waiter<Next?>? in
             guard state.end == nil else { return nil }
             state.end = end
-            defer { state.receiver = nil }
-            return state.receiver
+            return state.receiver.take()
         }
         receiver?.resume(returning: end)
     }
 
     /// The receiver is gone: what waits is dropped, what comes is refused.
     package func abandon() {
-        let (receiver, dropped) = state.withLock { state in
+        var receiver: Waiter<Next?>?
+        let dropped = state.withLock { state in
             if state.end == nil { state.end = .finished }
             let dropped = state.slots
             state.slots = []
@@ -211,10 +207,10 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
             state.bytes = 0
             state.isThrottling = false
             fullness.store(false, ordering: .relaxed)
-            defer { state.receiver = nil }
-            return (state.receiver, dropped)
+            receiver = state.receiver.take()
+            return dropped
         }
-        receiver?.resume(returning: .finished)
+        receiver.take()?.resume(returning: .finished)
         // What batches hold on to is let go without the lock.
         withExtendedLifetime(dropped) {}
         drained()

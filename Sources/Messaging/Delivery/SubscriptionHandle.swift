@@ -42,13 +42,13 @@ package final class SubscriptionHandle<Core: SubscriptionOwner>: Sendable {
     package let route: Core.Route
     private let first: Queue
     /// The place that nobody receives at.
-    private let parked: Mutex<Place?>
+    private let parked: Lock<Place?>
 
     package init(core: Core, route: Core.Route, first: Queue) {
         self.core = core
         self.route = route
         self.first = first
-        parked = Mutex(Place(queue: first))
+        parked = Lock(Place(queue: first))
     }
 
     deinit {

@@ -1,4 +1,5 @@
 import Synchronization
+import Transport
 
 /// What a client tells whoever listens: where it stands, and what happens to it.
 ///
@@ -11,10 +12,10 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
         fileprivate var events: Broadcaster<Event>?
     }
 
-    private let content: Mutex<Content>
+    private let content: Lock<Content>
 
     package init(_ state: State) {
-        content = Mutex(Content(state: state))
+        content = Lock(Content(state: state))
     }
 
     /// Where the client stands now.

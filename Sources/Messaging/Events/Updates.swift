@@ -1,4 +1,5 @@
 import Synchronization
+import Transport
 
 /// Values as they come, for anyone who iterates: each iterator has its own bounded buffer and keeps the newest.
 ///
@@ -27,7 +28,7 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// Sends values to everybody who iterates at the moment.
+/// Sends values to everybody who listens at the moment.
 package final class Broadcaster<Element: Sendable>: Sendable {
     private struct State {
         var buffers: [WeakBuffer] = []
@@ -39,7 +40,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
         weak var buffer: UpdateBuffer<Element>?
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
     private let capacity: Int
     private let replaysLatest: Bool
 
@@ -49,7 +50,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
     package init(capacity: Int, initial: Element? = nil, replaysLatest: Bool = false) {
         self.capacity = max(1, capacity)
         self.replaysLatest = replaysLatest
-        state = Mutex(State(latest: initial))
+        state = Lock(State(latest: initial))
     }
 
     deinit {
@@ -66,22 +67,28 @@ package final class Broadcaster<Element: Sendable>: Sendable {
 
     package func send(_ element: Element) {
         // Stored in all buffers under one lock, so that every iterator sees the same order and ends with the latest.
-        let receivers = state.withLock { state -> [UpdateBuffer<Element>.Receiver] in
-            guard !state.isFinished else { return [] }
+        var receivers = UniqueArray<UpdateBuffer<Element>.Receiver>()
+        state.withLock { state in
+            guard !state.isFinished else { return }
             state.latest = element
             state.buffers.removeAll { $0.buffer == nil }
-            return state.buffers.compactMap { $0.buffer?.store(element) }
+            for weak in state.buffers {
+                if let receiver = weak.buffer?.store(element) { receivers.append(receiver) }
+            }
         }
-        for receiver in receivers { receiver.resume(returning: element) }
+        receivers.resume(returning: element)
     }
 
     package func finish() {
-        let receivers = state.withLock { state -> [UpdateBuffer<Element>.Receiver] in
+        var receivers = UniqueArray<UpdateBuffer<Element>.Receiver>()
+        state.withLock { state in
             state.isFinished = true
-            defer { state.buffers = [] }
-            return state.buffers.compactMap { $0.buffer?.end() }
+            for weak in state.buffers {
+                if let receiver = weak.buffer?.end() { receivers.append(receiver) }
+            }
+            state.buffers = []
         }
-        for receiver in receivers { receiver.resume(returning: nil) }
+        receivers.resume(returning: nil)
     }
 
     func subscribe() -> UpdateBuffer<Element> {
@@ -97,16 +104,16 @@ package final class Broadcaster<Element: Sendable>: Sendable {
 
 /// The values that wait for one iterator. Its lock is only ever taken inside its broadcaster's, or alone.
 final class UpdateBuffer<Element: Sendable>: Sendable {
-    typealias Receiver = UnsafeContinuation<Element?, Never>
+    typealias Receiver = Waiter<Element?>
 
-    private struct State {
+    private struct State: ~Copyable {
         var elements: [Element] = []
         var isFinished = false
         var missedCount = 0
         var receiver: Receiver?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let capacity: Int
 
     init(capacity: Int) {
@@ -118,10 +125,7 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
     /// Keeps the element for later, or returns who is to be resumed with it.
     func store(_ element: Element) -> Receiver? {
         state.withLock { state in
-            if let waiting = state.receiver {
-                state.receiver = nil
-                return waiting
-            }
+            if let waiting = state.receiver.take() { return waiting }
             if state.elements.count >= capacity {
                 state.elements.removeFirst()
                 state.missedCount += 1
@@ -135,27 +139,22 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
     func end() -> Receiver? {
         state.withLock { state in
             state.isFinished = true
-            defer { state.receiver = nil }
-            return state.receiver
+            return state.receiver.take()
         }
     }
 
     nonisolated(nonsending) func next() async -> Element? {
-        await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let ready = state.withLock { state -> Element?? in
-                    if !state.elements.isEmpty { return .some(state.elements.removeFirst()) }
-                    if state.isFinished || Task.isCancelled || state.receiver != nil { return .some(nil) }
-                    state.receiver = continuation
-                    return nil
-                }
-                if let ready { continuation.resume(returning: ready) }
+        await waiting { waiter in
+            var waiter: Receiver? = waiter
+            let ready = state.withLock { state -> Element?? in
+                if !state.elements.isEmpty { return .some(state.elements.removeFirst()) }
+                if state.isFinished || Task.isCancelled || state.receiver != nil { return .some(nil) }
+                state.receiver = waiter.take()
+                return nil
             }
+            if let ready { waiter.take()?.resume(returning: ready) }
         } onCancel: {
-            let receiver = state.withLock { state in
-                defer { state.receiver = nil }
-                return state.receiver
-            }
+            let receiver = state.withLock { $0.receiver.take() }
             receiver?.resume(returning: nil)
         }
     }

@@ -16,7 +16,7 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     // Two, so that who may not see secrets does not get them because somebody else may.
     private let masked = Broadcaster<Record>(capacity: 1024)
     private let complete = Broadcaster<Record>(capacity: 1024)
-    private let logs = Mutex<[FrameLogSource]>([])
+    private let logs = Lock<[FrameLogSource]>([])
     private let decode: Wrapped
 
     private struct Wrapped: Sendable {

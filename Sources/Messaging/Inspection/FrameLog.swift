@@ -1,4 +1,5 @@
 import Synchronization
+import Transport
 
 /// The last frames of one client or many, for showing, searching and exporting.
 ///
@@ -26,7 +27,7 @@ public final class FrameLog: Sendable {
         public let isPaused: Bool
     }
 
-    private let state: Mutex<FrameStore>
+    private let state: Lock<FrameStore>
     /// A frame is kept whole up to this many octets.
     let largestFrame: Int
 
@@ -38,7 +39,7 @@ public final class FrameLog: Sendable {
     public init(limit: Int = 1_000, bytes: Int = 1 << 20) {
         let bytes = max(4096, bytes)
         largestFrame = max(512, bytes / 8)
-        state = Mutex(FrameStore(limit: max(1, limit), bytes: bytes))
+        state = Lock(FrameStore(limit: max(1, limit), bytes: bytes))
     }
 
     /// Whether frames pass by without being kept.

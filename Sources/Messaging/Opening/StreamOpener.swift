@@ -15,7 +15,7 @@ package final class StreamOpener: Sendable {
     /// Nil where servers are reached directly.
     private let proxies: Shared<ProxyChoice>?
     private let override: Override?
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     private struct State {
         /// Made for the first connection that needs it.

@@ -69,8 +69,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var generation: UInt32 = 0
     private let servers: ServerTurns
     private var task: Task<Void, Never>?
-    private var waits: [ConnectWait<Client.Failure>] = []
-    private var stopWaiters: [UnsafeContinuation<Void, Never>] = []
+    private var starts: [PendingCall<Result<Void, Client.Failure>>] = []
+    private var stops: [PendingCall<Void>] = []
     /// There as long as it is set.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
@@ -92,13 +92,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ///
     /// A cancelled wait throws `cancelled`; nobody is left waiting for a first connection then, so nobody tries on.
     package func start(cancelled: Client.Failure) async throws(Client.Failure) {
-        let wait = ConnectWait<Client.Failure>()
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter in
-                loop.execute { self.startNow(wait, waiter, cancelled) }
-            }
+        let call = PendingCall<Result<Void, Client.Failure>>()
+        let result = await call.answer {
+            loop.execute { self.startNow(call) }
         } onCancel: {
-            loop.execute { self.cancel(wait, cancelled) }
+            loop.execute { self.cancel(call, cancelled) }
         }
         try result.get()
     }
@@ -113,23 +111,26 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// Ends supervision; `goodbye` lets the protocol end a live connection in order. Returns when it is over.
     package func stop(goodbye: @escaping @Sendable () -> Void) async {
-        await withUnsafeContinuation { continuation in
-            loop.execute {
-                self.suspends = false
-                self.stopNow(continuation, goodbye: goodbye)
-            }
+        let call = PendingCall<Void>()
+        loop.execute {
+            self.suspends = false
+            self.stopNow(call, goodbye: goodbye)
         }
+        await call.answer()
     }
 
     /// Ends the connection and opens none until `resume` or `start`; everything that waits goes on waiting.
     package func suspend(goodbye: @escaping @Sendable () -> Void) async {
-        await withUnsafeContinuation { continuation in
-            loop.execute {
-                guard self.phase != .idle, self.phase != .suspended else { return continuation.resume() }
-                if self.phase != .stopping { self.suspends = true }
-                self.stopNow(continuation, goodbye: goodbye)
+        let call = PendingCall<Void>()
+        loop.execute {
+            guard self.phase != .idle, self.phase != .suspended else {
+                call.end(())
+                return
             }
+            if self.phase != .stopping { self.suspends = true }
+            self.stopNow(call, goodbye: goodbye)
         }
+        await call.answer()
     }
 
     /// Connects again after `suspend`.
@@ -190,12 +191,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func cancel(_ wait: ConnectWait<Client.Failure>, _ failure: Client.Failure) {
+    private func cancel(_ call: PendingCall<Result<Void, Client.Failure>>, _ failure: Client.Failure) {
         // A task that is cancelled early gets here before it waits.
-        wait.isCancelled = true
-        guard let index = waits.firstIndex(where: { $0 === wait }) else { return }
-        waits.remove(at: index).waiter?.resume(returning: .failure(failure))
-        guard waits.isEmpty, isActive, phase != .connected, !schedule.everConnected else { return }
+        call.end(.failure(failure))
+        guard let index = starts.firstIndex(where: { $0 === call }) else { return }
+        starts.remove(at: index)
+        guard starts.isEmpty, isActive, phase != .connected, !schedule.everConnected else { return }
         generation &+= 1
         task?.cancel()
         task = nil
@@ -203,27 +204,23 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         finish(failure)
     }
 
-    private func startNow(
-        _ wait: ConnectWait<Client.Failure>, _ waiter: UnsafeContinuation<Result<Void, Client.Failure>, Never>,
-        _ cancelled: Client.Failure
-    ) {
-        if wait.isCancelled { return waiter.resume(returning: .failure(cancelled)) }
-        wait.waiter = waiter
+    private func startNow(_ call: PendingCall<Result<Void, Client.Failure>>) {
+        if call.isOver { return }
         switch phase {
         case .connected:
-            waiter.resume(returning: .success(()))
+            call.end(.success(()))
         case .stopping:
-            waiter.resume(returning: client.map { .failure($0.stopped) } ?? .success(()))
+            call.end(client.map { .failure($0.stopped) } ?? .success(()))
         case .opening, .settling, .waiting:
-            waits.append(wait)
+            starts.append(call)
         case .idle:
-            waits.append(wait)
+            starts.append(call)
             schedule = ReconnectSchedule(schedule.policy)
             servers.beginAnew()
             askedForFresh = false
             open()
         case .suspended:
-            waits.append(wait)
+            starts.append(call)
             open()
         }
     }
@@ -286,9 +283,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func stopNow(_ continuation: UnsafeContinuation<Void, Never>, goodbye: () -> Void) {
-        if phase == .idle { return continuation.resume() }
-        stopWaiters.append(continuation)
+    private func stopNow(_ call: PendingCall<Void>, goodbye: () -> Void) {
+        if phase == .idle {
+            call.end(())
+            return
+        }
+        stops.append(call)
         if phase == .suspended { return finish(nil) }
         guard phase != .stopping else { return }
         let wasConnected = phase == .connected
@@ -316,30 +316,25 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         if let reason = failure ?? client?.stopped {
             resumeWaiters(.failure(reason))
         }
-        let stopped = stopWaiters
-        stopWaiters = []
-        for waiter in stopped { waiter.resume() }
+        endStops()
     }
 
     private func finishSuspending() {
         suspends = false
         phase = .suspended
         client?.stateChanged(to: .suspended)
-        let stopped = stopWaiters
-        stopWaiters = []
-        for waiter in stopped { waiter.resume() }
+        endStops()
+    }
+
+    private func endStops() {
+        let stopped = stops
+        stops = []
+        for call in stopped { call.end(()) }
     }
 
     private func resumeWaiters(_ result: Result<Void, Client.Failure>) {
-        let resumed = waits
-        waits = []
-        for wait in resumed { wait.waiter?.resume(returning: result) }
+        let started = starts
+        starts = []
+        for call in started { call.end(result) }
     }
-}
-
-/// One caller of `start`; touched on the loop's thread only.
-private final class ConnectWait<Failure: Error & Sendable>: @unchecked Sendable {
-    // Sendable for the reason above.
-    var waiter: UnsafeContinuation<Result<Void, Failure>, Never>?
-    var isCancelled = false
 }

@@ -1,3 +1,5 @@
+import Transport
+
 /// What a caller hears first.
 @usableFromInline
 package struct QuickAnswer: Sendable {
@@ -12,23 +14,19 @@ package struct QuickAnswer: Sendable {
 
 /// Who is resumed with what, after the lock is released.
 @usableFromInline
-package struct Resumptions<Answer: Sendable>: Sendable {
-    @usableFromInline package var quick: [(UnsafeContinuation<QuickAnswer, Never>, QuickAnswer)] = []
-    @usableFromInline package var whole: [(UnsafeContinuation<Answer, Never>, Answer)] = []
+package struct Resumptions<Answer: Sendable>: ~Copyable, Sendable {
+    @usableFromInline package var quick = UniqueArray<Resumption<QuickAnswer>>()
+    @usableFromInline package var whole = UniqueArray<Resumption<Answer>>()
 
     @inlinable package init() {}
 
-    @inlinable
-    package func resume() {
-        for (waiter, answer) in quick { waiter.resume(returning: answer) }
-        for (waiter, answer) in whole { waiter.resume(returning: answer) }
-    }
+    @inlinable package var isEmpty: Bool { quick.isEmpty && whole.isEmpty }
 
-    /// Forgets everybody and keeps the capacity.
+    /// Resumes everybody and keeps the capacity.
     @inlinable
-    package mutating func removeAll() {
-        if !quick.isEmpty { quick.removeAll(keepingCapacity: true) }
-        if !whole.isEmpty { whole.removeAll(keepingCapacity: true) }
+    package mutating func resume() {
+        quick.drain { $0.resume() }
+        whole.drain { $0.resume() }
     }
 }
 
@@ -38,20 +36,19 @@ package protocol AnswerDesk: Sendable {
     /// What a caller is told whose task is cancelled.
     var cancelledAnswer: Answer { get }
     /// Runs `body` on the table under its lock.
-    func withWaiters<Result>(_ body: (inout WaiterTable<Answer>) -> Result) -> Result
+    func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<Answer>) -> Result) -> Result
 }
 
 extension AnswerDesk {
     /// Waits for the whole answer, or for the end of the caller's task.
     package nonisolated(nonsending) func answer(to token: UInt64) async -> Answer {
-        await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: UnsafeContinuation<Answer, Never>) in
-                switch withWaiters({ $0.wait(for: token, waiter) }) {
-                case .waits: break
-                case .answered(let answer): waiter.resume(returning: answer)
-                case .abandoned: waiter.resume(returning: cancelledAnswer)
-                }
+        await waiting { waiter in
+            var waiter: Waiter<Answer>? = waiter
+            let ended = withWaiters { table -> Resumption<Answer>? in
+                guard let waiter = waiter.take() else { return nil }
+                return table.wait(for: token, waiter, cancelled: cancelledAnswer)
             }
+            ended?.resume()
         } onCancel: {
             withWaiters { $0.cancel(token) }?.resume(returning: cancelledAnswer)
         }

@@ -1,3 +1,5 @@
+import Transport
+
 /// Callers that wait for an answer, by a token that goes through the engine and comes back with the answer.
 ///
 /// Waiting has two parts, because most answers come soon, and being cancellable costs as much as everything else that
@@ -5,12 +7,11 @@
 /// Whoever has waited for `patience` gets that word too, and goes on to wait for the *whole* answer, with a cancellation
 /// handler. So a cancelled caller returns after twice the patience at the latest.
 ///
-/// Kept under its link's lock. Tokens are a slot and its generation: looking one up costs an index, and a token of
+/// Kept under its link's lock; a waiter leaves its slot by being moved out, so that it is resumed once. Tokens are a slot and its generation: looking one up costs an index, and a token of
 /// an earlier use of the slot is recognised. The three highest bits of a token are zero: they are the client's to use.
 @usableFromInline
-package struct WaiterTable<Answer: Sendable>: Sendable {
-    @usableFromInline package typealias QuickWaiter = UnsafeContinuation<QuickAnswer, Never>
-    @usableFromInline package typealias Waiter = UnsafeContinuation<Answer, Never>
+package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
+    @usableFromInline package typealias QuickWaiter = Waiter<QuickAnswer>
 
     @usableFromInline
     enum Stage: UInt8, Sendable {
@@ -28,9 +29,9 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
     }
 
     @usableFromInline
-    struct Slot: Sendable {
+    struct Slot: ~Copyable, Sendable {
         @usableFromInline var quick: QuickWaiter?
-        @usableFromInline var whole: UnsafeContinuation<Answer, Never>?
+        @usableFromInline var whole: Waiter<Answer>?
         @usableFromInline var generation: UInt32 = 0
         @usableFromInline var stage = Stage.free
         /// It has waited through one look already.
@@ -39,7 +40,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
         @inlinable init() {}
     }
 
-    @usableFromInline var slots: [Slot] = []
+    @usableFromInline var slots = UniqueArray<Slot>()
     @usableFromInline var free: [Int32] = []
     @usableFromInline var answers: [UInt64: Answer] = [:]
 
@@ -55,7 +56,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
 
     /// Takes a slot for a caller.
     @inlinable
-    package mutating func add(_ waiter: QuickWaiter, at now: Int64) -> UInt64 {
+    package mutating func add(_ waiter: consuming QuickWaiter, at now: Int64) -> UInt64 {
         let index: Int
         if let reused = free.popLast() {
             index = Int(reused)
@@ -63,7 +64,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
             index = slots.count
             slots.append(Slot())
         }
-        slots[index].quick = waiter
+        slots[index].quick = consume waiter
         slots[index].stage = .quick
         slots[index].wasSeen = false
         if nextLook == .max { nextLook = now + Self.patience }
@@ -75,7 +76,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
     @inlinable
     package mutating func succeed(_ token: UInt64) -> QuickWaiter? {
         guard let index = index(of: token), slots[index].stage == .quick else { return nil }
-        let waiter = slots[index].quick
+        let waiter = slots[index].quick.take()
         giveBack(index)
         return waiter
     }
@@ -84,8 +85,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
     package mutating func goOn(_ token: UInt64) -> QuickWaiter? {
         guard let index = index(of: token), slots[index].stage == .quick else { return nil }
         slots[index].stage = .between
-        defer { slots[index].quick = nil }
-        return slots[index].quick
+        return slots[index].quick.take()
     }
 
     /// Has everybody go on who has waited since before the last look.
@@ -99,7 +99,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
                 continue
             }
             let token = UInt64(index) | UInt64(slots[index].generation) << 32
-            if let waiter = goOn(token) { resumptions.quick.append((waiter, .goOn(token))) }
+            if let waiter = goOn(token) { resumptions.quick.append(Resumption(waiter, .goOn(token))) }
         }
     }
 
@@ -113,21 +113,29 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
             return
         case .quick, .between:
             answers[token] = answer
-            if let waiter = goOn(token) { resumptions.quick.append((waiter, .goOn(token))) }
+            if let waiter = goOn(token) { resumptions.quick.append(Resumption(waiter, .goOn(token))) }
             slots[index].stage = .answered
         case .whole:
-            if let waiter = slots[index].whole { resumptions.whole.append((waiter, answer)) }
+            if let waiter = slots[index].whole.take() { resumptions.whole.append(Resumption(waiter, answer)) }
             giveBack(index)
         case .abandoned:
             giveBack(index)
         }
     }
 
-    /// The answer to a caller that has just been added, which is to be told to go on.
-    package mutating func answerAtOnce(_ token: UInt64, _ answer: Answer) -> QuickAnswer {
-        var resumptions = Resumptions<Answer>()
-        self.answer(token, answer, into: &resumptions)
-        return .goOn(token)
+    /// The answer to a caller that has just been added: it is sent on to wait for the whole answer, which is there.
+    package mutating func answerAtOnce(_ token: UInt64, _ answer: Answer) -> Resumption<QuickAnswer>? {
+        let ended = sendOn(token)
+        guard let index = index(of: token) else { return ended }
+        answers[token] = answer
+        slots[index].stage = .answered
+        return ended
+    }
+
+    /// Sends a caller that has just been added on to wait for the whole answer.
+    package mutating func sendOn(_ token: UInt64) -> Resumption<QuickAnswer>? {
+        guard let waiter = goOn(token) else { return nil }
+        return Resumption(waiter, .goOn(token))
     }
 
     /// Gives the same answer to everybody.
@@ -139,31 +147,28 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
 
     // MARK: The second part
 
-    /// What becomes of a caller that comes to wait for the whole answer.
-    package enum Arrival {
-        case answered(Answer)
-        case abandoned, waits
-    }
-
-    /// The caller that was told to go on comes to wait.
-    package mutating func wait(for token: UInt64, _ waiter: Waiter) -> Arrival {
-        guard let index = index(of: token) else { return .abandoned }
+    /// The caller that was told to go on comes to wait. Returns it with its answer if it need not wait.
+    ///
+    /// - Parameter cancelled: the answer of a caller that was cancelled before it came.
+    package mutating func wait(
+        for token: UInt64, _ waiter: consuming Waiter<Answer>, cancelled: Answer
+    ) -> Resumption<Answer>? {
+        guard let index = index(of: token) else { return Resumption(waiter, cancelled) }
         switch slots[index].stage {
         case .between:
             slots[index].stage = .whole
-            slots[index].whole = waiter
-            return .waits
+            slots[index].whole = consume waiter
+            return nil
         case .answered:
             giveBack(index)
-            guard let answer = answers.removeValue(forKey: token) else { return .abandoned }
-            return .answered(answer)
+            return Resumption(waiter, answers.removeValue(forKey: token) ?? cancelled)
         case .free, .quick, .whole, .abandoned:
-            return .abandoned
+            return Resumption(waiter, cancelled)
         }
     }
 
     /// The caller's task is cancelled: returns its waiter. The token stays taken until its answer comes.
-    package mutating func cancel(_ token: UInt64) -> Waiter? {
+    package mutating func cancel(_ token: UInt64) -> Waiter<Answer>? {
         guard let index = index(of: token) else { return nil }
         switch slots[index].stage {
         case .free, .quick, .answered, .abandoned:
@@ -171,8 +176,7 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
             return nil
         case .between, .whole:
             slots[index].stage = .abandoned
-            defer { slots[index].whole = nil }
-            return slots[index].whole
+            return slots[index].whole.take()
         }
     }
 
@@ -189,8 +193,6 @@ package struct WaiterTable<Answer: Sendable>: Sendable {
 
     @inlinable
     mutating func giveBack(_ index: Int) {
-        slots[index].quick = nil
-        slots[index].whole = nil
         slots[index].stage = .free
         slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
         free.append(Int32(index))

@@ -30,9 +30,11 @@ extension STOMPClientCore {
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPMisuse) -> Void
     ) async throws(STOMPError) {
         if Task.isCancelled { throw .cancelledWait }
-        let word = await withUnsafeContinuation { (waiter: UnsafeContinuation<QuickAnswer, Never>) in
+        let word = await withUnsafeContinuation { (continuation: UnsafeContinuation<QuickAnswer, Never>) in
+            var waiter: Waiter<QuickAnswer>? = Waiter(continuation)
             // Order is settled here, before the caller suspends.
-            let word = link.perform(urgent: true) { machine -> QuickAnswer? in
+            let ended = link.perform(urgent: true) { machine -> Resumption<QuickAnswer>? in
+                guard let waiter = waiter.take() else { return nil }
                 let now = MonotonicClock.now
                 let token = machine.receipts.add(waiter, at: now)
                 do throws(STOMPMisuse) {
@@ -43,7 +45,7 @@ extension STOMPClientCore {
                     return machine.receipts.answerAtOnce(token, .failure(STOMPError(error)))
                 }
             }
-            if let word { waiter.resume(returning: word) }
+            ended?.resume()
         }
         if let token = word.token { try await answer(to: token).get() }
     }
@@ -78,7 +80,7 @@ extension STOMPClientCore {
 extension STOMPClientCore: AnswerDesk {
     var cancelledAnswer: STOMPMachine.ReceiptAnswer { .failure(.cancelledWait) }
 
-    func withWaiters<Result>(_ body: (inout WaiterTable<STOMPMachine.ReceiptAnswer>) -> Result) -> Result {
+    func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<STOMPMachine.ReceiptAnswer>) -> Result) -> Result {
         link.perform { body(&$0.receipts) }
     }
 }

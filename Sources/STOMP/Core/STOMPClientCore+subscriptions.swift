@@ -6,30 +6,30 @@ import Transport
 extension STOMPClientCore {
     /// Registers a route and waits for the broker's receipt; the route is there before SUBSCRIBE goes out.
     nonisolated(nonsending) func subscribe(_ route: STOMPRoute) async throws(STOMPError) {
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter in
-                loop.execute { self.subscribeNow(route, waiter) }
-            }
+        let call = STOMPRoute.Call()
+        let result = await call.answer {
+            loop.execute { self.subscribeNow(route, call) }
         } onCancel: {
             loop.execute {
-                route.isCancelled = true
-                guard let waiter = route.waiter else { return }
-                route.waiter = nil
-                self.remove(route)
-                waiter.waiter.resume(returning: .failure(.cancelledWait))
+                if route.call != nil {
+                    route.call = nil
+                    self.remove(route)
+                }
+                call.end(.failure(.cancelledWait))
             }
         }
         try result.get()
     }
 
-    private func subscribeNow(_ route: STOMPRoute, _ waiter: STOMPRoute.Waiter) {
-        if route.isCancelled { return waiter.resume(returning: .failure(.cancelledWait)) }
+    private func subscribeNow(_ route: STOMPRoute, _ call: STOMPRoute.Call) {
+        if call.isOver { return }
         guard supervisor.isActive else {
             let error = STOMPError(.notConnected, "cannot subscribe before connect(); call it first and await it")
-            return waiter.resume(returning: .failure(error))
+            call.end(.failure(error))
+            return
         }
         routes[route.token] = route
-        route.waiter = (route.token, waiter)
+        route.call = call
         // Without a connection the next one subscribes it.
         if supervisor.isConnected { send(route) }
     }
@@ -65,7 +65,10 @@ extension STOMPClientCore {
     /// RECEIPT came for a SUBSCRIBE or an UNSUBSCRIBE, or will not come.
     func requestAnswered(_ token: UInt64, _ answer: STOMPMachine.ReceiptAnswer) {
         let id = token & ~STOMPMachine.requestBit
-        if let waiter = unsubscribeWaiters.removeValue(forKey: id) { return waiter.resume(returning: answer) }
+        if let call = unsubscribes.removeValue(forKey: id) {
+            call.end(answer)
+            return
+        }
         guard let route = routes[id] else { return }
         switch answer {
         case .success: subscribed(route)
@@ -76,7 +79,7 @@ extension STOMPClientCore {
             // An ERROR that names no receipt may have meant a frame without one; only the second in a row counts
             // against a subscription that was good before.
             case .refused
-            where error.serverError?.receiptID == nil && route.waiter == nil && route.presumedRefusals == 0:
+            where error.serverError?.receiptID == nil && route.call == nil && route.presumedRefusals == 0:
                 route.presumedRefusals += 1
             case .timedOut:
                 fail(route, error)
@@ -89,9 +92,9 @@ extension STOMPClientCore {
 
     func subscribed(_ route: STOMPRoute) {
         route.presumedRefusals = 0
-        if let waiter = route.waiter {
-            route.waiter = nil
-            waiter.waiter.resume(returning: .success(()))
+        if let call = route.call {
+            route.call = nil
+            call.end(.success(()))
             news.tell(.subscribed(destination: route.destination))
         } else {
             news.tell(.resubscribed(destination: route.destination))
@@ -101,9 +104,9 @@ extension STOMPClientCore {
     /// A destination cannot be subscribed: its waiter or its receivers hear of it.
     private func fail(_ route: STOMPRoute, _ error: STOMPError) {
         routes[route.token] = nil
-        if let waiter = route.waiter {
-            route.waiter = nil
-            waiter.waiter.resume(returning: .failure(error))
+        if let call = route.call {
+            route.call = nil
+            call.end(.failure(error))
         } else {
             news.tell(.subscriptionLost(destination: route.destination, error))
         }
@@ -131,27 +134,21 @@ extension STOMPClientCore {
     /// same.
     nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
         let receipt = ids.add(1, ordering: .relaxed).newValue
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter in
-                loop.execute { self.unsubscribeNow(route, receipt, waiter) }
-            }
+        let call = STOMPRoute.Call()
+        loop.execute { self.unsubscribeNow(route, receipt, call) }
+        let result = await call.answer {
         } onCancel: {
-            loop.execute {
-                if let waiter = self.unsubscribeWaiters.removeValue(forKey: receipt) {
-                    waiter.resume(returning: .failure(.cancelledWait))
-                } else {
-                    self.cancelledUnsubscribes.insert(receipt)
-                }
-            }
+            call.end(.failure(.cancelledWait))
         }
-        // One that came too late leaves nothing behind.
-        if Task.isCancelled { loop.execute { self.cancelledUnsubscribes.remove(receipt) } }
         try result.get()
     }
 
-    private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ waiter: STOMPRoute.Waiter) {
+    private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {
         finish(route, .finished)
-        guard routes.removeValue(forKey: route.token) != nil else { return waiter.resume(returning: .success(())) }
+        guard routes.removeValue(forKey: route.token) != nil else {
+            call.end(.success(()))
+            return
+        }
         defer { news.tell(.unsubscribed(destination: route.destination)) }
         let durable = route.options.durableName.flatMap { profile.durableHeaders(name: $0) }
         guard supervisor.isConnected else {
@@ -160,7 +157,8 @@ extension STOMPClientCore {
                 .notConnected,
                 "the durable subscription to '\(route.destination)' stays at the broker, for there is no connection; subscribe again and unsubscribe then"
             )
-            return waiter.resume(returning: route.options.durableName == nil ? .success(()) : .failure(error))
+            call.end(route.options.durableName == nil ? .success(()) : .failure(error))
+            return
         }
         do throws(STOMPError) {
             try request { (engine, now) throws(STOMPMisuse) in
@@ -172,13 +170,9 @@ extension STOMPClientCore {
                 try engine.unsubscribe(id: route.id, at: now)
                 try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
             }
-            if cancelledUnsubscribes.remove(receipt) != nil {
-                waiter.resume(returning: .failure(.cancelledWait))
-            } else {
-                unsubscribeWaiters[receipt] = waiter
-            }
+            unsubscribes[receipt] = call
         } catch {
-            waiter.resume(returning: .failure(error))
+            call.end(.failure(error))
         }
     }
 

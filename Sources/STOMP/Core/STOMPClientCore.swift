@@ -24,9 +24,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     // The loop's thread only.
     var routes: [UInt64: STOMPRoute] = [:]
-    var unsubscribeWaiters: [UInt64: STOMPRoute.Waiter] = [:]
-    /// Receipts whose waiters were cancelled before they came to wait.
-    var cancelledUnsubscribes: Set<UInt64> = []
+    /// By the number of the receipt that is awaited.
+    var unsubscribes: [UInt64: STOMPRoute.Call] = [:]
     var profile = STOMPBrokerProfile.generic
     private var closeReason: STOMPError?
     private var pausedRoutes: [STOMPRoute] = []
@@ -86,18 +85,15 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
     private func giveUp(_ failure: STOMPError) {
-        let waiters = link.perform { machine in
-            var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
-            machine.receipts.answerAll(.failure(failure), into: &waiters)
-            return waiters
-        }
+        var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
+        link.perform { $0.receipts.answerAll(.failure(failure), into: &waiters) }
         waiters.resume()
         let isOrderly = failure.code == .disconnected
         let all = routes.values
         routes = [:]
         for route in all {
-            route.waiter?.waiter.resume(returning: .failure(failure))
-            route.waiter = nil
+            route.call?.end(.failure(failure))
+            route.call = nil
             route.finish(isOrderly ? .finished : .failed(failure))
         }
         failUnsubscribes(failure)
@@ -105,9 +101,9 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     }
 
     private func failUnsubscribes(_ failure: STOMPError) {
-        let waiters = unsubscribeWaiters.values
-        unsubscribeWaiters = [:]
-        for waiter in waiters { waiter.resume(returning: .failure(failure)) }
+        let calls = unsubscribes.values
+        unsubscribes = [:]
+        for call in calls { call.end(.failure(failure)) }
     }
 
     // MARK: What happened to the connection; on the loop's thread

@@ -101,7 +101,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
                     run = ReceiptRun()
                 }
             } else if completion.outcome == .received, let waiter = receipts.succeed(completion.token) {
-                scratch.resumptions.quick.append((waiter, .success()))
+                scratch.resumptions.quick.append(Resumption(waiter, .success()))
             } else {
                 receipts.answer(completion.token, answer, into: &scratch.resumptions)
             }
@@ -115,7 +115,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         if case .failure(let error) = answer, group.failure == nil { group.failure = error }
         group.outstanding -= run.count
         if group.outstanding == 0 { groups[id] = nil }
-        group.takeReady { scratch.resumptions.whole.append(($0, group.answer)) }
+        group.takeReady(into: &scratch.resumptions.whole)
     }
 }
 

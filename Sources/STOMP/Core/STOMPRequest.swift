@@ -10,9 +10,8 @@ final class STOMPRequest: @unchecked Sendable {
     typealias Answer = Result<STOMPMessage, STOMPError>
 
     let correlation: [UInt8]
-    private var waiter: UnsafeContinuation<Answer, Never>?
+    let call = PendingCall<Answer>()
     private var alarm: LoopAlarm?
-    private(set) var answer: Answer?
 
     init(correlation: [UInt8]) {
         self.correlation = correlation
@@ -20,17 +19,14 @@ final class STOMPRequest: @unchecked Sendable {
 
     /// Ends the wait; the first answer counts.
     func finish(_ answer: Answer) {
-        guard self.answer == nil else { return }
-        self.answer = answer
         alarm?.set(.max)
         alarm = nil
-        waiter?.resume(returning: answer)
-        waiter = nil
+        call.end(answer)
     }
 
-    func wait(_ waiter: UnsafeContinuation<Answer, Never>, alarm: LoopAlarm, deadline: Int64) {
-        if let answer { return waiter.resume(returning: answer) }
-        self.waiter = waiter
+    /// Sets what ends the wait if no reply does.
+    func set(_ alarm: LoopAlarm, deadline: Int64) {
+        guard !call.isOver else { return }
         self.alarm = alarm
         alarm.set(deadline)
     }
@@ -40,12 +36,7 @@ final class STOMPRequest: @unchecked Sendable {
 extension STOMPClientCore {
     /// Registers a request before it is sent, so that its reply cannot come too early.
     func expect(_ request: STOMPRequest) async {
-        await withUnsafeContinuation { continuation in
-            loop.execute {
-                self.requests[request.correlation] = request
-                continuation.resume()
-            }
-        }
+        await loop.result { self.requests[request.correlation] = request }
     }
 
     /// The request could not be sent.
@@ -57,16 +48,14 @@ extension STOMPClientCore {
         -> STOMPMessage
     {
         let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout.inNanoseconds)
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { waiter in
-                loop.execute {
-                    let alarm = LoopAlarm(loop: self.loop) { [weak self] _ in
-                        let error = STOMPError(
-                            .timedOut, "no reply came within \(timeout); does the other side copy the correlation-id?")
-                        self?.end(request, .failure(error))
-                    }
-                    request.wait(waiter, alarm: alarm, deadline: deadline)
+        let result = await request.call.answer {
+            loop.execute {
+                let alarm = LoopAlarm(loop: self.loop) { [weak self] _ in
+                    let error = STOMPError(
+                        .timedOut, "no reply came within \(timeout); does the other side copy the correlation-id?")
+                    self?.end(request, .failure(error))
                 }
+                request.set(alarm, deadline: deadline)
             }
         } onCancel: {
             loop.execute { self.end(request, .failure(.cancelledWait)) }

@@ -1,12 +1,13 @@
 import Messaging
 import STOMPCore
 import Synchronization
+import Transport
 
 /// One subscription of a user: what is asked of the broker, and where its messages go.
 final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the fields that change are touched on the loop's thread only.
     typealias Queue = DeliveryQueue<STOMPBatch, STOMPError>
-    typealias Waiter = UnsafeContinuation<Result<Void, STOMPError>, Never>
+    typealias Call = PendingCall<Result<Void, STOMPError>>
 
     let id: String
     let token: UInt64
@@ -18,9 +19,7 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     /// Messages of the read under way, as indexes into its records.
     var pending: [UInt32] = []
     /// Waits for the broker's answer to the first SUBSCRIBE.
-    var waiter: (id: UInt64, waiter: Waiter)?
-    /// Whoever subscribes was cancelled before the loop had heard of it.
-    var isCancelled = false
+    var call: Call?
     /// Refusals in a row that the broker did not put a name to: the first may have meant another frame.
     var presumedRefusals = 0
     /// Its messages answer requests; nobody iterates them.

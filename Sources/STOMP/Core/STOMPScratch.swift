@@ -29,7 +29,6 @@ final class STOMPScratch: LinkScratch {
         // Last, so that whoever hears of an end finds the state that goes with it.
         resumptions.resume()
         effects.removeAll()
-        resumptions.removeAll()
         requestAnswers.removeAll(keepingCapacity: true)
         core = nil
         closed = nil

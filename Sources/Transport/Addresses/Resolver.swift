@@ -73,7 +73,7 @@ private enum ResolverThreads {
         var running = 0
     }
 
-    private static let state = Mutex(State())
+    private static let state = Lock(State())
 
     static func run(_ job: @escaping Job) {
         let starts = state.withLock { state in

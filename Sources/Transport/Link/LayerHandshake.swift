@@ -24,10 +24,9 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         _ layers: LayerStack, over stream: any ByteStream, loop: EventLoop
     ) async throws(TransportError) {
         let handshake = LayerHandshake(layers, stream, loop: loop)
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                loop.execute { handshake.start { continuation.resume(returning: $0) } }
-            }
+        let call = PendingCall<Result<Void, TransportError>>()
+        let result = await call.answer {
+            loop.execute { handshake.start { call.end($0) } }
         } onCancel: {
             loop.execute { handshake.cancel() }
         }

@@ -68,7 +68,7 @@ extension Link where Machine: ~Copyable {
     /// The machine hears that the stream, which reports nothing any more, is gone.
     private func detachStream(_ error: TransportError?, at now: Int64) {
         let scratch = self.scratch
-        let waiters = state.withLock { state in
+        var waiters = state.withLock { state in
             // What broke it comes before what followed from that, but for the words of a layer that knows why.
             let isExplained = error != nil && error?.code != .connectionLost
             let error = isExplained ? error : state.broken?.value ?? error
@@ -91,7 +91,7 @@ extension Link where Machine: ~Copyable {
         closing = ClosingProgress()
         layers = nil
         tail = []
-        waiters.resume()
+        waiters.resume(returning: ())
         scratch.perform(RawSpan())
         settle(at: now)
     }

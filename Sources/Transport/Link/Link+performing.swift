@@ -10,7 +10,7 @@ extension Link where Machine: ~Copyable {
     /// - Parameter urgent: somebody waits for the answer: unless others do as well, send at once on this thread rather
     ///   than wake the loop, which saves a thread switch.
     @inlinable
-    package func perform<Result, Failure: Error>(
+    package func perform<Result: ~Copyable, Failure: Error>(
         urgent: Bool = false, _ body: (inout Machine) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         var action = LinkAction.nothing

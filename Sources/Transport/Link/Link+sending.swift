@@ -61,11 +61,11 @@ extension Link where Machine: ~Copyable {
     /// Says what the holder of the token has to do next; with `.done` the token is given back.
     private func nextStep(_ rounds: inout Int) -> SendStep {
         let isLoop = loop.isCurrent
-        var waiters = RoomWaiters.Taken()
+        var waiters = UniqueArray<Waiter<Void>>()
         var loopHasToLook = false
         var tap: (any LinkTap)?
         defer {
-            waiters.resume()
+            waiters.resume(returning: ())
             if loopHasToLook { loop.post(self, LinkPost.settle) }
         }
         let step = state.withLock { state -> SendStep in

@@ -17,7 +17,7 @@ public import Synchronization
 package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchecked Sendable {
     // Sendable because shared fields are in `state` or under its lock, fields of the sender belong to whoever set
     // `state.sending`, and the rest is touched on the loop's thread only.
-    @usableFromInline package let state: Mutex<LinkState>
+    @usableFromInline package let state: Lock<LinkState>
     /// The machine, under the lock of `state`, which is why this is safe. Not inside it: the type of the lock would then
     /// depend on the machine's, and code that serves all of them would have to look it up at run time with each access.
     @usableFromInline package nonisolated(unsafe) let machine: UnsafeMutablePointer<Machine>
@@ -47,7 +47,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
 
     package init(machine: consuming Machine, loop: EventLoop, outboxLimit: Int) {
-        state = Mutex(LinkState(outboxLimit: max(1, outboxLimit)))
+        state = Lock(LinkState(outboxLimit: max(1, outboxLimit)))
         self.machine = .allocate(capacity: 1)
         self.machine.initialize(to: machine)
         super.init(loop: loop)
@@ -225,7 +225,7 @@ package struct LinkState: ~Copyable, Sendable {
     var broken: Shared<TransportError>?
     /// The deadline that the loop knows.
     @usableFromInline package var armedDeadline = Int64.max
-    var roomWaiters = RoomWaiters()
+    var roomWaiters = WaiterSlots<Void>()
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let outboxLimit: Int

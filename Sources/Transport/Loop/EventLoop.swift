@@ -63,7 +63,7 @@ package final class EventLoop: Sendable {
     package static let readBufferSize = 512 * 1024
 
     private let selector: any Selector
-    private let inbox = Mutex(Inbox())
+    private let inbox = Lock(Inbox())
     private let owned = LoopOwned(Inside())
     private var inside: Inside {
         unsafeAddress { UnsafePointer(owned.memory) }

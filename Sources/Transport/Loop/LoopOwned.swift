@@ -5,13 +5,13 @@
 /// nothing is with any pointer, so that whoever holds a value in this way sees to it that
 /// - only the loop's thread touches it, and
 /// - no access lasts while something is called that may come back to it.
-package struct LoopOwned<Value>: @unchecked Sendable {
+package struct LoopOwned<Value: ~Copyable>: @unchecked Sendable {
     // Sendable because of the first rule.
     /// Where the value lies.
     @usableFromInline package let memory: UnsafeMutablePointer<Value>
 
     @inlinable
-    package init(_ value: Value) {
+    package init(_ value: consuming Value) {
         memory = .allocate(capacity: 1)
         memory.initialize(to: value)
     }

@@ -14,10 +14,8 @@ package enum Connector {
     ) async throws(TransportError) -> SocketStream {
         let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
         let race = ConnectRace(endpoint: endpoint, peerName: peerName ?? "\(endpoint)", deadline: deadline, loop: loop)
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                race.start(continuation)
-            }
+        let result = await race.call.answer {
+            race.start()
         } onCancel: {
             race.cancel()
         }
@@ -43,8 +41,8 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
     private let endpoint: Endpoint
     fileprivate let peerName: String
     private let overall: Int64
-    private var continuation: UnsafeContinuation<Result<SocketStream, TransportError>, Never>?
-    private var isOver = false
+    /// Ended on the loop's thread only.
+    fileprivate let call = PendingCall<Result<SocketStream, TransportError>>()
     private var waiting: [SocketAddress] = []
     private var attempts: [ConnectAttempt] = []
     private var lastFailure: TransportError?
@@ -58,11 +56,9 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
         super.init(loop: loop)
     }
 
-    func start(_ continuation: UnsafeContinuation<Result<SocketStream, TransportError>, Never>) {
+    func start() {
         loop.execute {
-            self.continuation = continuation
-            if self.isOver { return self.finish(.failure(self.cancelled)) }
-            self.loop.setDeadline(self, to: self.overall)
+            if !self.call.isOver { self.loop.setDeadline(self, to: self.overall) }
         }
         Task {
             let result: Result<[SocketAddress], TransportError>
@@ -76,10 +72,7 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     func cancel() {
-        loop.execute {
-            self.isOver = true
-            self.finish(.failure(self.cancelled))
-        }
+        loop.execute { self.finish(.failure(self.cancelled)) }
     }
 
     private var cancelled: TransportError {
@@ -87,7 +80,7 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     private func resolved(_ result: Result<[SocketAddress], TransportError>) {
-        guard continuation != nil else { return }
+        guard !call.isOver else { return }
         switch result {
         case .success(let addresses):
             waiting = Connector.interleaved(addresses).reversed()
@@ -98,7 +91,7 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     private func startNext(at now: Int64) {
-        guard continuation != nil else { return }
+        guard !call.isOver else { return }
         while let address = waiting.popLast() {
             let attempt = ConnectAttempt(address, race: self, loop: loop)
             attempts.append(attempt)
@@ -107,7 +100,7 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
                 loop.setDeadline(self, to: next)
                 return
             }
-            if continuation == nil { return }
+            if call.isOver { return }
         }
         if attempts.allSatisfy(\.isOver) {
             finish(.failure(lastFailure ?? timedOut))
@@ -162,13 +155,12 @@ private final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     private func finish(_ result: Result<SocketStream, TransportError>) {
-        guard let continuation else { return }
-        self.continuation = nil
+        guard !call.isOver else { return }
         waiting.removeAll()
         for attempt in attempts { attempt.abandon() }
         attempts.removeAll()
         loop.setDeadline(self, to: .max)
-        continuation.resume(returning: result)
+        call.end(result)
     }
 }
 

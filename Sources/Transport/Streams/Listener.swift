@@ -91,16 +91,12 @@ package final class Listener: LoopHandler, @unchecked Sendable {
 
     /// Stops listening; connections that were accepted stay. The port is free when this returns.
     package func close() async {
-        await withUnsafeContinuation { continuation in
-            loop.execute {
-                if self.isOpen {
-                    self.loop.setDeadline(self, to: .max)
-                    self.loop.unregister(self, descriptor: self.descriptor)
-                    self.shut()
-                    self.isOpen = false
-                }
-                continuation.resume()
-            }
+        await loop.result { [self] in
+            guard isOpen else { return }
+            loop.setDeadline(self, to: .max)
+            loop.unregister(self, descriptor: descriptor)
+            shut()
+            isOpen = false
         }
     }
 }

@@ -61,7 +61,7 @@ final class MemoryPipe: Sendable {
         }
     }
 
-    let state = Mutex(State())
+    let state = Lock(State())
 
     /// Who has to look again after a change.
     func notifyBoth() {

@@ -11,7 +11,7 @@ final class TLSContext: @unchecked Sendable {
     let openSSL: OpenSSL
     let pointer: OpaquePointer
     let kind: Kind
-    let sessions = Mutex(TLSSessionCache())
+    let sessions = Lock(TLSSessionCache())
 
     /// Reads all files that the options name.
     ///

@@ -4,7 +4,7 @@ import Synchronization
 /// connection, and again after `reload()`.
 package final class TLSContexts: Sendable {
     private let kind: TLSContext.Kind
-    private let current = Mutex<TLSContext?>(nil)
+    private let current = Lock<TLSContext?>(nil)
 
     package init(client options: TLSOptions) {
         kind = .client(options)

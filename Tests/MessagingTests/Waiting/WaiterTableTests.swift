@@ -2,6 +2,7 @@ import Messaging
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 @Suite(.turns) struct WaiterTableTests {
     /// A table behind a lock, as in a link, with callers that wait in it.
@@ -11,14 +12,14 @@ import Testing
         let tokens = Mutex<[Int: UInt64]>([:])
         let cancelledAnswer = -1
 
-        func withWaiters<Result>(_ body: (inout WaiterTable<Int>) -> Result) -> Result {
-            table.withLock { body(&$0) }
+        func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<Int>) -> Result) -> Result {
+            table.withLock { (table) -> Result in body(&table) }
         }
 
         /// Returns the answer, or 1,000 and the code of a quick success.
         func wait(_ caller: Int, at now: Int64 = 0) async -> Int {
             let word = await withUnsafeContinuation { waiter in
-                let token = table.withLock { $0.add(waiter, at: now) }
+                let token = table.withLock { $0.add(Waiter(waiter), at: now) }
                 tokens.withLock { $0[caller] = token }
             }
             guard let token = word.token else { return 1000 + Int(word.code) }
@@ -38,16 +39,18 @@ import Testing
 
         func succeed(_ token: UInt64, _ code: UInt8) -> Bool {
             let waiter = table.withLock { $0.succeed(token) }
-            waiter?.resume(returning: .success(code))
-            return waiter != nil
+            guard let waiter else { return false }
+            waiter.resume(returning: .success(code))
+            return true
         }
 
         /// Returns how many were told to go on.
         func look(at now: Int64) -> Int {
             var resumptions = Resumptions<Int>()
             table.withLock { $0.look(at: now, into: &resumptions) }
+            let count = resumptions.quick.count
             resumptions.resume()
-            return resumptions.quick.count
+            return count
         }
 
         /// Has everybody wait for the whole answer.
@@ -152,18 +155,20 @@ import Testing
         let token: UInt64 = await withCheckedContinuation { made in
             Task {
                 let word = await withUnsafeContinuation { waiter in
-                    let (token, word) = desk.table.withLock { table in
-                        let token = table.add(waiter, at: 0)
-                        return (token, table.answerAtOnce(token, 8))
+                    var ended: Resumption<QuickAnswer>?
+                    let token = desk.table.withLock { table in
+                        let token = table.add(Waiter(waiter), at: 0)
+                        ended = table.answerAtOnce(token, 8)
+                        return token
                     }
                     made.resume(returning: token)
-                    waiter.resume(returning: word)
+                    ended.take()?.resume()
                 }
                 #expect(word.token != nil)
             }
         }
-        let nobody = desk.table.withLock { $0.cancel(token) }
-        #expect(nobody == nil)
+        let isAnswered = desk.table.withLock { $0.cancel(token) == nil }
+        #expect(isAnswered)
         #expect(await desk.answer(to: token) == 8)
         #expect(await desk.answer(to: token) == -1, "it is gone")
     }

@@ -42,7 +42,7 @@ struct OpenSSLLibrary {
 }
 
 extension OpenSSL {
-    private static let loaded = Mutex<[String: Result<OpenSSL, TransportError>]>([:])
+    private static let loaded = Lock<[String: Result<OpenSSL, TransportError>]>([:])
 
     /// The library, loaded with the first call; a failure is remembered too.
     ///
