@@ -2,7 +2,7 @@ public import Messaging
 import Transport
 
 extension MQTTClient {
-    /// Every packet that goes over the connection from now on, sent and received, over reconnects.
+    /// Every packet that goes over the connection from the moment this is called, sent and received, over reconnects.
     ///
     /// For showing, not for logic: a slow reader misses the oldest of 1024 packets, and a connection that is watched
     /// decodes everything twice.

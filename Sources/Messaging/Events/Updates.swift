@@ -3,13 +3,21 @@ import Transport
 
 /// Values as they come, for anyone who iterates: each iterator has its own bounded buffer and keeps the newest.
 ///
-/// The sequence ends when the client is gone, or with the task that iterates.
+/// It starts when the sequence is created: what happens between that and the first iteration waits in the buffer. A
+/// further iterator of the same sequence starts when it is made. The sequence ends when the client is gone, or with the
+/// task that iterates.
 public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
-    let broadcaster: Broadcaster<Element>
+    private let broadcaster: Broadcaster<Element>
+    private let first: FirstBuffer<Element>
+
+    init(broadcaster: Broadcaster<Element>) {
+        self.broadcaster = broadcaster
+        first = FirstBuffer(broadcaster.subscribe())
+    }
 
     public func makeAsyncIterator() -> Iterator {
-        Iterator(buffer: broadcaster.subscribe())
+        Iterator(buffer: first.take() ?? broadcaster.subscribe())
     }
 
     public struct Iterator: AsyncIteratorProtocol {
@@ -26,6 +34,17 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
             await buffer.next()
         }
     }
+}
+
+/// What was sent since a sequence was created, until its first iterator takes it over.
+private final class FirstBuffer<Element: Sendable>: Sendable {
+    private let buffer: Lock<UpdateBuffer<Element>?>
+
+    init(_ buffer: UpdateBuffer<Element>) {
+        self.buffer = Lock(buffer)
+    }
+
+    func take() -> UpdateBuffer<Element>? { buffer.withLock { $0.take() } }
 }
 
 /// Sends values to everybody who listens at the moment.

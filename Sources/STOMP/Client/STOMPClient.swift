@@ -46,7 +46,7 @@ public actor STOMPClient {
         core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)
     }
 
-    /// Where the connection stands, from now on; starts with the present state.
+    /// The states of the connection from the moment this is called, the present one first.
     public nonisolated var states: Updates<STOMPConnectionState> { core.news.states }
 
     /// Where the connection stands now.
@@ -55,7 +55,7 @@ public actor STOMPClient {
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { core.opener.server }
 
-    /// What happens to the client, from now on. A slow reader misses the oldest events.
+    /// What happens to the client from the moment this is called. A slow reader misses the oldest of 1024 events.
     public nonisolated var events: Updates<STOMPClientEvent> { core.news.events }
 
     /// The thread on which this client's sockets are served, for tasks that wait for many answers:

@@ -15,6 +15,23 @@ import Testing
         }
     }
 
+    @Test func `a sequence starts when it is created, and further iterators when they are made`() async {
+        let broadcaster = Broadcaster<Int>(capacity: 10)
+        broadcaster.send(0)
+        let updates = broadcaster.updates
+        #expect(broadcaster.hasListeners)
+        broadcaster.send(1)
+        var first = updates.makeAsyncIterator()
+        var second = updates.makeAsyncIterator()
+        broadcaster.send(2)
+        broadcaster.finish()
+        #expect(await first.next() == 1)
+        #expect(await first.next() == 2)
+        #expect(await second.next() == 2)
+        #expect(await first.next() == nil)
+        #expect(await second.next() == nil)
+    }
+
     @Test func `a slow iterator keeps the newest values`() async {
         let broadcaster = Broadcaster<Int>(capacity: 3)
         var iterator = broadcaster.updates.makeAsyncIterator()
