@@ -10,9 +10,9 @@ import Transport
 final class Bench: Sendable {
     let broker: LoopbackBroker
     /// The client's ends of all connections that each client opened, oldest first.
-    private let wires = Mutex<[[MemoryStream]]>([])
-    private let clients = Mutex<[ObjectIdentifier: Int]>([:])
-    private let opensFail = Mutex(false)
+    private let wires = Lock<[[MemoryStream]]>([])
+    private let clients = Lock<[ObjectIdentifier: Int]>([:])
+    private let opensFail = Lock(false)
 
     init(_ change: (inout LoopbackBrokerOptions) -> Void = { _ in }) async throws {
         var options = LoopbackBrokerOptions()
@@ -67,6 +67,11 @@ final class Bench: Sendable {
     func damage(_ client: MQTTClient, _ change: (inout MemoryPair.Faults) -> Void) {
         let number = clients.withLock { $0[ObjectIdentifier(client)] ?? 0 }
         wires.withLock { $0[number].last }?.changeFaults(change)
+    }
+
+    /// The same for all clients.
+    func damageAll(_ change: (inout MemoryPair.Faults) -> Void) {
+        for wire in wires.withLock({ $0.compactMap(\.last) }) { wire.changeFaults(change) }
     }
 
     func stop() async { await broker.stop() }

@@ -1,0 +1,224 @@
+import LoopbackBroker
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import MQTT
+
+@Suite("Client: cancellation campaign", .turns, .timeLimit(.minutes(60)))
+struct CancellationCampaignTests {
+    @Test func `each call of a client ends exactly once, whatever is cancelled and whatever fails`() async throws {
+        let dropped = DroppedWaiters.count
+        let bench = try await Bench { $0.limits.sessionMessages = 1000 }
+        let subjects = (0..<4).map { number in
+            Subject(bench.client("campaign-\(number)") { Self.configure(&$0, number) })
+        }
+        for subject in subjects { try await subject.client.connect() }
+        let calls = Self.calls.map { call in
+            CancellationCampaign.Call(call.name) { random in
+                var random = random
+                try await call.body(subjects[Int.random(in: 0..<4, using: &random)], &random)
+            }
+        }
+        try await CancellationCampaign(calls).run(Campaign.rounds(100_000, least: 200)) { random in
+            await bench.fail(&random, subjects[Int.random(in: 0..<4, using: &random)].client)
+        }
+        bench.heal()
+        for subject in subjects { await subject.client.disconnect() }
+        await bench.stop()
+        #expect(DroppedWaiters.count == dropped)
+    }
+
+    /// A client with what its calls leave for others.
+    private final class Subject: Sendable {
+        let client: MQTTClient
+        let subscriptions = Lock<[MQTTSubscription]>([])
+
+        init(_ client: MQTTClient) {
+            self.client = client
+        }
+
+        func keep(_ subscription: MQTTSubscription) {
+            subscriptions.withLock { known in
+                known.append(subscription)
+                if known.count > 4 { known.removeFirst() }
+            }
+        }
+
+        func subscription(_ random: inout SeededGenerator) throws -> MQTTSubscription {
+            guard let one = subscriptions.withLock({ $0.randomElement(using: &random) }) else {
+                throw CancellationError()
+            }
+            return one
+        }
+    }
+
+    private static func configure(_ configuration: inout MQTTConfiguration, _ number: Int) {
+        configuration.requestTimeout = .milliseconds(300)
+        configuration.connectTimeout = .milliseconds(300)
+        configuration.reconnect.initialDelay = .milliseconds(1)
+        configuration.reconnect.maximumDelay = .milliseconds(5)
+        configuration.reconnect.firstConnectAttempts = 3
+        configuration.version = number == 0 ? .v3_1_1 : .v5_0
+        configuration.cleanStart = number != 2
+        configuration.sessionExpiry = .seconds(60)
+        configuration.queueLimit = 200
+        if number == 1 { configuration.outboxLimit = 2048 }
+        if number == 2 { configuration.sessionStore = MemorySessionStore() }
+        if number > 1 { configuration.queueOverflow = .wait }
+        if number == 3 {
+            configuration.queueOverflow = .dropOldest
+            configuration.maximumInFlight = 5
+        }
+    }
+
+    private struct Call: Sendable {
+        let name: String
+        let body: @Sendable (Subject, inout SeededGenerator) async throws -> Void
+
+        init(_ name: String, _ body: @escaping @Sendable (Subject, inout SeededGenerator) async throws -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    private static let filters = ["a", "a/b", "a/+", "#", "$share/group/a"]
+
+    private static func messages(_ count: Int, _ random: inout SeededGenerator) -> [MQTTOutgoingMessage] {
+        (0..<count).map { _ in
+            MQTTOutgoingMessage(
+                topic: Bool.random(using: &random) ? "a" : "a/b",
+                payload: random.bytes(Int.random(in: 0...200, using: &random)),
+                qos: QoS.allCases.randomElement(using: &random) ?? .atLeastOnce)
+        }
+    }
+
+    /// Every public asynchronous function. Those that end a connection are called less often than the others.
+    private static let calls: [Call] =
+        Array(repeating: often, count: 6).flatMap(\.self) + seldom
+
+    private static let often = [
+        Call("connect", { subject, _ in try await subject.client.connect() }),
+        Call(
+            "publish QoS 0",
+            { subject, _ in try await subject.client.publish([UInt8](repeating: 0, count: 500), to: "a") }
+        ),
+        Call("publish QoS 1", { subject, _ in try await subject.client.publish("1", to: "a", qos: .atLeastOnce) }),
+        Call("publish QoS 2", { subject, _ in try await subject.client.publish("2", to: "a/b", qos: .exactlyOnce) }),
+        Call("publish a message", { subject, random in try await subject.client.publish(messages(1, &random)[0]) }),
+        Call("publish messages", { subject, random in try await subject.client.publish(messages(40, &random)) }),
+        Call(
+            "publish QoS 1 messages",
+            { subject, _ in
+                let message = MQTTOutgoingMessage(topic: "a", payload: [1], qos: .atLeastOnce)
+                try await subject.client.publish(Array(repeating: message, count: 50))
+            }
+        ),
+        Call("enqueue", { subject, _ in try await subject.client.enqueue([1], to: "a") }),
+        Call(
+            "subscribe",
+            { subject, random in
+                let filter = filters.randomElement(using: &random) ?? "a"
+                let policy = BufferPolicy(
+                    messages: 50, overflow: Bool.random(using: &random) ? .pauseReading : .dropOldest)
+                subject.keep(try await subject.client.subscribe(to: filter, qos: .exactlyOnce, buffer: policy))
+            }
+        ),
+        Call(
+            "subscribe to several",
+            { subject, _ in
+                let requests = [MQTTSubscriptionRequest(filter: "a/b"), MQTTSubscriptionRequest(filter: "c")]
+                subject.keep(try await subject.client.subscribe(to: requests))
+            }
+        ),
+        Call("unsubscribe", { subject, random in try await subject.subscription(&random).unsubscribe() }),
+        Call(
+            "next",
+            { subject, random in
+                var messages = try subject.subscription(&random).makeAsyncIterator()
+                for _ in 0..<20 { _ = try await messages.next() }
+            }
+        ),
+        Call(
+            "next batch",
+            { subject, random in
+                var batches = try subject.subscription(&random).batches.makeAsyncIterator()
+                for _ in 0..<3 { _ = try await batches.next() }
+            }
+        ),
+        Call(
+            "next value",
+            { subject, random in
+                var values = try subject.subscription(&random).values { $0.bytes.count }.makeAsyncIterator()
+                _ = try await values.next()
+            }
+        ),
+        Call("events", { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
+        Call("states", { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
+        Call("inspect", { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
+        Call(
+            "request",
+            { subject, _ in _ = try await subject.client.request([1], to: "question", timeout: .milliseconds(50)) }
+        ),
+        Call(
+            "respond",
+            { subject, _ in
+                let questions = try await subject.client.subscribe(to: "question")
+                for try await question in questions.prefix(1) {
+                    try await subject.client.respond(to: question, with: [2])
+                }
+            }
+        ),
+    ]
+
+    private static let seldom = [
+        Call("disconnect", { subject, _ in await subject.client.disconnect() }),
+        Call(
+            "disconnect with a reason",
+            { subject, _ in try await subject.client.disconnect(reason: .disconnectWithWillMessage) }
+        ),
+        Call(
+            "suspend",
+            { subject, _ in
+                await subject.client.suspend()
+                subject.client.resume()
+            }
+        ),
+        Call("destroy", { subject, _ in try await subject.client.destroy() }),
+        Call("reauthenticate", { subject, _ in try await subject.client.reauthenticate() }),
+        Call("unmatchedMessages", { subject, _ in subject.keep(await subject.client.unmatchedMessages()) }),
+        Call(
+            "withConnection",
+            { subject, _ in
+                try await subject.client.withConnection { _ = try await $0.publish("w", to: "a", qos: .atLeastOnce) }
+            }
+        ),
+    ]
+}
+
+extension Bench {
+    /// Lets something at random go wrong, or right again.
+    fileprivate func fail(_ random: inout SeededGenerator, _ client: MQTTClient) async {
+        switch Int.random(in: 0..<40, using: &random) {
+        case 0: await cut()
+        case 1: broker.changeFaults { $0.withholdsAcknowledgements = true }
+        case 2: broker.changeFaults { $0.ignoresConnect = true }
+        case 3: broker.changeFaults { $0.refusedFilters = ["a/b"] }
+        case 4: setNetwork(up: false)
+        case 5: damage(client) { $0.capacity = 0 }
+        case 6: damage(client) { $0.capacity = 100 }
+        case 7: damage(client) { $0.bytesUntilCut = Int.random(in: 0...2000, using: &random) }
+        case 8: damage(client) { $0.bytesPerRead = 1 }
+        case 9: damage(client) { $0.bytesToCorrupt = 1 }
+        case 10...24: heal()
+        default: break
+        }
+    }
+
+    fileprivate func heal() {
+        broker.changeFaults { $0 = LoopbackFaults() }
+        setNetwork(up: true)
+        damageAll { $0 = MemoryPair.Faults() }
+    }
+}

@@ -1,0 +1,207 @@
+import LoopbackBroker
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import Messaging
+@testable import STOMP
+
+@Suite("Client: cancellation campaign", .turns, .timeLimit(.minutes(60)))
+struct CancellationCampaignTests {
+    @Test func `each call of a client ends exactly once, whatever is cancelled and whatever fails`() async throws {
+        let dropped = DroppedWaiters.count
+        try await withBroker { broker in
+            let subjects = (0..<4).map { number in Subject(broker) { Self.configure(&$0, number) } }
+            for subject in subjects { try await subject.client.connect() }
+            let calls = Self.calls.map { call in
+                CancellationCampaign.Call(call.name) { random in
+                    var random = random
+                    try await call.body(subjects[Int.random(in: 0..<4, using: &random)], &random)
+                }
+            }
+            try await CancellationCampaign(calls).run(Campaign.rounds(100_000, least: 200)) { random in
+                await subjects[Int.random(in: 0..<4, using: &random)].fail(&random, broker)
+            }
+            for subject in subjects { subject.heal(broker) }
+            for subject in subjects { await subject.client.disconnect() }
+        }
+        #expect(DroppedWaiters.count == dropped)
+    }
+
+    /// A client that reaches its broker through memory, with what its calls leave for others.
+    private final class Subject: Sendable {
+        private final class Network: Sendable {
+            let wire = Lock<MemoryStream?>(nil)
+            let isDown = Atomic(false)
+        }
+
+        let client: STOMPClient
+        private let network: Network
+        private let subscriptions = Lock<[STOMPSubscription]>([])
+
+        init(_ broker: LoopbackBroker, _ change: (inout STOMPConfiguration) -> Void) {
+            let network = Network()
+            var configuration = STOMPConfiguration()
+            change(&configuration)
+            client = STOMPClient(["stomp://bench"], configuration: configuration, loop: .shared) {
+                () async throws(TransportError) in
+                if network.isDown.load(ordering: .relaxed) {
+                    throw TransportError(.connectionRefused, "The network is down.")
+                }
+                let (near, far) = MemoryPair.make()
+                network.wire.withLock { $0 = near }
+                broker.attach(far, as: Service(.stomp))
+                return OpenedStream(stream: near)
+            }
+            self.network = network
+        }
+
+        func keep(_ subscription: STOMPSubscription) {
+            subscriptions.withLock { known in
+                known.append(subscription)
+                if known.count > 4 { known.removeFirst() }
+            }
+        }
+
+        func subscription(_ random: inout SeededGenerator) throws -> STOMPSubscription {
+            guard let one = subscriptions.withLock({ $0.randomElement(using: &random) }) else {
+                throw CancellationError()
+            }
+            return one
+        }
+
+        /// Lets something at random go wrong, or right again.
+        func fail(_ random: inout SeededGenerator, _ broker: LoopbackBroker) async {
+            switch Int.random(in: 0..<40, using: &random) {
+            case 0: await broker.dropAllConnections()
+            case 1: broker.changeFaults { $0.withholdsAcknowledgements = true }
+            case 2: broker.changeFaults { $0.ignoresConnect = true }
+            case 3: broker.changeFaults { $0.refusedFilters = ["/topic/b"] }
+            case 4: network.isDown.store(true, ordering: .relaxed)
+            case 5: damage { $0.capacity = 0 }
+            case 6: damage { $0.capacity = 100 }
+            case 7: damage { $0.bytesUntilCut = Int.random(in: 0...2000, using: &random) }
+            case 8: damage { $0.bytesPerRead = 1 }
+            case 9: damage { $0.bytesToCorrupt = 1 }
+            case 10...24: heal(broker)
+            default: break
+            }
+        }
+
+        func heal(_ broker: LoopbackBroker) {
+            broker.changeFaults { $0 = LoopbackFaults() }
+            network.isDown.store(false, ordering: .relaxed)
+            damage { $0 = MemoryPair.Faults() }
+        }
+
+        private func damage(_ change: (inout MemoryPair.Faults) -> Void) {
+            network.wire.withLock { $0 }?.changeFaults(change)
+        }
+    }
+
+    private static func configure(_ configuration: inout STOMPConfiguration, _ number: Int) {
+        configuration.requestTimeout = .milliseconds(300)
+        configuration.connectTimeout = .milliseconds(300)
+        configuration.reconnect.initialDelay = .milliseconds(1)
+        configuration.reconnect.maximumDelay = .milliseconds(5)
+        configuration.reconnect.firstConnectAttempts = 3
+        if number == 0 { configuration.versions = [.v10] }
+        if number == 1 { configuration.outboxLimit = 2048 }
+        if number == 2 { configuration.maximumReceipts = 10 }
+    }
+
+    private struct Call: Sendable {
+        let name: String
+        let body: @Sendable (Subject, inout SeededGenerator) async throws -> Void
+
+        init(_ name: String, _ body: @escaping @Sendable (Subject, inout SeededGenerator) async throws -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    private static let destinations = ["/topic/a", "/topic/b", "/queue/c"]
+
+    private static func messages(_ count: Int, _ random: inout SeededGenerator) -> [STOMPOutgoingMessage] {
+        (0..<count).map { _ in
+            STOMPOutgoingMessage(
+                random.bytes(Int.random(in: 0...200, using: &random)),
+                to: destinations.randomElement(using: &random) ?? "/topic/a")
+        }
+    }
+
+    /// Every public asynchronous function. Those that end a connection are called less often than the others.
+    private static let calls: [Call] =
+        Array(repeating: often, count: 6).flatMap(\.self) + seldom
+
+    private static let often = [
+        Call("connect", { subject, _ in try await subject.client.connect() }),
+        Call(
+            "send", { subject, _ in try await subject.client.send([UInt8](repeating: 0, count: 500), to: "/topic/a") }),
+        Call("sendAndConfirm", { subject, _ in try await subject.client.sendAndConfirm("1", to: "/topic/a") }),
+        Call("send messages", { subject, random in try await subject.client.send(messages(40, &random)) }),
+        Call("confirm messages", { subject, random in try await subject.client.sendAndConfirm(messages(40, &random)) }),
+        Call(
+            "sendForReceipt", { subject, _ in try await subject.client.sendForReceipt([1], to: "/topic/b").confirmed() }
+        ),
+        Call(
+            "subscribe",
+            { subject, random in
+                let destination = destinations.randomElement(using: &random) ?? "/topic/a"
+                let ack = Bool.random(using: &random) ? STOMPAckMode.auto : .clientIndividual
+                let policy = BufferPolicy(
+                    messages: 50, overflow: Bool.random(using: &random) ? .pauseReading : .dropOldest)
+                subject.keep(try await subject.client.subscribe(to: destination, ack: ack, buffer: policy))
+            }
+        ),
+        Call("unsubscribe", { subject, random in try await subject.subscription(&random).unsubscribe() }),
+        Call(
+            "next",
+            { subject, random in
+                let subscription = try subject.subscription(&random)
+                var messages = subscription.makeAsyncIterator()
+                for _ in 0..<20 {
+                    guard let message = try await messages.next() else { return }
+                    if subscription.ack != .auto { try message.acknowledge() }
+                }
+            }
+        ),
+        Call(
+            "transaction",
+            { subject, _ in
+                try await subject.client.withTransaction { transaction in
+                    try await subject.client.send([1], to: "/topic/a", in: transaction)
+                }
+            }
+        ),
+        Call("commit", { subject, _ in try await subject.client.commit(try subject.client.begin()) }),
+        Call("events", { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
+        Call("states", { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
+        Call("inspect", { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
+        Call(
+            "request",
+            { subject, _ in
+                _ = try await subject.client.request([1], to: "/queue/questions", timeout: .milliseconds(50))
+            }
+        ),
+        Call(
+            "reply",
+            { subject, _ in
+                let questions = try await subject.client.subscribe(to: "/queue/questions")
+                for try await question in questions.prefix(1) {
+                    try await subject.client.reply(to: question, with: [2])
+                }
+            }
+        ),
+    ]
+
+    private static let seldom = [
+        Call("disconnect", { subject, _ in await subject.client.disconnect() }),
+        Call(
+            "withConnection",
+            { subject, _ in try await subject.client.withConnection { try await $0.sendAndConfirm("w", to: "/topic/a") }
+            }
+        ),
+    ]
+}
