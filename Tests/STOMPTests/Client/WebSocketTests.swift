@@ -78,4 +78,19 @@ import WebSocketCore
     private func header(_ name: String, of frame: String) -> Substring {
         frame.split(separator: "\n").first { $0.hasPrefix(name + ":") }?.dropFirst(name.count + 1) ?? ""
     }
+
+    /// Spring serves STOMP without SockJS at the endpoint's path with `/websocket` behind it.
+    @Test(arguments: ["/portfolio/websocket", "/app/portfolio/websocket?access_token=a%20b&x="])
+    func `a path such as Spring's is asked for as it is written, with STOMP's sub-protocols`(path: String) async throws
+    {
+        try await FakeWebSocket.withClient(path: path) { client, server in
+            async let connecting: Void = client.connect()
+            try await server.frame("CONNECT")
+            try server.send([Array("CONNECTED\nversion:1.2\n\n\0".utf8)[...]], as: .text)
+            try await connecting
+            #expect(server.request?.target == path)
+            #expect(server.request?.fields.list("Sec-WebSocket-Protocol", contains: "v12.stomp") == true)
+            try await server.end(with: client)
+        }
+    }
 }

@@ -13,17 +13,23 @@ final class FakeWebSocket: Sendable {
         var webSocket: WebSocketConnection?
         var random = SystemRandomNumberGenerator()
         var unread: [UInt8] = []
+        var request: HTTPRequestHead?
     }
 
     private let state = Mutex(State())
 
+    /// What the client asked for, once it has.
+    var request: HTTPRequestHead? { state.withLock { $0.request } }
+
     /// Runs `body` with a client that connects to such a server.
-    static func withClient(_ body: (STOMPClient, FakeWebSocket) async throws -> Void) async throws {
+    static func withClient(
+        path: String = "/stomp", _ body: (STOMPClient, FakeWebSocket) async throws -> Void
+    ) async throws {
         let server = FakeWebSocket()
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             server.state.withLock { $0.stream = stream }
         }
-        let client = STOMPClient("ws://127.0.0.1:\(listener.port)/stomp", configuration: .impatient)
+        let client = STOMPClient("ws://127.0.0.1:\(listener.port)\(path)", configuration: .impatient)
         do {
             try await body(client, server)
         } catch {
@@ -92,6 +98,7 @@ final class FakeWebSocket: Sendable {
             if state.webSocket == nil {
                 bytes.removeFirst(try state.parser.receive(bytes.span.bytes))
                 guard let head = state.parser.request else { continue }
+                state.request = head
                 try WebSocketUpgradeRequest(head).accept(subprotocol: "v12.stomp", into: &wire)
                 state.webSocket = WebSocketConnection(role: .server)
             }
