@@ -93,7 +93,7 @@ extension Scenario {
             let names = String(repeating: "127.0.0.1:1 ", count: 5000)
             try peer.send(MQTTBytes.redirect(0x9C, to: names))
         },
-        mqtt("redirects-to-nonsense", .ends, following) { peer in
+        mqtt("redirects-to-nonsense", Bounds(connections: 12, seconds: nil), following) { peer in
             _ = try peer.receive()
             try peer.send(MQTTBytes.redirect(0x9D, to: ":::]//@?#"))
         },

@@ -40,7 +40,7 @@ extension Scenario {
             try $0.acceptMQTT()
             try $0.flood([0xFF, 0x00, 0xAA])
         },
-        mqtt("slow-loris-publish") {
+        mqtt("slow-loris-publish", .holds) {
             try $0.acceptMQTT()
             try $0.drip(MQTTBytes.packet(0x30, [0, 1, 0x61, 0] + [UInt8](repeating: 0, count: 200)))
         },

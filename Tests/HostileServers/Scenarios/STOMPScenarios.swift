@@ -107,7 +107,7 @@ extension Scenario {
                 "MESSAGE\nsubscription:1\nmessage-id:1\ndestination:/queue/a\ncontent-length:4611686018427387904\n\n")
             try $0.flood(Array("body".utf8))
         },
-        session("slow-loris-message", .ends, act: .subscribe) {
+        session("slow-loris-message", .holds, act: .subscribe) {
             try $0.drip(message(String(repeating: "x", count: 100)), every: .milliseconds(1500))
         },
         session("ten-million-destinations", Bounds(memory: 200, seconds: nil), act: .subscribe) { peer in
