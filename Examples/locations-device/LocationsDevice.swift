@@ -18,7 +18,7 @@ struct LocationsDevice: Sendable {
         self.options = options
         self.source = source
         let configuration = STOMPConfiguration(options, deviceID: post.id)
-        link = DeviceLink(STOMPClient(post.fleet.url, configuration: configuration), post)
+        link = DeviceLink(STOMPClient(post.fleet.urls, configuration: configuration), post)
         sender = FixSender(link, topic: "/topic/device.\(id).location", options: STOMPSendOptions(options))
         texts = TextList(post, isAnswered: options.acknowledgement == .clientIndividual)
     }
@@ -46,7 +46,7 @@ struct LocationsDevice: Sendable {
             let texts = try await link.client.subscribe(
                 to: textQueue, ack: mode, options: STOMPSubscribeOptions(headers: receipt))
             await link.untilConnected()
-            post.say("Subscribed to \(textQueue)")
+            post.say("Subscribed to \(textQueue)", .faint)
             return texts
         } catch {
             throw DeviceFailure(subscribing: error)
@@ -97,12 +97,19 @@ struct LocationsDevice: Sendable {
     // MARK: Locations
 
     private func replay() async throws {
-        post.fleet.meter.begin()
-        _ = try await link.replay.play(source, interval: options.interval, isWanted: isFresh) { fix, place in
+        let meter = post.fleet.meter
+        meter.begin(device: post.index, duration: source.duration, loops: source.loops)
+        var pass = 0
+        let ending = try await link.replay.play(source, interval: options.interval, isWanted: isFresh) { fix, place in
+            if let place, place.pass != pass {
+                pass = place.pass
+                post.announceRun(pass + 1)
+            }
             try await send(fix, due: place?.due, shown: "\(fix)")
             last.value = fix
         }
         await sender.untilConfirmed()
+        if ending == .atEnd { meter.ended(device: post.index) }
     }
 
     private func isFresh(_ fix: Fix) -> Bool {
@@ -145,7 +152,9 @@ struct LocationsDevice: Sendable {
 
     private func showResubscriptions() async {
         for await event in link.client.events {
-            if case .resubscribed(let destination) = event { post.say("Subscribed to \(destination) again") }
+            if case .resubscribed(let destination) = event {
+                post.say("Subscribed to \(destination) again", .faint)
+            }
         }
     }
 }

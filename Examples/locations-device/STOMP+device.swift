@@ -5,14 +5,13 @@ extension STOMPConfiguration {
     init(_ options: LocationsOptions, deviceID: String) {
         self.init()
         clientID = deviceID
+        host = options.virtualHost
         outgoingHeartBeat = .milliseconds(options.heartBeatOut)
         incomingHeartBeat = .milliseconds(options.heartBeatIn)
         // A connection that is dead is noticed by its heart-beats, and then its receipts fail: their own time-out must
         // not come first, or fixes that only wait for the network would be sent twice.
         requestTimeout = .milliseconds(max(30_000, 3 * options.heartBeatIn))
-        if let user = options.common.login.user {
-            credentials = Credentials(userName: user, password: options.common.login.password)
-        }
+        credentials = options.common.credentials
         reconnect = options.common.reconnectPolicy
         tls = options.common.tls
     }

@@ -15,7 +15,7 @@ final class TextList: Sendable {
     }
 
     func received(_ message: STOMPMessage) {
-        post.say("text: \(Self.words(of: message))")
+        post.say("text: \(Self.words(of: message))", .accent)
         guard isAnswered else { return }
         // The broker's prefetch bounds how many wait.
         let count = waiting.withLock { waiting in

@@ -8,9 +8,7 @@ extension MQTTConfiguration {
         cleanStart = !options.keepsSession
         let payload = #"{"deviceID":\#(JSONText.quoted(deviceID))}"#
         will = MQTTWill(topic: "/mwm/lastWill", payload: Array(payload.utf8), qos: .exactlyOnce)
-        if let user = options.common.login.user {
-            credentials = Credentials(userName: user, password: options.common.login.password)
-        }
+        credentials = options.common.credentials
         reconnect = options.common.reconnectPolicy
         tls = options.common.tls
     }

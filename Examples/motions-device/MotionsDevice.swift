@@ -19,7 +19,7 @@ struct MotionsDevice: Sendable {
         self.options = options
         self.source = source
         let configuration = MQTTConfiguration(options, deviceID: post.id)
-        link = DeviceLink(MQTTClient(post.fleet.url, configuration: configuration), post)
+        link = DeviceLink(MQTTClient(post.fleet.urls, configuration: configuration), post)
     }
 
     func run() async throws -> DeviceSummary {
@@ -40,7 +40,7 @@ struct MotionsDevice: Sendable {
         do throws(MQTTError) {
             let alerts = try await link.client.subscribe(to: alertTopic, qos: .atLeastOnce)
             await link.untilConnected()
-            post.say("subscribed to \(alertTopic) with \(alerts.grantedQoS)")
+            post.say("subscribed to \(alertTopic) with \(alerts.grantedQoS)", .faint)
             return alerts
         } catch {
             throw DeviceFailure(subscribing: error)
@@ -71,11 +71,7 @@ struct MotionsDevice: Sendable {
                 return false
             }
             group.addTask {
-                post.fleet.meter.begin()
-                _ = try await link.replay.play(source, interval: options.interval) { attitude, place in
-                    try await publish(attitude, due: place?.due, shown: "\(attitude)")
-                    last.value = attitude
-                }
+                try await replay()
                 return true
             }
             defer { group.cancelAll() }
@@ -84,6 +80,21 @@ struct MotionsDevice: Sendable {
     }
 
     // MARK: Motions
+
+    private func replay() async throws {
+        let meter = post.fleet.meter
+        meter.begin(device: post.index, duration: source.duration, loops: source.loops)
+        var pass = 0
+        let ending = try await link.replay.play(source, interval: options.interval) { attitude, place in
+            if let place, place.pass != pass {
+                pass = place.pass
+                post.announceRun(pass + 1)
+            }
+            try await publish(attitude, due: place?.due, shown: "\(attitude)")
+            last.value = attitude
+        }
+        if ending == .atEnd { meter.ended(device: post.index) }
+    }
 
     private func publish(_ attitude: Attitude, due: Int64?, shown text: String) async throws {
         let qos = QoS(rawValue: UInt8(options.qos)) ?? .atMostOnce
@@ -99,6 +110,8 @@ struct MotionsDevice: Sendable {
         post.say(text)
         link.tally.add { $0.sent += 1 }
         post.fleet.meter.sent(device: post.index, due: due)
+        // The acknowledgement of QoS 1 and 2 has been awaited.
+        if qos != .atMostOnce { post.fleet.meter.confirmed() }
     }
 
     private func shake() async throws {
@@ -125,7 +138,7 @@ struct MotionsDevice: Sendable {
         for await event in link.client.events {
             switch event {
             case .resubscribed(let filter, let code):
-                post.say("subscribed again to \(filter) with QoS \(code.rawValue)")
+                post.say("subscribed again to \(filter) with QoS \(code.rawValue)", .faint)
             case .sessionLost(let republished, let duplicates):
                 post.say(
                     "the broker lost the session; \(republished) sent again, of which \(duplicates) may come twice")

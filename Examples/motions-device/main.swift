@@ -1,21 +1,10 @@
 import DeviceSupport
 
 await Program.run(.motions, MotionsOptions.parse) { options, program in
-    let source: ReplaySource<Attitude>
-    if options.motion == "-" {
-        source = .live(LiveSource.motions())
-    } else {
-        let recording = try RecordingLoader.motions(path: options.motion)
-        program.console.line("\(recording.count) motions in \(recording.name)")
-        if let note = recording.note { program.console.line(note) }
-        source = .recorded(
-            ReplaySteps(
-                recording, speed: options.common.speed, selection: .sampled(options.interval),
-                loops: options.common.loops))
-    }
+    let input = try MotionsInput(options, program)
     try await Fleet.run(
-        program, options.common, unit: "motions", duration: source.duration, readsKeys: !source.isLive
+        program, options.common, unit: "motions", isConfirmed: options.qos > 0, readsKeys: input.isRecorded
     ) { post in
-        try await MotionsDevice(post, options, source).run()
+        try await MotionsDevice(post, options, input.source(for: post)).run()
     }
 }

@@ -1,3 +1,4 @@
+import Messaging
 import TestSupport
 import Testing
 
@@ -98,6 +99,19 @@ struct OptionTests {
         (["--insecure", "--broker", "stomp://h"], "--insecure needs a --broker with stomps:// or wss://"),
         (["--track", "-", "--loop"], "--loop needs a recording in a file: standard input cannot start over"),
         (["--track", "-", "--fleet", "2"], "--fleet needs a recording in a file: standard input feeds one device"),
+        (["--port", "0"], "--port wants a whole number from 1 to 65535, not '0'"),
+        (["--port", "1", "--broker", "stomp://h"], "--port is for the embedded broker: leave out --broker"),
+        (["--page-port", "1", "--broker", "stomp://h"], "--page-port is for the embedded broker: leave out --broker"),
+        (["--page-port", "1", "--no-page"], "--page-port and --no-page exclude each other"),
+        (["--open", "--no-page"], "--open and --no-page exclude each other"),
+        (["--open", "--broker", "stomp://h"], "--open is for the embedded broker: leave out --broker"),
+        (["--loop", "--once"], "--loop and --once exclude each other"),
+        (["--name", "van"], "--name needs --fleet: a single device is named by --device-id"),
+        (["--fleet", "2", "--name", "van", "--device-id", "x"], "--name and --device-id exclude each other"),
+        (
+            ["--broker", "stomp://h", "--broker", "mqtt://h"],
+            "--broker does not speak 'mqtt://'; use one of stomp://, stomps://, ws://, wss://, unix:"
+        ),
         (["--password-file", "/dev/null"], "the password file /dev/null holds no line of text"),
     ])
     func refusesWithOneLine(arguments: [String], message: String) {
@@ -122,6 +136,41 @@ struct OptionTests {
     @Test func deviceIDsOfAFleetAreDistinct() throws {
         #expect(try locations("--fleet", "3", "--device-id", "van").common.deviceIDs == ["van-1", "van-2", "van-3"])
         #expect(Set(try locations("--fleet", "50").common.deviceIDs).count == 50)
+    }
+
+    @Test func aFleetWithANameIsSpread() throws {
+        let options = try locations("--fleet", "2", "--name", "van").common
+        #expect(options.deviceIDs == ["van-1", "van-2"])
+        #expect(options.isSpread)
+        #expect(try locations("--fleet", "1", "--name", "van").common.deviceIDs == ["van-1"])
+        #expect(try !locations("--fleet", "2", "--device-id", "van").common.isSpread)
+        #expect(failure { try locations("--fleet", "2", "--name", "a b") }?.status == .usage)
+    }
+
+    @Test func severalBrokersKeepTheirOrderAndTheirCredentials() throws {
+        let urls = ["--broker", "stomp://ann:a%401@one", "--broker=stomp://two", "--broker", "unix:/three"]
+        let plain = try locations(urls, environment: [:]).common
+        #expect(plain.brokers.map(\.url) == ["stomp://one", "stomp://two", "unix:/three"])
+        #expect(plain.credentials == nil)
+        #expect(plain.brokerURLs == ["stomp://ann:a%401@one", "stomp://two", "unix:/three"])
+        let named = try locations(urls, environment: ["MESSAGING_USER": "eve", "MESSAGING_PASSWORD": "x/y"]).common
+        #expect(named.brokerURLs == ["stomp://ann:a%401@one", "stomp://eve:x%2Fy@two", "unix:/three"])
+        let one = try locations(urls + ["--user", "bob"], environment: ["MESSAGING_PASSWORD": "x"]).common
+        #expect(one.brokerURLs == ["stomp://bob:a%401@one", "stomp://bob:x@two", "unix:/three"])
+        let shared = try locations(
+            "--broker", "stomp://one", "--broker", "stomp://two", environment: ["MESSAGING_USER": "eve"])
+        #expect(shared.common.credentials == Credentials(userName: "eve"))
+        #expect(shared.common.brokerURLs == ["stomp://one", "stomp://two"])
+    }
+
+    @Test func takesTheOptionsOfTheEmbeddedBroker() throws {
+        let options = try locations("--port", "5000", "--page-port", "5001", "--open", "--once", "--virtual-host", "v")
+        #expect(options.common.port == 5000 && options.common.pagePort == 5001)
+        #expect(options.common.opensPage && options.common.runsOnce && options.common.hasPage)
+        #expect(options.virtualHost == "v")
+        #expect(try locations().virtualHost == "/")
+        #expect(try locations("--port", "5000", "--no-page").common.port == 5000)
+        #expect(try !locations("--broker", "stomp://h").common.hasPage)
     }
 
     @Test(arguments: ["a/b", "a+b", "a#", "a b", "a\u{0}", String(repeating: "x", count: 201)])

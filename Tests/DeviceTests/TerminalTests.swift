@@ -10,21 +10,6 @@ import Testing
 struct TerminalTests {
     // MARK: Progress
 
-    @Test func theBarFitsItsWidth() {
-        var progress = ReplayProgress(unit: "fixes", sent: 12, elapsed: 12_000_000_000)
-        progress.remaining = 3_725_000_000_000
-        progress.fraction = 0.25
-        #expect(progress.bar(width: 60) == "[====>            ]  25%  0:12 elapsed  1:02:05 left  1.0/s")
-        for width in 0...200 {
-            #expect(progress.bar(width: width).count <= max(0, width - 1))
-        }
-        progress.fraction = 1
-        #expect(progress.bar(width: 60).hasPrefix("[=================] 100%"))
-        progress.fraction = nil
-        progress.remaining = nil
-        #expect(progress.bar(width: 80) == "12 fixes  0:12 elapsed  1.0/s")
-    }
-
     @Test func progressIsAPlainLineWhenPiped() {
         let progress = ReplayProgress(
             unit: "motions", sent: 5, elapsed: 2_000_000_000, remaining: 65_000_000_000, fraction: 0.035)
@@ -37,15 +22,44 @@ struct TerminalTests {
 
     @Test func theMeterAddsUpTheFleet() {
         let console = Console(output: -1, errors: -1, environment: [:]) { _ in }
-        let meter = ProgressMeter(unit: "fixes", duration: 100, devices: 2, console: console)
+        let meter = ProgressMeter(unit: "fixes", devices: 2, isConfirmed: true, console: console)
         #expect(meter.current() == nil)
-        meter.begin()
+        meter.begin(device: 0, duration: 100)
+        meter.begin(device: 1, duration: 200)
         meter.sent(device: 0, due: 80)
-        meter.sent(device: 1, due: 20)
+        meter.sent(device: 1, due: 40)
+        meter.confirmed()
         let progress = meter.current()
         #expect(progress?.sent == 2)
+        #expect(progress?.unconfirmed == 1)
         #expect(progress?.fraction == 0.5)
-        #expect(progress?.remaining == 80)
+        #expect(progress?.remaining == 160)
+    }
+
+    @Test func aFinishedRunIsAtAHundredPercent() {
+        let console = Console(output: -1, errors: -1, environment: [:]) { _ in }
+        let meter = ProgressMeter(unit: "motions", devices: 1, console: console)
+        meter.begin(device: 0, duration: 100)
+        // The last sample of an interval comes before the end of the recording.
+        meter.sent(device: 0, due: 50)
+        #expect(meter.current()?.line.hasPrefix("progress: 50%, ") == true)
+        meter.ended(device: 0)
+        #expect(meter.current()?.line.hasPrefix("progress: 100%, ") == true)
+    }
+
+    @Test func theMeterCountsTheRunsOfALoop() {
+        let console = Console(output: -1, errors: -1, environment: [:]) { _ in }
+        let meter = ProgressMeter(unit: "motions", devices: 1, console: console)
+        meter.begin(device: 0, duration: 100, loops: true)
+        meter.sent(device: 0, due: 225)
+        meter.connection(of: 0, isThere: true)
+        let status = meter.status()
+        #expect(status.run == 3)
+        #expect(status.progress.fraction == 0.25)
+        #expect(status.progress.remaining == 75)
+        #expect(status.connected == 1)
+        // Piped, a loop has no end.
+        #expect(meter.current()?.fraction == nil)
     }
 
     // MARK: Console
@@ -77,6 +91,29 @@ struct TerminalTests {
         #expect(text.contains("\u{1B}]11;#0000ff\u{1B}\\\u{1B}[48;2;0;0;255;97malert: blue\u{1B}[K\u{1B}[0m\r\n"))
         // The bar is gone at the end and the background is the terminal's own.
         #expect(text.hasSuffix("\r\u{1B}[K\u{1B}]111\u{1B}\\"))
+    }
+
+    @Test func linesHaveColoursOnATerminalUnlessTheUserWantsNone() async throws {
+        for (environment, line) in [
+            (["TERM": "xterm"], "\u{1B}[32mconnected\u{1B}[0m\r\n"),
+            (["TERM": "xterm", "NO_COLOR": ""], "\u{1B}[32mconnected\u{1B}[0m\r\n"),
+            (["TERM": "xterm", "NO_COLOR": "1"], "connected\r\n"),
+        ] {
+            let terminal = try PseudoTerminal()
+            let console = Console(output: terminal.slave, errors: -1, environment: environment) { _ in }
+            console.line("connected", .good)
+            #expect(try await terminal.read(until: "\r\n") == line)
+        }
+    }
+
+    @Test func anAlertHasNoColourIfTheUserWantsNone() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(
+            output: terminal.slave, errors: -1, environment: ["TERM": "xterm", "NO_COLOR": "1"]
+        ) { _ in }
+        console.bar([StyledText("status", .good)])
+        console.alert("blue")
+        #expect(try await terminal.read(until: "blue\r\nstatus") == "status\r\u{1B}[Kalert: blue\r\nstatus")
     }
 
     @Test func anAlertLastsTwoSecondsFromTheNewest() async throws {

@@ -1,7 +1,7 @@
 /// A command line, taken apart: which options were given, and with what text.
 struct Arguments: Sendable {
     let device: Device
-    private var given: [String: String] = [:]
+    private var given: [String: [String]] = [:]
 
     /// - Throws: `.usage` for an unknown, repeated or incomplete option, and for anything that is not an option.
     init(_ arguments: [String], for device: Device) throws(DeviceFailure) {
@@ -19,25 +19,27 @@ struct Arguments: Sendable {
             guard let option = known.first(where: { $0.name == name }) else {
                 throw Self.unknown(name, for: device)
             }
-            guard given[name] == nil else {
+            guard given[name] == nil || option.isRepeatable else {
                 throw .usage("\(name) is given twice")
             }
+            let value: String
             if option.value == nil {
                 guard attached == nil else {
                     throw .usage("\(name) takes no value")
                 }
-                given[name] = ""
+                value = ""
             } else if let attached {
-                given[name] = attached
+                value = attached
             } else if let next = rest.first, !next.utf8.starts(with: "--".utf8) {
-                given[name] = next
+                value = next
                 rest.removeFirst()
             } else {
                 throw .usage("\(name) needs a value: \(name) \(option.value ?? "")")
             }
-            if given[name] == "", option.value != nil {
+            if value.isEmpty, option.value != nil {
                 throw .usage("\(name) needs a value that is not empty")
             }
+            given[name, default: []].append(value)
         }
     }
 
@@ -46,12 +48,17 @@ struct Arguments: Sendable {
     }
 
     func text(_ option: OptionDeclaration) -> String? {
-        given[option.name]
+        given[option.name]?.first
+    }
+
+    /// All values of an option that may be given several times, in their order.
+    func texts(_ option: OptionDeclaration) -> [String] {
+        given[option.name] ?? []
     }
 
     /// The value as a number within `range`, or nil when the option was not given.
     func number(_ option: OptionDeclaration, in range: ClosedRange<Double>) throws(DeviceFailure) -> Double? {
-        guard let text = given[option.name] else { return nil }
+        guard let text = text(option) else { return nil }
         guard let value = DecimalText.parse(text), range.contains(value) else {
             throw malformed(
                 option, text, "a number from \(range.lowerBound.plainText) to \(range.upperBound.plainText)")
@@ -61,7 +68,7 @@ struct Arguments: Sendable {
 
     /// The value as a whole number within `range`, or nil when the option was not given.
     func integer(_ option: OptionDeclaration, in range: ClosedRange<Int>) throws(DeviceFailure) -> Int? {
-        guard let text = given[option.name] else { return nil }
+        guard let text = text(option) else { return nil }
         guard let value = Int(text), range.contains(value) else {
             throw malformed(option, text, "a whole number from \(range.lowerBound) to \(range.upperBound)")
         }

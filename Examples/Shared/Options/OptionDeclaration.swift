@@ -7,12 +7,15 @@ package struct OptionDeclaration: Sendable {
     package let help: String
     /// The program that knows the option, or nil for both.
     package let device: Device?
+    /// Whether the option may be given several times.
+    package let isRepeatable: Bool
 
-    init(_ name: String, _ value: String?, for device: Device? = nil, _ help: String) {
+    init(_ name: String, _ value: String?, for device: Device? = nil, isRepeatable: Bool = false, _ help: String) {
         self.name = name
         self.value = value
         self.help = help
         self.device = device
+        self.isRepeatable = isRepeatable
     }
 
     func belongs(to device: Device) -> Bool {
@@ -28,13 +31,20 @@ extension OptionDeclaration {
 
     private static func broker(for device: Device, _ schemes: String, _ example: String) -> OptionDeclaration {
         OptionDeclaration(
-            "--broker", "URL", for: device,
+            "--broker", "URL", for: device, isRepeatable: true,
             """
-            Broker to connect to, as in \(example): \(schemes). May hold user:password@. Default: an embedded broker \
-            on loopback, whose address is printed.
+            Broker to connect to, as in \(example): \(schemes). May hold user:password@. Given several times, the \
+            brokers are tried in turn. Default: an embedded broker on loopback, whose address is printed.
             """)
     }
 
+    static let port = OptionDeclaration(
+        "--port", "PORT",
+        "Port of the embedded broker: for STOMP in locations-device, for MQTT in motions-device. Default: the usual "
+            + "port, or any if that is taken.")
+    static let pagePort = OptionDeclaration("--page-port", "PORT", "Port of the headquarters page. Default: any.")
+    static let virtualHost = OptionDeclaration(
+        "--virtual-host", "NAME", for: .locations, "Virtual host of the broker, sent as the header host. Default: /.")
     static let user = OptionDeclaration("--user", "NAME", "User name. Default: MESSAGING_USER.")
     static let passwordFile = OptionDeclaration(
         "--password-file", "FILE", "File whose first line is the password. Default: MESSAGING_PASSWORD.")
@@ -48,6 +58,12 @@ extension OptionDeclaration {
         "--device-id", "ID", "Name of this device. Default: a random UUID, printed.")
     static let fleet = OptionDeclaration(
         "--fleet", "N", "Run N devices, each with a connection and an id of its own, started one after another.")
+    static let name = OptionDeclaration(
+        "--name", "PREFIX",
+        """
+        With --fleet: call the devices PREFIX-1, PREFIX-2 and so on, and spread them along the track and beside it, \
+        each with its own speed.
+        """)
     static let track = OptionDeclaration(
         "--track", "FILE", for: .locations,
         """
@@ -73,7 +89,13 @@ extension OptionDeclaration {
     static let recordedTime = OptionDeclaration(
         "--recorded-time", nil, for: .locations, "Send the recorded times as ts. Default: the time of sending.")
     static let loop = OptionDeclaration(
-        "--loop", nil, "Start over at the end of the recording. Default: summary and exit.")
+        "--loop", nil,
+        """
+        Start over at the end of the recording. Default on a terminal with the embedded broker and its page; otherwise \
+        summary and exit.
+        """)
+    static let once = OptionDeclaration(
+        "--once", nil, "Do not start over: summary and exit at the end of the recording.")
     static let heartBeat = OptionDeclaration(
         "--heart-beat", "OUT,IN", for: .locations,
         "Heart-beats in milliseconds, sent and wanted; 0 is none. Default: 60000,20000.")
@@ -95,6 +117,7 @@ extension OptionDeclaration {
         "--frames", nil, "Show every frame, >>> sent and <<< received, with secrets masked.")
     static let noPage = OptionDeclaration(
         "--no-page", nil, "Do not serve the headquarters page beside the embedded broker.")
+    static let open = OptionDeclaration("--open", nil, "Open the headquarters page in the browser.")
     static let noReconnect = OptionDeclaration(
         "--no-reconnect", nil, "Exit at the first failure. Default: try again, less and less often.")
     static let showHelp = OptionDeclaration("--help", nil, "Show this text.")
@@ -102,9 +125,11 @@ extension OptionDeclaration {
 
     /// Every option, in the order of the help.
     static let all: [OptionDeclaration] = [
-        broker, brokerOfMotions, user, passwordFile, ca, cert, key, insecure, deviceID, fleet, track, motion, speed,
-        intervalOfLocations, intervalOfMotions, recordedTime, loop, heartBeat, keepAlive, ack, country, expires,
-        priority, qos, keepSession, frames, noPage, noReconnect, showHelp, showVersion,
+        broker, brokerOfMotions, port, virtualHost, user, passwordFile, ca, cert, key, insecure, deviceID, fleet, name,
+        track, motion, speed, intervalOfLocations, intervalOfMotions, recordedTime, loop, once, heartBeat, keepAlive,
+        ack,
+        country, expires, priority, qos, keepSession, frames, open, pagePort, noPage, noReconnect, showHelp,
+        showVersion,
     ]
 
     static func all(of device: Device) -> [OptionDeclaration] {

@@ -17,6 +17,7 @@ package struct LocationsOptions: Sendable {
     package var track: String?
     package var interval: Duration
     package var usesRecordedTime: Bool
+    package var virtualHost: String
     /// Milliseconds.
     package var heartBeatOut: Int
     package var heartBeatIn: Int
@@ -38,6 +39,7 @@ package struct LocationsOptions: Sendable {
         try checkStandardInput(track, .track, common)
         interval = .seconds(try arguments.number(.intervalOfLocations, in: 0...86_400) ?? 0)
         usesRecordedTime = arguments.has(.recordedTime)
+        virtualHost = arguments.text(.virtualHost) ?? "/"
         (heartBeatOut, heartBeatIn) = try Self.heartBeat(arguments)
         let mode = arguments.text(.ack) ?? "auto"
         guard let acknowledgement = Acknowledgement(rawValue: mode) else {

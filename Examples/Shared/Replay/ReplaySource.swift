@@ -3,9 +3,14 @@ package enum ReplaySource<Value: Sendable>: Sendable {
     case recorded(ReplaySteps<Value>)
     case live(LiveSource<Value>)
 
-    /// How long the replay takes, nanoseconds; nil if that is unknown.
+    /// How long the replay takes, or one pass of a loop, in nanoseconds; nil if that is unknown.
     package var duration: Int64? {
-        if case .recorded(let steps) = self { steps.duration } else { nil }
+        if case .recorded(let steps) = self { steps.lap ?? steps.duration } else { nil }
+    }
+
+    /// Whether it starts over at its end.
+    package var loops: Bool {
+        if case .recorded(let steps) = self { steps.lap != nil } else { false }
     }
 
     package var isLive: Bool {

@@ -5,6 +5,8 @@ package protocol DeviceClient: Sendable {
     associatedtype Failure: Error, Sendable
     associatedtype Frame: DeviceFrame
 
+    /// The server that is connected, or was tried last.
+    var server: BrokerURL? { get }
     var states: Updates<ConnectionState<Failure>> { get }
     func connect() async throws(Failure)
     func disconnect() async

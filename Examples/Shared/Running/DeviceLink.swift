@@ -79,7 +79,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         guard post.fleet.options.showsFrames else { return nil }
         let printer = FramePrinter(console: post.console, prefix: post.prefix)
         return await Onlooker.start(client.inspect(showingSecrets: false)) { count in
-            post.say("… \(count) frames came too fast to be shown")
+            post.say("… \(count) frames came too fast to be shown", .faint)
         } show: { frame in
             printer.show(frame.direction, "\(frame)")
         }
@@ -115,40 +115,51 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         var states = client.states.makeAsyncIterator()
         isWatching()
         var connections = 0
-        var attempt = 1
+        var attempt = 0
         var isConnected = false
         while let state = await states.next() {
             switch state {
             case .connecting(let number):
-                attempt = number
+                pause()
                 isConnecting()
-                post.say(connections == 0 && number == 1 ? "connecting to \(post.fleet.url)…" : "connecting…")
+                let isFirst = connections == 0 && number == 1 && attempt == 0
+                attempt = number
+                post.say(isFirst ? "connecting to \(post.fleet.name)…" : "connecting…")
             case .connected:
                 connections += 1
                 isConnected = true
-                post.say(connections == 1 ? "connected" : "connected again; the replay goes on")
+                post.fleet.meter.connection(of: post.index, isThere: true)
+                let place = post.fleet.urls.count > 1 ? client.server.map { " to \($0.shown)" } ?? "" : ""
+                post.say(
+                    connections == 1 ? "connected\(place)" : "connected again\(place); the replay goes on", .good)
                 if connections > 1 {
                     tally.add { $0.reconnects += 1 }
                     await reconnected()
                 }
                 replay.resume()
             case .waiting(let delay, let failed, let failure):
-                replay.pause()
+                pause()
                 let words = describe(failure, wasConnected: isConnected, connections: connections)
                 if connections == 0, Client.kind(failure) == .protocolViolation { throw words }
                 let next = isConnected ? 1 : failed + 1
                 let wait = "trying again in \(tenths(delay)) s (attempt \(next))"
-                post.say(words.message + "; " + (isConnected ? "the replay waits; " : "") + wait)
+                post.say(words.message + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
                 isConnected = false
             case .disconnected(let failure?):
-                replay.pause()
+                pause()
                 var words = describe(failure, wasConnected: isConnected, connections: connections)
                 if attempt > 1 { words.message = "gave up after \(attempt) attempts: \(words.message)" }
                 throw words
             case .disconnected(nil), .disconnecting, .suspended:
-                replay.pause()
+                pause()
             }
         }
+    }
+
+    /// There is no connection: the replay waits for the next one.
+    private func pause() {
+        replay.pause()
+        post.fleet.meter.connection(of: post.index, isThere: false)
     }
 
     private func describe(_ failure: Client.Failure, wasConnected: Bool, connections: Int) -> DeviceFailure {
@@ -190,6 +201,11 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             }
         }
     }
+}
+
+extension BrokerURL {
+    /// The URL without user information.
+    fileprivate var shown: String { "\(scheme.rawValue):\(scheme == .unix ? "" : "//")\(endpoint)" }
 }
 
 /// The body of a device has come to its end.

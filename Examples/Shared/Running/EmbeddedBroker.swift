@@ -10,25 +10,35 @@ struct EmbeddedBroker: Sendable {
     let frames: FrameLog?
     /// Where the program's own devices connect to.
     let url: String
+    /// Nil without a page.
+    let pageAddress: String?
+    /// The address without the token that the inspector asks for; the other pages are served without it.
+    var shortPageAddress: String? { page.map { "http://127.0.0.1:\($0.port)/" } }
     /// One line per address, to be printed.
     let lines: [String]
 
     /// Serves both protocols on their usual ports of the loopback interface, or on others where those are taken, and
-    /// the page on any.
-    static func start(for device: Device, servesPage: Bool) async throws(DeviceFailure) -> EmbeddedBroker {
+    /// the page on any; a port that was asked for is used and no other.
+    static func start(for device: Device, _ wishes: DeviceOptions) async throws(DeviceFailure) -> EmbeddedBroker {
         var options = LoopbackBrokerOptions()
         options.mqttPort = .preferred(1883)
         options.stompPort = .preferred(61613)
         options.wsPort = .preferred(61614)
+        if let port = wishes.port {
+            switch device {
+            case .locations: options.stompPort = .exactly(port)
+            case .motions: options.mqttPort = .exactly(port)
+            }
+        }
         do {
             let broker = try await LoopbackBroker.start(options)
-            guard servesPage else { return EmbeddedBroker(broker, page: nil, frames: nil, for: device) }
+            guard wishes.servesPage else { return EmbeddedBroker(broker, page: nil, frames: nil, for: device) }
             let webSocket = broker.urls.ws ?? ""
             let frames = FrameLog(limit: 2_000)
             let site = PageSite(
                 first: device, brokers: [.locations: webSocket, .motions: webSocket], frames: frames)
             do {
-                let page = try await PageServer.start(site)
+                let page = try await PageServer.start(site, port: UInt16(wishes.pagePort ?? 0))
                 return EmbeddedBroker(broker, page: page, frames: frames, for: device)
             } catch {
                 await broker.stop()
@@ -43,6 +53,7 @@ struct EmbeddedBroker: Sendable {
         self.broker = broker
         self.page = page
         self.frames = frames
+        pageAddress = page?.address
         let urls = broker.urls
         let own = device == .motions ? [urls.mqtt, urls.stomp] : [urls.stomp, urls.mqtt]
         url = own.first.flatMap { $0 } ?? ""

@@ -4,8 +4,10 @@ package import Messaging
 package struct Fleet: Sendable {
     package let program: Program
     package let options: DeviceOptions
-    /// The broker, without user information.
-    package let url: String
+    /// The brokers as they are shown, without user information.
+    package let name: String
+    /// What the devices connect to, tried in turn.
+    package let urls: [String]
     package let meter: ProgressMeter
     /// Where all devices put their frames, for the inspector page.
     package let frames: FrameLog?
@@ -15,10 +17,10 @@ package struct Fleet: Sendable {
     ///
     /// - Parameters:
     ///   - unit: What the devices send: "fixes".
-    ///   - duration: Of one replay in nanoseconds, nil when nobody knows.
+    ///   - isConfirmed: Whether the broker confirms what the devices send.
     ///   - readsKeys: Unless standard input brings the recording.
     package static func run(
-        _ program: Program, _ options: DeviceOptions, unit: String, duration: Int64?, readsKeys: Bool,
+        _ program: Program, _ options: DeviceOptions, unit: String, isConfirmed: Bool, readsKeys: Bool,
         device: @escaping @Sendable (Post) async throws -> DeviceSummary
     ) async throws {
         let console = program.console
@@ -30,15 +32,16 @@ package struct Fleet: Sendable {
         }
         for id in options.deviceIDs { console.line("device: \(id)") }
         let embedded =
-            options.broker == nil
-            ? try await EmbeddedBroker.start(for: program.device, servesPage: options.servesPage) : nil
-        for line in embedded?.lines ?? [] { console.line(line) }
+            options.brokers.isEmpty ? try await EmbeddedBroker.start(for: program.device, options) : nil
+        for line in embedded?.lines ?? [] { console.line(line, .strong) }
+        let name = embedded?.url ?? options.brokers.map(\.url).joined(separator: ", ")
         let fleet = Fleet(
-            program: program, options: options, url: embedded?.url ?? options.broker?.url ?? "",
+            program: program, options: options, name: name, urls: embedded.map { [$0.url] } ?? options.brokerURLs,
             meter: ProgressMeter(
-                unit: unit, duration: duration, devices: options.deviceIDs.count,
-                isConfirmed: program.device == .locations, console: console),
+                unit: unit, devices: options.deviceIDs.count, isConfirmed: isConfirmed,
+                address: embedded?.pageAddress ?? name, shortAddress: embedded?.shortPageAddress, console: console),
             frames: embedded?.frames)
+        if options.opensPage, let address = embedded?.pageAddress { fleet.open(address) }
         let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
         let result: Result<DeviceSummary, any Error>
         do {
@@ -55,6 +58,11 @@ package struct Fleet: Sendable {
         let summary = try result.get()
         console.line(
             summary.line(for: program.device, devices: options.deviceIDs.count, elapsed: ContinuousClock.now - start))
+    }
+
+    /// Shows the page in the browser; without one, the printed address is left.
+    private func open(_ address: String) {
+        if let problem = WebBrowser.open(address) { program.console.line(problem, .caution) }
     }
 
     /// What somebody does at the keyboard concerns all devices.
@@ -78,8 +86,18 @@ package struct Fleet: Sendable {
         package var prefix: String { fleet.options.deviceIDs.count > 1 ? "\(index + 1): " : "" }
 
         /// One line on standard output.
-        package func say(_ text: String) {
-            console.line(prefix + text)
+        package func say(_ text: String, _ style: TextStyle = .plain) {
+            console.line(prefix + text, style)
+        }
+
+        /// The recording starts over. Said once for all devices of a fleet, by the first.
+        package func announceRun(_ number: Int) {
+            if index == 0 { console.line("the replay starts over: run \(number)", .faint) }
+        }
+
+        /// Where the device drives, if it is one of a fleet with a name.
+        package var place: FleetPlace {
+            fleet.options.isSpread ? .place(of: index, among: fleet.options.deviceIDs.count) : .alone
         }
     }
 }

@@ -14,6 +14,12 @@ package struct Program: Sendable {
     package let console: Console
     package let stop: StopSwitch
 
+    /// Whether a recording starts over at its end: by `--loop`, and on a terminal with a page, which would otherwise
+    /// disappear under its reader.
+    package func startsOver(_ options: DeviceOptions) -> Bool {
+        options.loops || console.isTerminal && options.hasPage && !options.runsOnce
+    }
+
     /// Parses the command line, runs `body` until it returns or throws, and exits.
     ///
     /// - Parameters:

@@ -8,10 +8,10 @@ import Synchronization
     import Darwin
 #endif
 
-/// The only place that writes to the screen: lines, the bar below them, and the colour of an alert.
+/// The only place that writes to the screen: lines, the status line below them, and the colour of an alert.
 ///
-/// A line is written in one piece and at once, also into a pipe. On a terminal the bar is taken away before a line and
-/// drawn again after it.
+/// A line is written in one piece and at once, also into a pipe. On a terminal the status line is taken away before a
+/// line and drawn again after it.
 package final class Console: Sendable {
     fileprivate struct State {
         var bar = ""
@@ -24,6 +24,7 @@ package final class Console: Sendable {
     package let isTerminal: Bool
     private let output: CInt
     private let errors: CInt
+    private let hasColours: Bool
     private let setsBackground: Bool
     // Held while writing: two lines must not mix, and nobody waits for it who has something better to do.
     private let state = Mutex(State())
@@ -43,16 +44,19 @@ package final class Console: Sendable {
         self.errors = errors
         self.onProblem = Callback(call: onProblem)
         isTerminal = Descriptor.isTerminal(output, environment: environment)
+        // https://no-color.org
+        hasColours = isTerminal && (environment["NO_COLOR"] ?? "").isEmpty
         // The console of Linux would show the sequence as text.
-        setsBackground = isTerminal && environment["TERM"] != "linux"
+        setsBackground = hasColours && environment["TERM"] != "linux"
     }
 
-    /// Columns for the bar.
+    /// Columns for the status line.
     package var width: Int { Descriptor.width(output) ?? 80 }
 
     /// One line on standard output. Control characters in it are made visible.
-    package func line(_ text: String) {
-        emit { state in state.eraser + text.printable + "\n" + state.drawnBar }
+    package func line(_ text: String, _ style: TextStyle = .plain) {
+        let text = style.applied(to: text.printable, hasColours)
+        emit { state in state.eraser + text + "\n" + state.drawnBar }
     }
 
     /// Several lines of our own, as they are.
@@ -64,17 +68,24 @@ package final class Console: Sendable {
     package func problem(_ text: String) {
         emit { $0.eraser }
         state.withLock { _ in
-            // Nothing is left to say when standard error fails as well.
-            _ = Descriptor.write(text.printable + "\n", to: errors)
+            // Nothing is left to report when standard error fails as well.
+            let isColoured = hasColours && isatty(errors) == 1
+            _ = Descriptor.write(TextStyle.bad.applied(to: text.printable, isColoured) + "\n", to: errors)
         }
         emit { $0.drawnBar }
     }
 
-    /// Draws the bar below the lines, on a terminal; an empty text takes it away.
+    /// Draws the status line below the others, on a terminal; an empty text takes it away.
     package func bar(_ text: String) {
+        bar([StyledText(text)])
+    }
+
+    /// Draws the status line of several texts, which are not separated.
+    func bar(_ texts: [StyledText]) {
         guard isTerminal else { return }
+        let text = texts.map { $0.style.applied(to: $0.text, hasColours) }.joined()
         emit { state in
-            guard !state.isClosed else { return "" }
+            guard !state.isClosed, text != state.bar else { return "" }
             let eraser = state.eraser
             state.bar = text
             return eraser + state.drawnBar
@@ -88,9 +99,9 @@ package final class Console: Sendable {
             let eraser = state.eraser
             var text = "alert: \(name.printable)"
             if isTerminal {
-                state.alert = colour
+                state.alert = hasColours ? colour : nil
                 state.alertNumber += 1
-                text = colour.painted(text)
+                if hasColours { text = colour.painted(text) }
                 if setsBackground { text = "\u{1B}]11;\(colour.hexadecimal)\u{1B}\\" + text }
             }
             return eraser + text + "\n" + state.drawnBar

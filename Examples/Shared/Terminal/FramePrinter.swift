@@ -13,7 +13,7 @@ package struct FramePrinter: Sendable {
 
     /// - Parameter frame: In words, with secrets masked.
     package func show(_ direction: FrameDirection, _ frame: String) {
-        console.line(prefix + Self.line(direction, frame))
+        console.line(prefix + Self.line(direction, frame), .faint)
     }
 
     static func line(_ direction: FrameDirection, _ frame: String) -> String {

@@ -1,46 +1,75 @@
 import Synchronization
 
-/// Counts what all devices of the program send and keeps the bar up to date.
+/// Counts what all devices of the program send and keeps the status line up to date.
 package final class ProgressMeter: Sendable {
+    private struct Device {
+        /// Of the replay, or of one pass of a loop, in nanoseconds; nil if it is unknown.
+        var duration: Int64?
+        var loops = false
+        /// How far its replay is, nanoseconds.
+        var position: Int64 = 0
+        var isConnected = false
+
+        var fraction: Double? {
+            duration.map { $0 == 0 ? 1 : min(1, Double(place) / Double($0)) }
+        }
+        var place: Int64 { loops ? position % max(1, duration ?? 1) : position }
+        var remaining: Int64? { duration.map { max(0, $0 - place) } }
+    }
+
     private struct State {
         var sent = 0
         var confirmed = 0
-        /// How far each device's replay is, nanoseconds.
-        var positions: [Int64]
+        var rate = SendRate()
+        var devices: [Device]
         var start: ContinuousClock.Instant?
     }
 
     private let unit: String
-    private let duration: Int64?
+    private let address: String
+    private let shortAddress: String?
     private let isConfirmed: Bool
     private let console: Console
     private let clock = ContinuousClock()
+    private let origin = ContinuousClock().now
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - duration: Of one device's replay, nil if it is unknown.
     ///   - isConfirmed: Whether the broker confirms what is sent, and `confirmed()` counts that.
-    package init(unit: String, duration: Int64?, devices: Int, isConfirmed: Bool = false, console: Console) {
+    ///   - address: Of the page, or of the broker where there is no page.
+    ///   - shortAddress: Shown on narrow terminals.
+    package init(
+        unit: String, devices: Int, isConfirmed: Bool = false, address: String = "", shortAddress: String? = nil,
+        console: Console
+    ) {
         self.unit = unit
-        self.duration = duration
         self.isConfirmed = isConfirmed
+        self.address = address
+        self.shortAddress = shortAddress
         self.console = console
-        state = Mutex(State(positions: Array(repeating: 0, count: devices)))
+        state = Mutex(State(devices: Array(repeating: Device(), count: devices)))
     }
 
     /// The replay of a device starts; the first one starts the time.
-    package func begin() {
+    ///
+    /// - Parameters:
+    ///   - duration: Of the replay in nanoseconds, or of one pass if it `loops`; nil if it is unknown.
+    package func begin(device: Int, duration: Int64?, loops: Bool = false) {
         let now = clock.now
         state.withLock { state in
             if state.start == nil { state.start = now }
+            state.devices[device].duration = duration
+            state.devices[device].loops = loops
         }
     }
 
     /// - Parameter due: Where in its replay the device is, nil when it is live.
     package func sent(device: Int, due: Int64?) {
+        let now = origin.duration(to: clock.now).wholeNanoseconds
         state.withLock { state in
             state.sent += 1
-            if let due { state.positions[device] = due }
+            state.rate.sent(at: now)
+            if let due { state.devices[device].position = due }
         }
     }
 
@@ -49,39 +78,68 @@ package final class ProgressMeter: Sendable {
         state.withLock { $0.confirmed += 1 }
     }
 
-    /// Until cancelled: redraws the bar five times a second, or writes a line every ten seconds when piped.
-    package func run() async {
-        let pause: Duration = console.isTerminal ? .milliseconds(200) : .seconds(10)
-        while (try? await clock.sleep(for: pause)) != nil {
-            guard let progress = current() else { continue }
-            if console.isTerminal {
-                console.bar(progress.bar(width: console.width))
-            } else {
-                console.line(progress.line)
-            }
+    /// The replay of a device has come to its end, which may be later than its last value.
+    package func ended(device: Int) {
+        state.withLock { state in
+            if let duration = state.devices[device].duration { state.devices[device].position = duration }
         }
     }
 
-    /// The last word: the bar goes and its figures stay, as a line.
+    package func connection(of device: Int, isThere: Bool) {
+        state.withLock { $0.devices[device].isConnected = isThere }
+    }
+
+    /// Until cancelled: redraws the status line five times a second, or writes a line every ten seconds when piped.
+    package func run() async {
+        let pause: Duration = console.isTerminal ? .milliseconds(200) : .seconds(10)
+        while true {
+            if console.isTerminal { console.bar(status().texts(width: console.width)) }
+            guard (try? await clock.sleep(for: pause)) != nil else { return }
+            if !console.isTerminal, let progress = current() { console.line(progress.line) }
+        }
+    }
+
+    /// Takes the status line away and leaves its figures as a line.
     package func finish() {
         console.bar("")
         if let progress = current() { console.line(progress.line) }
     }
 
+    /// Nil before the first replay has started.
     func current() -> ReplayProgress? {
         let now = clock.now
-        return state.withLock { state -> ReplayProgress? in
-            guard let start = state.start else { return nil }
-            var progress = ReplayProgress(unit: unit, sent: state.sent)
-            if isConfirmed { progress.unconfirmed = max(0, state.sent - state.confirmed) }
-            progress.elapsed = start.duration(to: now).wholeNanoseconds
-            if let duration {
-                let slowest = state.positions.min() ?? 0
-                progress.remaining = max(0, duration - slowest)
-                let mean = state.positions.map(Double.init).reduce(0, +) / Double(max(1, state.positions.count))
-                progress.fraction = duration == 0 ? 1 : min(1, mean / Double(duration))
+        return state.withLock { progress(of: $0, at: now) }
+    }
+
+    private func progress(of state: State, at now: ContinuousClock.Instant) -> ReplayProgress? {
+        guard let start = state.start else { return nil }
+        var progress = ReplayProgress(unit: unit, sent: state.sent)
+        if isConfirmed { progress.unconfirmed = max(0, state.sent - state.confirmed) }
+        progress.elapsed = start.duration(to: now).wholeNanoseconds
+        let (fractions, remaining) = (state.devices.compactMap(\.fraction), state.devices.compactMap(\.remaining))
+        if fractions.count == state.devices.count, !state.devices.contains(where: \.loops) {
+            progress.fraction = fractions.reduce(0, +) / Double(max(1, fractions.count))
+            progress.remaining = remaining.max()
+        }
+        return progress
+    }
+
+    func status() -> StatusLine {
+        let now = clock.now
+        let nanoseconds = origin.duration(to: now).wholeNanoseconds
+        return state.withLock { state in
+            var line = StatusLine(
+                address: address, shortAddress: shortAddress, devices: state.devices.count,
+                connected: state.devices.count { $0.isConnected },
+                progress: progress(of: state, at: now) ?? ReplayProgress(unit: unit), rate: nil)
+            line.rate = state.rate.perSecond(at: nanoseconds)
+            if let first = state.devices.first, first.loops, let duration = first.duration {
+                // The first device stands for a fleet in which each is somewhere else.
+                line.run = Int(first.position / max(1, duration)) + 1
+                line.progress.fraction = first.fraction
+                line.progress.remaining = first.remaining
             }
-            return progress
+            return line
         }
     }
 }

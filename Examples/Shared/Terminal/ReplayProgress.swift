@@ -12,38 +12,18 @@ struct ReplayProgress: Sendable, Equatable {
     /// 0...1; nil with `remaining`.
     var fraction: Double?
 
-    /// One line of `width` columns at most: `[=====>    ]  42%  0:12 elapsed  0:17 left  1.0/s`.
-    func bar(width: Int) -> String {
-        // The last column stays free: writing there makes some terminals go to the next line.
-        let room = max(0, width - 1)
-        guard let fraction else { return String("\(sent) \(unit)  \(figures)".prefix(room)) }
-        let percent = String(Int(fraction * 100))
-        let right = " " + String(repeating: " ", count: 3 - percent.count) + percent + "%  " + figures
-        let cells = min(40, room - right.count - 2)
-        guard cells >= 5 else { return String(right.drop { $0 == " " }.prefix(room)) }
-        let filled = Int(Double(cells) * fraction)
-        let head = filled < cells ? ">" : ""
-        let empty = String(repeating: " ", count: cells - filled - head.count)
-        return "[" + String(repeating: "=", count: filled) + head + empty + "]" + right
-    }
-
     /// For pipes: `progress: 42%, 12 fixes, 0:12 elapsed, 0:17 left, 1.0/s`.
     var line: String {
         let percent = fraction.map { "\(Int($0 * 100))%, " } ?? ""
         let waiting = (unconfirmed ?? 0) > 0 ? ", \(unconfirmed ?? 0) unconfirmed" : ""
-        return "progress: \(percent)\(sent) \(unit)\(waiting), "
-            + figures.split(separator: "  ").joined(separator: ", ")
+        let left = remaining.map { ", \(Self.time($0)) left" } ?? ""
+        let mean = elapsed > 0 ? Double(sent) * 1e9 / Double(elapsed) : 0
+        return "progress: \(percent)\(sent) \(unit)\(waiting), \(Self.time(elapsed)) elapsed\(left), \(Self.rate(mean))"
     }
 
-    private var figures: String {
-        let left = remaining.map { "  \(Self.time($0)) left" } ?? ""
-        return "\(Self.time(elapsed)) elapsed\(left)  \(rate)/s"
-    }
-
-    private var rate: String {
-        guard elapsed > 0 else { return "0.0" }
-        let rate = Double(sent) * 1e9 / Double(elapsed)
-        return DecimalText.fixed(rate, places: rate < 100 ? 1 : 0)
+    /// `1.0/s`, and no decimals from 100 per second.
+    static func rate(_ rate: Double) -> String {
+        DecimalText.fixed(rate, places: rate < 100 ? 1 : 0) + "/s"
     }
 
     /// `0:07`, `12:34`, `1:02:03`.

@@ -14,7 +14,10 @@ public enum DeviceProgram: String, Sendable, CaseIterable {
     ) async throws -> ChildProcess {
         var environment = ["MESSAGING_USER": user?.name ?? "", "MESSAGING_PASSWORD": user?.password ?? ""]
         environment.merge(more) { $1 }
-        if terminal != nil { environment["TERM"] = "xterm-256color" }
+        if terminal != nil {
+            environment["TERM"] = "xterm-256color"
+            environment["NO_COLOR"] = more["NO_COLOR"] ?? ""
+        }
         return try await ChildProcess.start(
             Command(path, arguments, environment: environment, input: input, terminal: terminal))
     }
