@@ -34,11 +34,7 @@ package enum Resolver {
         }
         var hints = addrinfo()
         hints.ai_flags = Int32(AI_NUMERICSERV) | flags
-        #if canImport(Glibc)
-            hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        #else
-            hints.ai_socktype = SOCK_STREAM
-        #endif
+        hints.ai_socktype = LibC.streamSocketType
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(name, String(port), &hints, &list)
         guard code == 0, let list else {

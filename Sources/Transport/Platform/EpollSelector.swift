@@ -1,4 +1,4 @@
-#if canImport(Glibc)
+#if os(Linux) || os(Android)
     /// `epoll`, woken by an `eventfd`.
     final class EpollSelector: Selector, @unchecked Sendable {
         // Sendable because the descriptors never change, `wake()` only writes to one of them,
@@ -9,6 +9,14 @@
         private let ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
         private var isPrecise = true
         private static let wakeToken = UInt64.max
+
+        /// The kernel's numbers: each C library declares them as another type.
+        private enum EventBits {
+            static let input: UInt32 = 0x1
+            static let output: UInt32 = 0x4
+            static let error: UInt32 = 0x8
+            static let hangUp: UInt32 = 0x10
+        }
 
         init() throws(TransportError) {
             epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -50,9 +58,9 @@
                 }
                 let flags = ready[index].events
                 var readiness: Readiness = []
-                if flags & EPOLLIN.rawValue != 0 { readiness.insert(.read) }
-                if flags & EPOLLOUT.rawValue != 0 { readiness.insert(.write) }
-                if flags & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { readiness.insert(.hangUp) }
+                if flags & EventBits.input != 0 { readiness.insert(.read) }
+                if flags & EventBits.output != 0 { readiness.insert(.write) }
+                if flags & (EventBits.error | EventBits.hangUp) != 0 { readiness.insert(.hangUp) }
                 events.append(ReadyEvent(token: Int(token), readiness: readiness))
             }
         }
@@ -75,8 +83,8 @@
 
         private func control(_ operation: Int32, _ descriptor: Int32, _ token: UInt64, _ interest: Readiness) {
             var event = epoll_event()
-            if interest.contains(.read) { event.events |= EPOLLIN.rawValue }
-            if interest.contains(.write) { event.events |= EPOLLOUT.rawValue }
+            if interest.contains(.read) { event.events |= EventBits.input }
+            if interest.contains(.write) { event.events |= EventBits.output }
             event.data.u64 = token
             _ = epoll_ctl(epoll, operation, descriptor, &event)
         }

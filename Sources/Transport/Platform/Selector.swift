@@ -43,7 +43,7 @@ package enum SelectorKind: Sendable, CaseIterable {
     case poll
 
     func make() throws(TransportError) -> any Selector {
-        #if canImport(Glibc)
+        #if os(Linux) || os(Android)
             if self == .automatic { return try EpollSelector() }
         #endif
         return try PollSelector()

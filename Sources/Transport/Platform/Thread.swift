@@ -18,25 +18,22 @@ package func startThread(named name: StaticString, _ body: @escaping @Sendable (
     pthread_attr_init(&attributes)
     pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
     pthread_attr_setstacksize(&attributes, 512 * 1024)
-    #if canImport(Darwin)
+    // A number in Glibc and Bionic, a pointer elsewhere.
+    #if canImport(Darwin) || canImport(Musl)
         var thread: pthread_t?
-        let code = pthread_create(
-            &thread, &attributes,
-            { raw in
-                Unmanaged<Box>.fromOpaque(raw).takeRetainedValue().body()
-                return nil
-            }, argument)
     #else
         var thread = pthread_t()
-        let code = pthread_create(
-            &thread, &attributes,
-            { raw in
-                Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
-                return nil
-            }, argument)
-        #if canImport(Glibc)
-            if code == 0 { pthread_setname_np(thread, name.description) }
-        #endif
+    #endif
+    let code = pthread_create(
+        &thread, &attributes,
+        { raw in
+            // Only Darwin declares that it is never nil.
+            let raw: UnsafeMutableRawPointer? = raw
+            Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
+            return nil
+        }, argument)
+    #if os(Linux) || os(Android)
+        if code == 0 { pthread_setname_np(thread, name.description) }
     #endif
     pthread_attr_destroy(&attributes)
     if code != 0 { Unmanaged<Box>.fromOpaque(argument).release() }
@@ -45,7 +42,7 @@ package func startThread(named name: StaticString, _ body: @escaping @Sendable (
 
 /// Lets the calling thread's short sleeps end on time, where the system rounds them up.
 func sleepPrecisely() {
-    #if canImport(Glibc)
+    #if os(Linux) || os(Android)
         sleep_precisely()
     #endif
 }
