@@ -1,3 +1,5 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, TypeNamesShouldBeCapitalized
+//
 // What Apple's overlay adds to the C module Darwin; only `.ci/check-apple` compiles it, against Darwin's own headers.
 // https://github.com/swiftlang/swift/tree/main/stdlib/public/Platform: Platform.swift, Misc.swift
 

@@ -1,3 +1,5 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase, TypeNamesShouldBeCapitalized
+//
 // What the overlay of the static Linux SDK adds to the C module Musl; only `.ci/check-apple` compiles it, against
 // musl's own headers.
 // https://github.com/swiftlang/swift/tree/main/stdlib/public/Platform: Platform.swift, Musl.swift.gyb
