@@ -98,6 +98,12 @@ struct StatusLineTests {
         #expect(shown(fleet.sorted()) == [5])
     }
 
+    @Test func `a delay in the first seconds is forgotten`() {
+        let shown = shown((0..<60).map { $0 > 5 && $0 < 12 ? 12 : Double($0) })
+        #expect(shown.last == 1)
+        #expect(self.shown([0, 1, 2, 3, 4, 5, 6, 7, 8] + (10..<60).map { Double($0) }).last == 1)
+    }
+
     @Test func `the rate follows a change, and silence is zero`() {
         let times: [Double] = (0..<20).map { Double($0) } + (0..<200).map { 20 + Double($0) / 10 }
         let shown = shown(times)

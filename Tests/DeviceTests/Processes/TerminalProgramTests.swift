@@ -33,7 +33,7 @@ struct TerminalProgramTests {
             .drop { $0 != "/" }.prefix { $0 != "\u{1B}" }
         let status = /connected\S*  \d+ sent  \d+ acknowledged  \S*\d+ unconfirmed/
         #expect(await eventually { device.text().contains(status) }, "\(device.report)")
-        #expect(await eventually { device.text().contains("  1.0/s  ") }, "\(device.report)")
+        #expect(await eventually { device.text().contains(/\s\d+\.\d\/s\s/) }, "\(device.report)")
         let lines = device.text().split(separator: "\r\u{1B}[K")
         #expect(lines.contains { $0.contains(address) && $0.contains("% ") && $0.contains(" left") })
         #expect(try await device.end() == .exited(0))
