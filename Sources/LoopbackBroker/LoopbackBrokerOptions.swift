@@ -129,7 +129,8 @@ public struct LoopbackBrokerLimits: Sendable {
     /// The same in bytes of topics and payloads.
     public var retainedBytes = 64 << 20
 
-    /// The number of MQTT sessions, and of STOMP queues, that exist at the same time.
+    /// The number of MQTT sessions, and of STOMP queues, that exist at the same time. Beyond it the session that has
+    /// been without a connection for longest ends; clients are refused only if all sessions have connections.
     public var sessions = 10_000
 
     public init() {}

@@ -16,6 +16,8 @@ struct SessionRecord: Sendable {
     var kept = MQTTSession()
     var queue: SessionQueue
     var expiresAt = Int64.max
+    /// Its place in the order in which clients left.
+    var left = 0
     var willIsDueAt = Int64.max
 }
 
@@ -38,7 +40,9 @@ extension Router {
     /// Gives a connection its session. Another connection of the same client must have been closed before.
     ///
     /// - Parameter expiry: seconds that the session outlives the connection, `UInt32.max` for ever.
-    /// - Returns: nil when there are too many sessions.
+    /// Where there are too many sessions, the one that has been without a connection for longest ends.
+    ///
+    /// - Returns: nil when all sessions have connections, and there are too many.
     package mutating func openSession(
         clientID: String, connection: ConnectionID, cleanStart: Bool, expiry: UInt32, will: MQTTWill?, at now: Int64,
         into effects: inout RouterEffects
@@ -63,7 +67,10 @@ extension Router {
             sessions[old]?.queue = SessionQueue(countLimit: 0, byteLimit: 0)
             return OpenedSession(session: old, isPresent: true, kept: record.kept, queue: record.queue)
         }
-        guard sessionsByClient.count < limits.sessions else { return nil }
+        if sessionsByClient.count >= limits.sessions {
+            guard let oldest = sessionWithoutConnection() else { return nil }
+            endSession(oldest, at: now, into: &effects)
+        }
         let record = SessionRecord(
             clientID: clientID, connection: connection, expiry: expiry, will: will, queue: emptyQueue())
         let slot: Int
@@ -94,6 +101,8 @@ extension Router {
         if seconds == 0 {
             return endSession(session, at: now, into: &effects)
         }
+        sessionsLeft += 1
+        sessions[session]?.left = sessionsLeft
         var queue = queue
         queue.removeUnreliable()
         sessions[session]?.kept = kept
@@ -123,6 +132,16 @@ extension Router {
             next = min(next, record.expiresAt, record.willIsDueAt)
         }
         nextDeadline = next
+    }
+
+    /// The session that has been without a connection for longest.
+    private func sessionWithoutConnection() -> Int? {
+        var oldest: (slot: Int, left: Int)?
+        for slot in sessions.indices {
+            guard let record = sessions[slot], record.connection == nil else { continue }
+            if record.left < oldest?.left ?? .max { oldest = (slot, record.left) }
+        }
+        return oldest?.slot
     }
 
     func emptyQueue() -> SessionQueue {

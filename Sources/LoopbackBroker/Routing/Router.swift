@@ -14,6 +14,8 @@ package struct Router: Sendable {
 
     var sessions: [SessionRecord?] = []
     var freeSessions: [Int] = []
+    /// Counts sessions that lost their connections.
+    var sessionsLeft = 0
     var sessionsByClient: [ByteKey: Int] = [:]
 
     var filters = MQTTFilterTree<Int>()

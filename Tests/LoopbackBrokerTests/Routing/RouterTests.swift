@@ -67,6 +67,24 @@ import Testing
         #expect(sent == expected, sourceLocation: location)
     }
 
+    @Test func aFullTableForgetsTheSessionThatHasBeenWithoutAConnectionForLongest() {
+        var limits = LoopbackBrokerLimits()
+        limits.sessions = 3
+        var bench = Bench(limits)
+        let (first, second) = (bench.open("first", clean: false, expiry: .max), bench.open("second", expiry: .max))
+        _ = bench.open("present")
+        bench.close(second.session)
+        bench.close(first.session)
+        // "second" left before "first".
+        _ = bench.open("new")
+        #expect(bench.router.sessionCount == 3)
+        #expect(bench.open("first", clean: false, expiry: .max).isPresent)
+        // Now all have connections.
+        let refused = bench.router.openSession(
+            clientID: "more", connection: 99, cleanStart: true, expiry: 0, will: nil, at: 0, into: &bench.effects)
+        #expect(refused == nil)
+    }
+
     @Test func sendsOneCopyWithTheHighestQoSAndAllIdentifiers() {
         var bench = Bench()
         let a = bench.open("a").session
