@@ -91,6 +91,7 @@ extension Link where Machine: ~Copyable {
         closing = ClosingProgress()
         layers = nil
         tail = []
+        longTail = GrowingBytes()
         waiters.resume(returning: ())
         scratch.perform(RawSpan())
         settle(at: now)

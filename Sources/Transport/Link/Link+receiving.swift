@@ -13,9 +13,9 @@ extension Link where Machine: ~Copyable {
     func receive(at now: Int64, evenIfPaused: Bool) -> Bool {
         guard let stream = state.withLock({ $0.stream }), !isReadingPaused || evenIfPaused else { return false }
         let buffer = loop.readBuffer
-        let kept = layers == nil ? tail.count : 0
-        let moves = kept <= Self.longestMovedTail
-        if moves && kept > 0 {
+        let moves = longTail.isEmpty
+        let kept = layers == nil && moves ? tail.count : 0
+        if kept > 0 {
             tail.withUnsafeBytes { buffer.copyMemory(from: $0) }
         }
         let target = moves ? UnsafeMutableRawBufferPointer(rebasing: buffer[kept...]) : buffer
@@ -34,7 +34,7 @@ extension Link where Machine: ~Copyable {
             keep(UnsafeRawBufferPointer(rebasing: buffer[consumed..<total]))
             settle(at: now)
         } else {
-            tail.append(contentsOf: buffer[..<count])
+            longTail.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             feedTail(at: now)
             settle(at: now)
         }
@@ -45,6 +45,9 @@ extension Link where Machine: ~Copyable {
         if rest.isEmpty {
             // An idle connection keeps no buffer.
             if !tail.isEmpty || tail.capacity > 4096 { tail = [] }
+        } else if rest.count > Self.longestMovedTail {
+            tail = []
+            longTail.append(rest)
         } else {
             tail.removeAll(keepingCapacity: true)
             tail.append(contentsOf: rest)
@@ -52,13 +55,36 @@ extension Link where Machine: ~Copyable {
     }
 
     private func feedTail(at now: Int64) {
+        guard longTail.isEmpty else { return feedLongTail(at: now) }
         // Out of the property: whatever the effects lead to, these bytes stay.
         var bytes: [UInt8] = []
         swap(&bytes, &tail)
         let consumed = bytes.withUnsafeBytes { feed($0, at: now) }
         if consumed == bytes.count { return }
+        if bytes.count - consumed > Self.longestMovedTail {
+            return bytes.withUnsafeBytes { longTail.append(UnsafeRawBufferPointer(rebasing: $0[consumed...])) }
+        }
         if consumed > 0 { bytes.removeFirst(consumed) }
         tail = bytes
+    }
+
+    private func feedLongTail(at now: Int64) {
+        // What layers passed on follows what is there.
+        if !tail.isEmpty {
+            tail.withUnsafeBytes { longTail.append($0) }
+            tail = []
+        }
+        // As above.
+        var bytes = GrowingBytes()
+        swap(&bytes, &longTail)
+        let consumed = bytes.withBytes { feed($0, at: now) }
+        if consumed == bytes.count { return }
+        bytes.removeFirst(consumed)
+        if bytes.count > Self.longestMovedTail {
+            longTail = bytes
+        } else {
+            tail = bytes.withBytes { Array($0) }
+        }
     }
 
     /// Lets the machine consume what it can and performs the effects; returns how much was consumed.

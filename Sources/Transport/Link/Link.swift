@@ -33,6 +33,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     // The loop's thread only.
     var tail: [UInt8] = []
+    /// The tail instead of `tail` once it is long.
+    var longTail = GrowingBytes()
     var received = LinkTraffic.Half()
     var sendIsBlocked = false
     /// What the selector watches the stream for.

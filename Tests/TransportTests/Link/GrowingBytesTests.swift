@@ -1,0 +1,32 @@
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// A packet that arrives in parts costs little more than what has arrived.
+@Suite struct GrowingBytesTests {
+    @Test func takesAnEighthMoreThanHasArrivedAtMost() {
+        let part = [UInt8](repeating: 7, count: 512 << 10)
+        var bytes = GrowingBytes()
+        for number in 1...128 {
+            part.withUnsafeBytes { bytes.append($0) }
+            #expect(bytes.count == number * part.count)
+            #expect(bytes.capacity <= bytes.count + bytes.count / 8)
+        }
+    }
+
+    @Test func keepsWhatIsAppendedAndForgetsWhatIsRemoved() {
+        var random = SeededGenerator(seed: Campaign.seed)
+        var bytes = GrowingBytes()
+        var expected: [UInt8] = []
+        for _ in 0..<200 {
+            let part = random.bytes(Int.random(in: 0...3_000, using: &random))
+            part.withUnsafeBytes { bytes.append($0) }
+            expected += part
+            let gone = Int.random(in: 0...min(2_900, expected.count), using: &random)
+            bytes.removeFirst(gone)
+            expected.removeFirst(gone)
+            #expect(bytes.withBytes { Array($0) } == expected)
+        }
+    }
+}
