@@ -24,10 +24,11 @@ extension MQTTConfiguration {
         var webSocket = WebSocketOptions()
         var proxy = Proxy.none
         var reconnect = ReconnectPolicy.automatic
-        var connectTimeout: Duration = .seconds(10)
+        var connectTimeout: Duration = .seconds(30)
         var requestTimeout: Duration = .seconds(10)
         var pingTimeout: Duration = .seconds(10)
         var maximumPacketSize = 16 << 20
+        var maximumControlPacketSize = 256 << 10
         var receiveMaximum: UInt16 = 1024
         var maximumInFlight: UInt16?
         var republishesAfterSessionLoss = true

@@ -80,6 +80,9 @@ public struct MQTTConfiguration: Sendable {
         set { values.authentication = newValue }
     }
     /// Further properties of CONNECT: user properties, Request Response Information; 5.0 only.
+    ///
+    /// Connecting throws ``MQTTError/Code/invalidRequest`` for a property that an option sets: session expiry interval,
+    /// receive maximum, maximum packet size, topic alias maximum, authentication method and data.
     public var connectProperties: MQTTProperties {
         get { rest.values.connectProperties }
         set { values.connectProperties = newValue }
@@ -110,12 +113,13 @@ public struct MQTTConfiguration: Sendable {
         get { rest.values.reconnect }
         set { values.reconnect = newValue }
     }
-    /// For the look-up of the name, the connection and its handshakes below MQTT.
+    /// For one attempt to connect, from obtaining credentials and resolving the name to CONNACK, steps of an
+    /// authentication included; also for a renewed authentication. Default: 30 seconds.
     public var connectTimeout: Duration {
         get { rest.values.connectTimeout }
         set { values.connectTimeout = newValue }
     }
-    /// For the answers to CONNECT, SUBSCRIBE and UNSUBSCRIBE.
+    /// For the answers to SUBSCRIBE, UNSUBSCRIBE and each AUTH. Default: 10 seconds.
     public var requestTimeout: Duration {
         get { rest.values.requestTimeout }
         set { values.requestTimeout = newValue }
@@ -129,6 +133,12 @@ public struct MQTTConfiguration: Sendable {
     public var maximumPacketSize: Int {
         get { rest.values.maximumPacketSize }
         set { values.maximumPacketSize = newValue }
+    }
+    /// The largest packet other than PUBLISH that is accepted, in bytes, and the most bytes of properties in a PUBLISH.
+    /// A server that sends more is answered with *Packet too large* (0x95). Default: 262,144 bytes (256 KiB).
+    public var maximumControlPacketSize: Int {
+        get { rest.values.maximumControlPacketSize }
+        set { values.maximumControlPacketSize = newValue }
     }
     /// QoS 1 and 2 messages that the server may send before we acknowledge one; 5.0 only.
     public var receiveMaximum: UInt16 {

@@ -38,9 +38,9 @@ public struct STOMPConfiguration: Sendable {
     public var proxy = Proxy.none
     /// How lost connections are opened again.
     public var reconnect = ReconnectPolicy.automatic
-    /// For the look-up of the name, the connection and its handshakes below STOMP.
-    public var connectTimeout: Duration = .seconds(10)
-    /// For CONNECTED, and for the receipts that are awaited.
+    /// For one attempt to connect, from obtaining credentials and resolving the name to CONNECTED. Default: 30 seconds.
+    public var connectTimeout: Duration = .seconds(30)
+    /// For the receipts that are awaited. Default: 30 seconds.
     public var requestTimeout: Duration = .seconds(30)
     /// Bounds on what the server may send, checked before memory is taken.
     public var limits = STOMPLimits()
@@ -62,7 +62,6 @@ extension STOMPConfiguration {
             .filter { versions.contains($0.0) }.map(\.1)
         options.acceptsText = true
         options.schemes = [.stomp, .stomps, .ws, .wss, .unix]
-        options.timeout = connectTimeout.inNanoseconds
         return options
     }
 }

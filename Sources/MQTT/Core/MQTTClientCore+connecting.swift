@@ -11,14 +11,20 @@ final class MQTTRedirection {
     var permanent: [Int: Endpoint] = [:]
     /// The reference that has just come is not followed yet.
     var isNew = false
-    /// Since a connection was last accepted: two servers may send us to each other for ever.
+    /// In a row, without a stable connection between them: two servers may send us to each other for ever.
     var count = 0
 
+    /// How many redirects in a row are followed at once; those after them wait as for a lost connection.
     static let limit = 8
 }
 
 extension MQTTClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
+        do throws(MQTTMisuse) {
+            try link.perform { machine throws(MQTTMisuse) in try machine.engine.configuration.checkConnectProperties() }
+        } catch {
+            throw MQTTError(error)
+        }
         try await prepareStore()
         let other = redirection.withLock { redirection in
             defer { redirection?.next = nil }
@@ -33,7 +39,7 @@ extension MQTTClientCore {
         news.tell(.connecting(to: server))
         try await prepareCredentials(attempt, server)
         do throws(TransportError) {
-            return try await opener.open(server, isRedirected: other != nil)
+            return try await opener.open(server, isRedirected: other != nil, deadline: attempt.deadline)
         } catch {
             throw MQTTError(connecting: error)
         }
@@ -41,19 +47,27 @@ extension MQTTClientCore {
 
     private func prepareCredentials(_ attempt: ConnectionAttempt, _ server: BrokerURL) async throws(MQTTError) {
         do {
-            let credentials = try await credentialsSource.credentials(for: attempt, at: server)
+            let credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
             link.perform { $0.engine.configuration.use(credentials) }
         } catch {
             throw MQTTError(.noCredentials, "no credentials could be had: \(error)", underlying: error)
         }
         do {
             if let authentication = configuration.authentication {
-                let data = try await authentication.begin()
+                let late = MQTTError(
+                    .timedOut,
+                    "The authentication's begin did not return within connectTimeout. Let it return sooner, or raise it."
+                )
+                let data = try await TimedCall.run(until: attempt.deadline, on: loop, late: late) {
+                    try await authentication.begin()
+                }
                 link.perform { machine in
                     let isUsed = machine.engine.configuration.version.hasProperties
                     machine.engine.configuration.authenticationData = isUsed ? data : nil
                 }
             }
+        } catch let error as MQTTError where error.code == .timedOut {
+            throw error
         } catch {
             throw MQTTError(.badCredentials, "the authentication failed: \(error)", underlying: error)
         }
@@ -65,6 +79,7 @@ extension MQTTClientCore {
     }
 
     func willTry(_ attempt: ConnectionAttempt) {
+        connectDeadline = attempt.deadline
         guard attempt.server != triedServer else { return }
         triedServer = attempt.server
         // What one server refused says nothing of the next.
@@ -127,7 +142,6 @@ extension MQTTClientCore {
         heldConnack = true
         wasEverAccepted = true
         versionsLeft = []
-        redirection.withLock { $0?.count = 0 }
         // The session has begun: from now on this client goes on with it, if the server keeps it at all.
         let goesOn = info.version.hasProperties && info.sessionExpiry > 0
         let clientID = info.clientID
@@ -146,17 +160,16 @@ extension MQTTClientCore {
             let endpoint = opener.endpoints(inReference: reference).first
         else { return }
         let isPermanent = reason == .serverMoved
-        let isFollowed = redirection.withLock { known in
+        let wasStable = supervisor.isStable(at: MonotonicClock.now)
+        redirection.withLock { known in
             let redirection = known ?? MQTTRedirection()
             known = redirection
-            guard redirection.count < MQTTRedirection.limit else { return false }
-            redirection.count += 1
-            redirection.isNew = true
+            redirection.count = wasStable ? 1 : redirection.count + 1
+            redirection.isNew = redirection.count <= MQTTRedirection.limit
             redirection.next = endpoint
             if isPermanent { redirection.permanent[triedServer] = endpoint }
-            return true
         }
-        if isFollowed { news.tell(.redirected(to: endpoint, isPermanent: isPermanent)) }
+        news.tell(.redirected(to: endpoint, isPermanent: isPermanent))
     }
 
     // MARK: Authentication
@@ -171,7 +184,8 @@ extension MQTTClientCore {
             return
         }
         let connection = connectionNumber
-        Task { [weak self] in
+        // The engine takes no other AUTH until this one is answered.
+        authenticationTask = Task { [weak self] in
             let answer: Result<[UInt8]?, any Error>
             do {
                 answer = .success(try await authentication.respond(packet.properties.authenticationData))
@@ -185,7 +199,8 @@ extension MQTTClientCore {
 
     private func answerAuthentication(_ answer: Result<[UInt8]?, any Error>, connection: Int) {
         // An answer that took longer than its connection lived is nobody's.
-        guard connection == connectionNumber else { return }
+        guard connection == connectionNumber, authenticationTask != nil else { return }
+        authenticationTask = nil
         switch answer {
         case .success(let data):
             let now = MonotonicClock.now

@@ -36,6 +36,10 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     var connectionNumber = 0
     /// Who waits for the end of a renewed authentication.
     var reauthentications: [PendingCall<Result<Void, MQTTError>>] = []
+    /// Answers the server's last AUTH; ends with the connection.
+    var authenticationTask: Task<Void, Never>?
+    /// When the attempt that is under way is late.
+    var connectDeadline = Int64.max
     let persistence = Lock(MQTTPersistence())
 
     init(opener: StreamOpener, configuration: MQTTConfiguration, loop: EventLoop) {
@@ -48,7 +52,9 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             dropsOldest: configuration.queueOverflow == .dropOldest, keeps: configuration.rest.derived.keptMessages)
         link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
         let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
-        supervisor = Supervisor(policy: configuration.rest.derived.reconnect, servers: servers, loop: loop)
+        supervisor = Supervisor(
+            policy: configuration.rest.derived.reconnect, servers: servers,
+            connectTimeout: configuration.connectTimeout.inNanoseconds, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
@@ -136,6 +142,8 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     func connectionClosed(_ error: TransportError?) {
         knownRouter?.connectionClosed()
+        authenticationTask?.cancel()
+        authenticationTask = nil
         pausedRoutes = []
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: heldConnack ? "" : opener.hintAtTLS)
         closeReason = nil

@@ -37,7 +37,6 @@ extension MQTTConfiguration.Values {
         options.webSocket = webSocket
         options.subprotocols = [version == .v3_1 ? "mqttv3.1" : "mqtt"]
         options.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
-        options.timeout = connectTimeout.inNanoseconds
         return options
     }
 
@@ -50,6 +49,7 @@ extension MQTTConfiguration.Values {
         engine.will = will
         engine.receiveMaximum = receiveMaximum
         engine.maximumPacketSize = UInt32(clamping: maximumPacketSize)
+        engine.maximumControlPacketSize = UInt32(clamping: maximumControlPacketSize)
         engine.maximumInFlight = inFlightLimit(version)
         engine.connectProperties = connectProperties
         engine.authenticationMethod = authentication?.method
@@ -59,7 +59,7 @@ extension MQTTConfiguration.Values {
         engine.queuesQoS0WhileDisconnected = queuesQoS0WhileOffline
         engine.queueCountLimit = queueLimit
         engine.queueByteLimit = queueByteLimit
-        engine.connectTimeout = requestTimeout.inNanoseconds
+        engine.connectTimeout = connectTimeout.inNanoseconds
         engine.pingTimeout = pingTimeout.inNanoseconds
         engine.requestTimeout = requestTimeout.inNanoseconds
         // The server may have kept what an earlier process of this client left there.

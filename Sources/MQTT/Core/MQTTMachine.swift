@@ -91,7 +91,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         scratch.work.core = core
         wantsClose = false
         do {
-            try engine.connectionOpened(at: now)
+            try engine.connectionOpened(at: now, deadline: core?.connectDeadline)
         } catch {
             scratch.work.openFailure = MQTTError(error)
             wantsClose = true

@@ -1,3 +1,5 @@
+package import Transport
+
 /// What a closure that provides credentials is asked for.
 ///
 /// The closure is asked before each attempt to connect. When a server refuses what it gave, it is asked once more at
@@ -27,10 +29,15 @@ package struct CredentialsSource: Sendable {
     /// Whether asking again may bring others.
     package var isFresh: Bool { provider != nil }
 
-    package func credentials(for attempt: ConnectionAttempt, at server: BrokerURL) async throws -> Credentials? {
+    /// The credentials for an attempt, which a provider has to have at hand by the attempt's deadline.
+    package func credentials(
+        for attempt: ConnectionAttempt, at server: BrokerURL, on loop: EventLoop
+    ) async throws -> Credentials? {
         guard let provider else { return fixed ?? server.credentials }
-        return try await provider(
-            CredentialsRequest(
-                attempt: attempt.number, server: server, wereRefused: attempt.credentialsWereRefused))
+        let request = CredentialsRequest(
+            attempt: attempt.number, server: server, wereRefused: attempt.credentialsWereRefused)
+        let late = TransportError(
+            .timedOut, "credentialsProvider did not return within connectTimeout; let it return sooner, or raise it")
+        return try await TimedCall.run(until: attempt.deadline, on: loop, late: late) { try await provider(request) }
     }
 }

@@ -74,11 +74,15 @@ package final class StreamOpener: Sendable {
         return url
     }
 
-    /// - Parameter isRedirected: whether the server is one that tests cannot stand in for.
-    package func open(_ url: BrokerURL, isRedirected: Bool = false) async throws(TransportError) -> OpenedStream {
+    /// - Parameters:
+    ///   - isRedirected: whether the server is one that tests cannot stand in for.
+    ///   - deadline: for the look-up of the name, the connection and all handshakes below the protocol.
+    package func open(
+        _ url: BrokerURL, isRedirected: Bool = false, deadline: Int64
+    ) async throws(TransportError) -> OpenedStream {
         if let override, !isRedirected { return try await override() }
         do throws(TransportError) {
-            return try await openNow(url)
+            return try await openNow(url, deadline)
         } catch {
             // Certificates may have been replaced since they were read.
             if url.scheme.isSecure { tls().reload() }
@@ -86,20 +90,21 @@ package final class StreamOpener: Sendable {
         }
     }
 
-    private func openNow(_ url: BrokerURL) async throws(TransportError) -> OpenedStream {
-        let deadline = MonotonicClock.now.advanced(byNanoseconds: options.value.timeout)
+    private func openNow(_ url: BrokerURL, _ deadline: Int64) async throws(TransportError) -> OpenedStream {
         // Before the connection: what cannot work needs no server.
         let proxy = try proxies?.value.proxy(for: url.endpoint)
         let layers = try layers(for: url, proxy)
-        let stream = try await connect(to: url, proxy)
+        let stream = try await connect(to: url, proxy, deadline)
         guard !layers.isEmpty else { return OpenedStream(stream: stream) }
         let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url, proxy))
         try await LayerHandshake.run(stack, over: stream, loop: loop)
         return OpenedStream(stream: stream, layers: stack)
     }
 
-    private func connect(to url: BrokerURL, _ proxy: ProxyServer?) async throws(TransportError) -> SocketStream {
-        let timeout = options.value.timeout
+    private func connect(
+        to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
+    ) async throws(TransportError) -> SocketStream {
+        let timeout = max(0, deadline - MonotonicClock.now)
         guard let proxy else { return try await Connector.connect(to: url.endpoint, timeout: timeout, loop: loop) }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"

@@ -12,8 +12,5 @@ package struct StreamOptions: Sendable {
     /// What the client's protocol may be reached by.
     package var schemes: [BrokerURL.Scheme] = []
 
-    /// Nanoseconds for the look-up of the name, the connection and all handshakes below the protocol.
-    package var timeout = Int64.max
-
     package init() {}
 }

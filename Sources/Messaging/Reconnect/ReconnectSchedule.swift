@@ -54,6 +54,13 @@ package struct ReconnectSchedule: Sendable {
         return .retry(after: delay(random: random))
     }
 
+    /// A connection was lost or an attempt failed, and the next follows without a wait: what the connection had
+    /// achieved does not count for the one after it.
+    package mutating func retriesAtOnce(at now: Int64) {
+        if isStable(at: now) { nextDelay = nil }
+        connectedAt = nil
+    }
+
     /// The network changed for the better: the next failure waits as short as the first.
     package mutating func resetDelay() {
         nextDelay = nil

@@ -60,6 +60,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private let loop: EventLoop
     private weak var client: Client?
     private var schedule: ReconnectSchedule
+    /// Nanoseconds from the beginning of an attempt until the server has accepted.
+    private let connectTimeout: Int64
     /// The credentials were refused and others asked for; once until a server accepts.
     private var askedForFresh = false
     private var phase = Phase.idle
@@ -75,7 +77,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
 
-    package init(policy: Shared<ReconnectPolicy>, servers: ServerTurns, loop: EventLoop) {
+    package init(policy: Shared<ReconnectPolicy>, servers: ServerTurns, connectTimeout: Int64, loop: EventLoop) {
+        self.connectTimeout = connectTimeout
         schedule = ReconnectSchedule(policy)
         self.servers = servers
         self.loop = loop
@@ -146,6 +149,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Whether a connection is there or on its way.
     package var isActive: Bool { phase != .idle && (phase != .stopping || suspends) }
     package var isConnected: Bool { phase == .connected }
+    /// Whether the connection has held for as long as the policy asks for.
+    package func isStable(at now: Int64) -> Bool { schedule.isStable(at: now) }
 
     /// The protocol's own handshake succeeded.
     package func established(at now: Int64) {
@@ -169,7 +174,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let wasConnected = phase == .connected
         generation &+= 1
         if !wasConnected { client.attemptFailed(reason) }
-        if client.retriesAtOnce(after: reason) { return open() }
+        if client.retriesAtOnce(after: reason) {
+            schedule.retriesAtOnce(at: now)
+            return open()
+        }
         if !askedForFresh, client.wantsFreshCredentials(after: reason) {
             askedForFresh = true
             return open(credentialsWereRefused: true)
@@ -231,7 +239,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         generation &+= 1
         let mine = generation
         let attempt = ConnectionAttempt(
-            number: schedule.attempt, server: servers.current, credentialsWereRefused: credentialsWereRefused)
+            number: schedule.attempt, server: servers.current, credentialsWereRefused: credentialsWereRefused,
+            deadline: MonotonicClock.now.advanced(byNanoseconds: connectTimeout))
         cancelAlarm()
         client.willTry(attempt)
         client.stateChanged(to: .connecting(attempt: attempt.number))

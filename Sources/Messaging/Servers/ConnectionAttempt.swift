@@ -6,4 +6,6 @@ package struct ConnectionAttempt: Sendable {
     package let server: Int
     /// The attempt before failed because of its credentials, and this one is the chance for others.
     package let credentialsWereRefused: Bool
+    /// When the server has to have accepted, at the latest; nanoseconds of the monotonic clock.
+    package let deadline: Int64
 }

@@ -14,7 +14,7 @@ extension STOMPClientCore {
         news.tell(.connecting(to: server))
         try await prepareCredentials(attempt, server)
         do throws(TransportError) {
-            return try await opener.open(server)
+            return try await opener.open(server, deadline: attempt.deadline)
         } catch {
             throw STOMPError(connecting: error)
         }
@@ -23,7 +23,7 @@ extension STOMPClientCore {
     private func prepareCredentials(_ attempt: ConnectionAttempt, _ server: BrokerURL) async throws(STOMPError) {
         let credentials: Credentials?
         do {
-            credentials = try await credentialsSource.credentials(for: attempt, at: server)
+            credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
         } catch {
             throw STOMPError(.noCredentials, "no credentials could be had: \(error)", underlying: error)
         }
@@ -33,6 +33,10 @@ extension STOMPClientCore {
         } catch {
             throw STOMPError(error)
         }
+    }
+
+    func willTry(_ attempt: ConnectionAttempt) {
+        connectDeadline = attempt.deadline
     }
 
     func isPermanent(_ failure: STOMPError) -> Bool {

@@ -27,6 +27,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     /// By the number of the receipt that is awaited.
     var unsubscribes: [UInt64: STOMPRoute.Call] = [:]
     var profile = STOMPBrokerProfile.generic
+    /// When the attempt that is under way is late.
+    var connectDeadline = Int64.max
     private var closeReason: STOMPError?
     private var pausedRoutes: [STOMPRoute] = []
     /// Requests whose replies are awaited, by correlation id.
@@ -51,7 +53,9 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)
         let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
-        supervisor = Supervisor(policy: Shared(configuration.reconnect), servers: servers, loop: loop)
+        supervisor = Supervisor(
+            policy: Shared(configuration.reconnect), servers: servers,
+            connectTimeout: configuration.connectTimeout.inNanoseconds, loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }

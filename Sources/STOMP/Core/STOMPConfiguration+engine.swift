@@ -7,7 +7,7 @@ extension STOMPConfiguration {
     var engineConfiguration: STOMPEngineConfiguration {
         var engine = STOMPEngineConfiguration()
         engine.limits = limits
-        engine.connectTimeout = requestTimeout.inNanoseconds
+        engine.connectTimeout = connectTimeout.inNanoseconds
         engine.disconnectTimeout = 2_000_000_000
         engine.receiptTimeout = requestTimeout.inNanoseconds
         engine.maximumReceipts = maximumReceipts

@@ -49,7 +49,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
         asksToClose = false
-        engine.connectionOpened(at: now)
+        engine.connectionOpened(at: now, deadline: core?.connectDeadline)
     }
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPScratch) {

@@ -4,11 +4,14 @@ import Wire
 
 extension STOMPEngine {
     /// The stream is open. A client writes CONNECT.
-    public mutating func connectionOpened(at now: Int64) {
+    ///
+    /// - Parameter deadline: when CONNECTED (client) or CONNECT (server) is late, for callers whose time for connecting
+    ///   began before there was a stream. By default ``STOMPEngineConfiguration/connectTimeout`` from now on.
+    public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) {
         clearConnection()
         connection &+= 1
         phase = .connecting
-        phaseDeadline = now.advanced(byNanoseconds: configuration.connectTimeout)
+        phaseDeadline = deadline ?? now.advanced(byNanoseconds: configuration.connectTimeout)
         output.append(contentsOf: connectFrame)
     }
 

@@ -78,24 +78,33 @@ final class ScriptedServer: Sendable {
     private var override: StreamOpener.Override {
         { [self] () async throws(TransportError) in
             let (near, far) = MemoryPair.make()
-            var configuration = MQTTEngineConfiguration(role: .server)
-            configuration.maximumPacketSize = maximumPacketSize
-            var machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
-            machine.remarks = remarks.withLock { $0 }
-            let link = Link(machine: machine, loop: .shared, outboxLimit: 1 << 20)
-            let number = state.withLock { state in
-                state.links.append(link)
-                return state.links.count
-            }
-            let script = script
-            link.perform { machine in
-                machine.handle = { event in
-                    script(Step(connection: number, event: event, link: link))
-                }
-            }
-            link.attach(far)
+            serve(far)
             return OpenedStream(stream: near)
         }
+    }
+
+    /// Listens on a free port too, for clients that are sent there.
+    func listen() async throws -> Listener {
+        try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { [self] in serve($0) }
+    }
+
+    private func serve(_ stream: any ByteStream) {
+        var configuration = MQTTEngineConfiguration(role: .server)
+        configuration.maximumPacketSize = maximumPacketSize
+        var machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
+        machine.remarks = remarks.withLock { $0 }
+        let link = Link(machine: machine, loop: .shared, outboxLimit: 1 << 20)
+        let number = state.withLock { state in
+            state.links.append(link)
+            return state.links.count
+        }
+        let script = script
+        link.perform { machine in
+            machine.handle = { event in
+                script(Step(connection: number, event: event, link: link))
+            }
+        }
+        link.attach(stream)
     }
 }
 

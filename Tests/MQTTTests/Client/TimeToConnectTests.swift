@@ -1,0 +1,147 @@
+import MQTT
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+/// One time for an attempt to connect, whatever a server or the application's own closures do meanwhile.
+@Suite("Client: time to connect", .timeLimit(.minutes(5)), .turns)
+struct TimeToConnectTests {
+    @Test func `credentials and the first step of an authentication that never come fail the attempt`() async throws {
+        let server = ScriptedServer { _ in }
+        let waiting = server.client {
+            $0.connectTimeout = .milliseconds(100)
+            $0.credentialsProvider = { _ in
+                await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+                return nil
+            }
+        }
+        await #expect { try await waiting.connect() } throws: { ($0 as? MQTTError)?.code == .noCredentials }
+        let beginning = server.client {
+            $0.version = .v5_0
+            $0.connectTimeout = .milliseconds(100)
+            $0.authentication = MQTTAuthentication(method: "M") {
+                await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+                return nil
+            } respond: { _ in
+                nil
+            }
+        }
+        await #expect { try await beginning.connect() } throws: { ($0 as? MQTTError)?.code == .timedOut }
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test func `a server that keeps sending AUTH does not extend the time to connect`() async throws {
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived, .authenticationReceived: step.authenticate(.continueAuthentication, [2])
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.connectTimeout = .milliseconds(200)
+            $0.authentication = MQTTAuthentication(method: "M") {
+                [1]
+            } respond: { _ in
+                [3]
+            }
+        }
+        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .timedOut }
+    }
+
+    @Test func `one AUTH is answered at a time, and the answer ends with its connection`() async throws {
+        let counts = Mutex((begun: 0, cancelled: 0))
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.perform { machine in
+                var properties = MQTTProperties()
+                properties.authenticationMethod = "M"
+                for _ in 0..<100 {
+                    try? MQTTPacket.auth(.init(reasonCode: .continueAuthentication, properties: properties))
+                        .encode(into: &machine.engine.output, version: .v5_0)
+                }
+            }
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.authentication = MQTTAuthentication(method: "M") {
+                nil
+            } respond: { _ in
+                counts.withLock { $0.begun += 1 }
+                do { try await Task.sleep(for: .seconds(3600)) } catch { counts.withLock { $0.cancelled += 1 } }
+                return nil
+            }
+        }
+        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .protocolViolation }
+        #expect(await eventually { counts.withLock { $0.begun == $0.cancelled } })
+        #expect(counts.withLock { $0.begun } <= 1)
+    }
+
+    @Test func `redirects without a stable connection between them wait after the eighth`() async throws {
+        let port = Mutex(0)
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.accept()
+            var properties = MQTTProperties()
+            properties.serverReference = "127.0.0.1:\(port.withLock { $0 })"
+            step.disconnect(.useAnotherServer, properties: properties)
+        }
+        let listener = try await server.listen()
+        port.withLock { $0 = Int(listener.port) }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.followsRedirects = true
+            $0.reconnect.initialDelay = .seconds(300)
+            $0.reconnect.maximumDelay = .seconds(300)
+        }
+        var states = client.states.makeAsyncIterator()
+        let connecting = Task { try? await client.connect() }
+        while let state = await states.next() {
+            if case .waiting = state { break }
+        }
+        #expect(server.connectionCount == 9)
+        await client.disconnect()
+        await connecting.value
+        await listener.close()
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `CONNECT properties that an option sets are refused before a connection is opened`(
+        version: MQTTVersion
+    ) async throws {
+        let server = ScriptedServer { $0.accept() }
+        for (identifier, option) in [
+            (MQTTPropertyIdentifier.sessionExpiryInterval, "sessionExpiry"), (.receiveMaximum, "receiveMaximum"),
+            (.maximumPacketSize, "maximumPacketSize"), (.topicAliasMaximum, "topicAliasMaximum"),
+        ] {
+            let client = server.client {
+                $0.version = version
+                $0.connectProperties = [MQTTProperty(identifier, .integer(10))]
+            }
+            await #expect { try await client.connect() } throws: {
+                ($0 as? MQTTError)?.code == .invalidRequest && "\($0)".contains(option)
+            }
+        }
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test func `the largest control packet is an option`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            var properties = MQTTProperties()
+            properties.reasonString = String(repeating: "x", count: 2_000)
+            step.accept(properties: properties)
+        }
+        let strict = server.client {
+            $0.version = .v5_0
+            $0.maximumControlPacketSize = 1_000
+        }
+        await #expect { try await strict.connect() } throws: {
+            ($0 as? MQTTError)?.reasonCode == .packetTooLarge && "\($0)".contains("maximumControlPacketSize")
+        }
+        let lax = server.client { $0.version = .v5_0 }
+        try await lax.connect()
+        await lax.disconnect()
+    }
+}

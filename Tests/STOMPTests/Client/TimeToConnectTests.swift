@@ -1,0 +1,29 @@
+import STOMP
+import TestSupport
+import Testing
+
+/// One time for an attempt to connect, from the credentials to CONNECTED.
+@Suite(.timeLimit(.minutes(5)), .turns) struct TimeToConnectTests {
+    @Test func credentialsThatNeverComeFailTheAttempt() async throws {
+        let server = FakeServer()
+        let client = server.client {
+            $0.connectTimeout = .milliseconds(100)
+            $0.credentialsProvider = { _ in
+                await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+                return nil
+            }
+        }
+        await #expect { try await client.connect() } throws: { ($0 as? STOMPError)?.code == .noCredentials }
+        #expect(server.count == 0)
+    }
+
+    @Test func connectedHasToComeInTimeWhateverReceiptsMayTake() async throws {
+        let server = FakeServer()
+        let client = server.client {
+            $0.connectTimeout = .milliseconds(100)
+            $0.requestTimeout = .seconds(3600)
+        }
+        await #expect { try await client.connect() } throws: { ($0 as? STOMPError)?.code == .timedOut }
+        #expect(server.count == 1)
+    }
+}
