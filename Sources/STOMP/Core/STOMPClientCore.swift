@@ -137,6 +137,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         switch event {
         case .connected(let connected):
             profile = connected.profile
+            if profile.sendsBytesAsText { link.stopValidatingText() }
             expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
             counters.connected()
             // First: what is sent by whoever hears of the connection comes to subscriptions that stand. In the order in

@@ -18,6 +18,7 @@ extension STOMPBrokerProfile {
         profile.nackRedeliversAtOnce = true
         profile.receiptFollowsError = true
         profile.unescapesConnect = true
+        profile.sendsBytesAsText = true
         profile.refusedCredentials = ["access refused for user"]
         return profile
     }()

@@ -58,6 +58,8 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var receiptFollowsError = false
     /// CONNECT's headers are unescaped there against the specification.
     public var unescapesConnect = false
+    /// Frames come in text messages of a WebSocket even where their bodies are not UTF-8.
+    public var sendsBytesAsText = false
     /// Octets of one header line that pass, and header lines of one frame; nil for no limit worth a check. Beyond it
     /// ActiveMQ reads the rest of the frame as commands.
     public var longestHeaderLine: Int?

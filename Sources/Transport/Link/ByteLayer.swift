@@ -16,4 +16,10 @@ package protocol ByteLayer: AnyObject {
     var isOpen: Bool { get }
     /// Whether the peer has said good-bye.
     var isFinished: Bool { get }
+    /// Passes text on from now on without checking that it is text, if the layer knows text.
+    func stopValidatingText()
+}
+
+extension ByteLayer {
+    package func stopValidatingText() {}
 }

@@ -89,6 +89,10 @@ package final class LayerStack: @unchecked Sendable {
         }
     }
 
+    func stopValidatingText() {
+        for layer in layers { layer.stopValidatingText() }
+    }
+
     /// The highest layer that has begun knows best what the end of the stream means.
     func endReceived() throws(TransportError) {
         for layer in layers[..<started].reversed() { try layer.endReceived() }

@@ -33,6 +33,11 @@ extension Link where Machine: ~Copyable {
         settle(at: now)
     }
 
+    /// Lets the layers of this connection pass text on unchecked, for peers that send other bytes as text.
+    package func stopValidatingText() {
+        layers?.stopValidatingText()
+    }
+
     /// The machine has said its last word and it is written: lets the layers say good-bye, ends our side and lets
     /// the peer's last bytes run out, so that closing with unread bytes does not reset what we sent.
     func closeInOrder(at now: Int64) {

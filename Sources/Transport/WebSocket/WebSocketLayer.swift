@@ -24,7 +24,8 @@ package final class WebSocketLayer: ByteLayer {
         if let subprotocols = options.subprotocols { request.subprotocols = subprotocols }
         traffic = WebSocketTraffic(
             .client, peerName: "\(Endpoint.host(host, port: port))", acceptsText: acceptsText,
-            sendsText: options.sendsText, maximumFrameSize: options.maximumFrameSize)
+            sendsText: options.sendsText, validatesText: options.validatesText,
+            maximumFrameSize: options.maximumFrameSize)
         var generator = SystemRandomNumberGenerator()
         let key = (0..<WebSocketKey.size).map { _ in UInt8.random(in: 0...255, using: &generator) }
         do throws(WebSocketError) {
@@ -35,6 +36,8 @@ package final class WebSocketLayer: ByteLayer {
     }
 
     package var isFinished: Bool { traffic.isFinished }
+
+    package func stopValidatingText() { traffic.stopValidatingText() }
 
     package func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError) {
         do throws(WebSocketError) {

@@ -6,6 +6,12 @@ public struct WebSocketOptions: Sendable {
     public var subprotocols: [String]?
     /// Whether STOMP goes out in text messages as long as it is UTF-8. MQTT is always binary [MQTT-6.0.0-1].
     public var sendsText = false
+    /// Whether text messages from the server have to be UTF-8, as RFC 6455 section 8.1 requires; others end the
+    /// connection. Default: true. STOMP only: MQTT accepts no text messages.
+    ///
+    /// RabbitMQ sends STOMP frames with bodies of any bytes as text, so that the STOMP client stops checking once
+    /// CONNECTED names RabbitMQ.
+    public var validatesText = true
     /// Longer messages are sent in fragments of this many bytes, for servers with a limit on frames.
     public var maximumFrameSize = Int.max
 

@@ -12,17 +12,20 @@ struct WebSocketTraffic: ~Copyable {
     /// - Parameters:
     ///   - acceptsText: whether messages may be text; MQTT's may not.
     ///   - sendsText: whether messages are text as long as they are UTF-8.
+    ///   - validatesText: whether incoming text has to be UTF-8 (RFC 6455 section 8.1).
     init(
-        _ role: WebSocketRole, peerName: String, acceptsText: Bool, sendsText: Bool, maximumFrameSize: Int = .max
+        _ role: WebSocketRole, peerName: String, acceptsText: Bool, sendsText: Bool, validatesText: Bool = true,
+        maximumFrameSize: Int = .max
     ) {
         var configuration = WebSocketConfiguration.byteStream(acceptsText: acceptsText)
-        // The engine judges its own text; RabbitMQ puts bodies of any kind into text messages.
-        configuration.validatesText = false
+        configuration.validatesText = validatesText
         configuration.outgoingFrameSize = max(1, maximumFrameSize)
         connection = WebSocketConnection(role: role, configuration: configuration)
         self.peerName = peerName
         self.sendsText = sendsText && acceptsText
     }
+
+    mutating func stopValidatingText() { connection.stopValidatingText() }
 
     var isFinished: Bool { connection.phase == .closed }
 

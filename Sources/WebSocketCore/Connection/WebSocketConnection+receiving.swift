@@ -106,7 +106,7 @@ extension WebSocketConnection {
     private mutating func readData(_ bytes: RawSpan, into plaintext: inout [UInt8]) throws(WebSocketViolation) {
         let start = plaintext.count
         bytes.appendMasked(to: &plaintext, with: &frameMask)
-        guard messageKind == .text && configuration.validatesText else { return }
+        guard messageKind == .text && validatesText else { return }
         // Bytes have no padding between them.
         if let bad = unsafe messageText.check(plaintext.span.bytes.extracting(start..<plaintext.count)) {
             plaintext.removeSubrange((start + bad)...)

@@ -46,6 +46,7 @@ package struct WebSocketConnection: ~Copyable {
     var messageKind = WebSocketMessageKind.binary
     var messageSize = 0
     var messageText = UTF8Validator()
+    var validatesText: Bool
 
     // Pings of the peer and of our own.
     var unansweredPing: [UInt8]?
@@ -59,6 +60,13 @@ package struct WebSocketConnection: ~Copyable {
     package init(role: WebSocketRole, configuration: WebSocketConfiguration = WebSocketConfiguration()) {
         self.role = role
         self.configuration = configuration
+        validatesText = configuration.validatesText
+    }
+
+    /// Passes incoming text on unchecked from now on, the rest of a message that is under way included.
+    package mutating func stopValidatingText() {
+        validatesText = false
+        messageText = UTF8Validator()
     }
 
     /// Whether a ping of ours has not been answered yet.

@@ -1,6 +1,7 @@
 import STOMP
 import TestSupport
 import Testing
+import Transport
 import WebSocketCore
 
 /// STOMP over a WebSocket pays no heed to where messages of the WebSocket end.
@@ -58,6 +59,37 @@ import WebSocketCore
             #expect(messages.map { $0.header("naïve") } == [":🛰", ":🛰", ":🛰"])
             #expect(client.counters.connections == 1)
             try await server.end(with: client)
+        }
+    }
+
+    /// RFC 6455 section 8.1, but RabbitMQ sends bodies of any bytes as text.
+    @Test(arguments: [("other/1", true, false), ("RabbitMQ/3.10.8", true, true), ("other/1", false, true)])
+    func textThatIsNotUTF8EndsTheConnectionUnlessItIsExpected(
+        _ name: String, _ validates: Bool, _ isAccepted: Bool
+    ) async throws {
+        try await FakeWebSocket.withClient {
+            $0.webSocket.validatesText = validates
+            $0.reconnect = .never
+        } _: { client, server in
+            async let connecting: Void = client.connect()
+            try await server.frame("CONNECT")
+            try server.send([Array("CONNECTED\nversion:1.2\nserver:\(name)\n\n\0".utf8)[...]], as: .text)
+            try await connecting
+            async let subscribing = client.subscribe(to: "/topic/t")
+            let asked = try await server.frame("SUBSCRIBE")
+            try server.send([Array("RECEIPT\nreceipt-id:\(header("receipt", of: asked))\n\n\0".utf8)[...]], as: .text)
+            let subscription = try await subscribing
+            let head = "MESSAGE\nsubscription:\(header("id", of: asked))\nmessage-id:1\ndestination:/topic/t\n\n"
+            server.sendUncheckedText(Array(head.utf8) + [0xFF, 0xFE, 0])
+            if isAccepted {
+                #expect(try await subscription.first(1).map(\.body) == [[0xFF, 0xFE]])
+                try await server.end(with: client)
+            } else {
+                await #expect { _ = try await subscription.first(1) } throws: {
+                    (($0 as? STOMPError)?.underlying as? TransportError)?.code == .webSocketFailed
+                        && "\($0)".contains("UTF-8")
+                }
+            }
         }
     }
 

@@ -23,13 +23,16 @@ final class FakeWebSocket: Sendable {
 
     /// Runs `body` with a client that connects to such a server.
     static func withClient(
-        path: String = "/stomp", _ body: (STOMPClient, FakeWebSocket) async throws -> Void
+        path: String = "/stomp", _ change: (inout STOMPConfiguration) -> Void = { _ in },
+        _ body: (STOMPClient, FakeWebSocket) async throws -> Void
     ) async throws {
+        var configuration = STOMPConfiguration.impatient
+        change(&configuration)
         let server = FakeWebSocket()
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             server.state.withLock { $0.stream = stream }
         }
-        let client = STOMPClient("ws://127.0.0.1:\(listener.port)\(path)", configuration: .impatient)
+        let client = STOMPClient("ws://127.0.0.1:\(listener.port)\(path)", configuration: configuration)
         do {
             try await body(client, server)
         } catch {
@@ -53,6 +56,12 @@ final class FakeWebSocket: Sendable {
             }
             Self.write(wire, to: state.stream)
         }
+    }
+
+    /// Sends bytes as one text message, whether or not they are UTF-8; at most 125 of them.
+    func sendUncheckedText(_ bytes: [UInt8]) {
+        precondition(bytes.count <= 125)
+        state.withLock { Self.write([0x81, UInt8(bytes.count)] + bytes, to: $0.stream) }
     }
 
     /// Closes the WebSocket as soon as the client says good-bye, without the RECEIPT that it asks for.
