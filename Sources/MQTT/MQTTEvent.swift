@@ -30,7 +30,8 @@ public enum MQTTEvent: Sendable {
     /// The server refused a version of the protocol, and this one is tried next.
     case versionChanged(MQTTVersion)
     /// A message that was taken by ``MQTTClient/enqueue(_:to:qos:retain:properties:)``, in this process or an earlier
-    /// one, was given up: refused by the server, expired, not sendable, or dropped for want of room.
+    /// one, was given up: refused by the server, expired, not sendable, or dropped for want of room. Also a QoS 0 message
+    /// that waited in the queue.
     case undelivered(MQTTError)
     /// A message that was kept because it matched no subscription was given up; see ``MQTTConfiguration/keptMessages``.
     case keptMessageDropped(topic: String, reason: MQTTKeepPolicy.DropReason)

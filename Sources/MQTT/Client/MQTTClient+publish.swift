@@ -5,7 +5,8 @@ import Transport
 extension MQTTClient {
     /// Publishes a message and returns when the promise of its QoS is kept.
     ///
-    /// QoS 0: when the bytes are on their way to the socket; suspends only while the outbox is full. QoS 1 and 2: when
+    /// QoS 0: when the bytes are on their way to the socket; suspends only while the outbox is full. After a reconnect
+    /// messages of every QoS leave once the server has answered the subscriptions. QoS 1 and 2: when
     /// the server has acknowledged, over a reconnect if need be. Cancelling the task ends the wait, within a tenth of a
     /// second, and never the exchange.
     /// - Returns: the server's reason code; for QoS 0 always success.
@@ -96,7 +97,7 @@ extension MQTTClient {
 
     /// Publishes a QoS 0 message at once or not at all, without suspending.
     ///
-    /// - Returns: false if the outbox is full.
+    /// - Returns: false if the outbox is full, or the queue while messages wait for subscriptions after a reconnect.
     public nonisolated func tryPublish(
         _ payload: [UInt8], to topic: String, retain: Bool = false, properties: MQTTProperties = MQTTProperties()
     ) throws(MQTTError) -> Bool {
@@ -115,8 +116,7 @@ extension MQTTClient {
         _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTReasonCode {
         repeat {
-            if Task.isCancelled { throw .cancelledWait }
-            await core.link.room()
+            try await core.roomForAtMostOnce()
         } while try !core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
         return .success
     }

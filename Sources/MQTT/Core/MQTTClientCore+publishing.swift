@@ -4,52 +4,90 @@ import Synchronization
 import Transport
 
 extension MQTTClientCore {
-    /// Returns false if the outbox is full.
+    /// Returns false if the outbox is full, or the queue while messages wait there.
     func publishAtMostOnce(
         _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
     ) throws(MQTTError) -> Bool {
         let limit = configuration.outboxLimit
-        return try link.perform { machine throws(MQTTError) in
-            guard machine.engine.output.count < limit else { return false }
-            do throws(MQTTMisuse) {
+        do throws(MQTTMisuse) {
+            return try link.perform { machine throws(MQTTMisuse) in
+                guard machine.engine.output.count < limit else { return false }
                 _ = try machine.engine.publish(
                     topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
-                    at: machine.timeForQoS0)
-            } catch {
-                throw MQTTError(error)
+                    token: MQTTMachine.looseBit, at: machine.timeForQoS0)
+                machine.publishedCount += 1
+                return true
             }
-            machine.publishedCount += 1
-            return true
+        } catch {
+            let message = MQTTOutgoingMessage(
+                topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties)
+            return try queueAtMostOnce(message, after: error)
         }
+    }
+
+    /// A QoS 0 message was refused. If the queue was full, where it waits for subscriptions or for a connection, this
+    /// returns false for a message that has to wait for room, or puts it in the place of the oldest.
+    private func queueAtMostOnce(
+        _ message: MQTTOutgoingMessage, after refusal: MQTTMisuse
+    ) throws(MQTTError) -> Bool {
+        guard refusal.code == .queueFull else { throw MQTTError(refusal) }
+        // With a connection a full queue is no more than a full outbox, whatever the policy.
+        if configuration.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) { return false }
+        guard configuration.queueOverflow == .dropOldest else { throw MQTTError(refusal) }
+        let (failure, dropped) = link.perform { machine in
+            let failure = machine.hand(
+                message.topic, message.payload, .atMostOnce, message.retain, message.properties,
+                token: MQTTMachine.looseBit, at: machine.timeForQoS0)
+            if failure == nil { machine.publishedCount += 1 }
+            return (failure, machine.takeDropped())
+        }
+        for message in dropped { message.resume(self) }
+        if let failure { throw failure }
+        return true
+    }
+
+    /// Waits until a QoS 0 message that was not taken can be tried again.
+    nonisolated(nonsending) func roomForAtMostOnce() async throws(MQTTError) {
+        if Task.isCancelled { throw .cancelledWait }
+        await link.room()
+        if link.perform({ !$0.engine.messagesMayLeave }) { try await waitForRoom() }
     }
 
     /// Publishes a run of QoS 0 messages, as many under each lock as the outbox takes.
     nonisolated(nonsending) func publishAtMostOnce(_ messages: ArraySlice<MQTTOutgoingMessage>) async throws(MQTTError)
     {
-        let limit = configuration.outboxLimit
         var next = messages.startIndex
         while true {
-            next = try link.perform { machine throws(MQTTError) in
-                var index = next
-                while index < messages.endIndex, machine.engine.output.count < limit {
-                    index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
-                    guard index < messages.endIndex, machine.engine.output.count < limit else { break }
-                    do throws(MQTTMisuse) {
-                        let message = messages[index]
-                        _ = try machine.engine.publish(
-                            topic: message.topic, payload: message.payload, qos: .atMostOnce, retain: message.retain,
-                            properties: message.properties, at: machine.timeForQoS0)
-                    } catch {
-                        throw MQTTError(error)
-                    }
-                    index += 1
-                }
-                machine.publishedCount += index - next
-                return index
-            }
+            let (end, refusal) = publishRunAtMostOnce(messages, from: next)
+            next = end
+            if let refusal, try queueAtMostOnce(messages[next], after: refusal) { next += 1 }
             if next == messages.endIndex { return }
-            if Task.isCancelled { throw .cancelledWait }
-            await link.room()
+            try await roomForAtMostOnce()
+        }
+    }
+
+    /// Publishes messages under one lock; returns where the next one begins, and why it was refused if it was.
+    private func publishRunAtMostOnce(_ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int) -> (
+        Int, MQTTMisuse?
+    ) {
+        let limit = configuration.outboxLimit
+        return link.perform { machine in
+            var index = start
+            defer { machine.publishedCount += index - start }
+            while index < messages.endIndex, machine.engine.output.count < limit {
+                index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
+                guard index < messages.endIndex, machine.engine.output.count < limit else { break }
+                do throws(MQTTMisuse) {
+                    let message = messages[index]
+                    _ = try machine.engine.publish(
+                        topic: message.topic, payload: message.payload, qos: .atMostOnce, retain: message.retain,
+                        properties: message.properties, token: MQTTMachine.looseBit, at: machine.timeForQoS0)
+                } catch {
+                    return (index, error)
+                }
+                index += 1
+            }
+            return (index, nil)
         }
     }
 

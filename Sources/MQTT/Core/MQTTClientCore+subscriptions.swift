@@ -129,17 +129,17 @@ extension MQTTClientCore {
     }
 
     /// Writes SUBSCRIBE for some filters, in one packet for all that have the same properties.
-    private func send(_ keys: [ByteKey]) {
+    private func send(_ keys: [ByteKey], comesFirst: Bool = false) {
         guard let first = keys.first else { return }
         let properties = router.entries[first]?.properties ?? []
         let others = keys.filter { router.entries[$0]?.properties ?? [] != properties }
         if !others.isEmpty {
-            send(others)
-            return send(keys.filter { router.entries[$0]?.properties ?? [] == properties })
+            send(others, comesFirst: comesFirst)
+            return send(keys.filter { router.entries[$0]?.properties ?? [] == properties }, comesFirst: comesFirst)
         }
         let requests = keys.compactMap { router.entries[$0]?.request }
         guard !requests.isEmpty else { return }
-        let token = router.makeRequest(for: keys)
+        let token = router.makeRequest(for: keys, comesFirst: comesFirst)
         let now = MonotonicClock.now
         let refusal = link.perform(urgent: true) { machine -> MQTTMisuse? in
             do throws(MQTTMisuse) {
@@ -154,15 +154,23 @@ extension MQTTClientCore {
         // The connection is ending: the next one subscribes. Anything else is the user's mistake.
         if refusal.code == .notConnected || refusal.code == .closing { return }
         if keys.count > 1 {
-            for key in keys { send([key]) }
+            for key in keys { send([key], comesFirst: comesFirst) }
         } else {
             fail(keys[0], MQTTError(refusal))
         }
     }
 
-    /// A connection was established: subscribes what the server does not know.
+    /// A connection was established: subscribes what the server does not know, and lets messages leave once that is
+    /// answered.
     func resubscribe(sessionPresent: Bool) {
-        guard let router = knownRouter else { return }
+        if let router = knownRouter { sendSubscriptions(of: router, sessionPresent: sessionPresent) }
+        let scratch = MQTTScratch()
+        let now = MonotonicClock.now
+        link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: scratch) }
+        scratch.perform(RawSpan())
+    }
+
+    private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
         let keys = router.entries.filter { !sessionPresent || !$0.value.waiters.isEmpty || !$0.value.wasGranted }
             .map(\.key)
         let asked = Set(keys)
@@ -170,14 +178,14 @@ extension MQTTClientCore {
         // In packets that any server takes.
         var start = 0
         while start < keys.count {
-            send(Array(keys[start..<min(start + 100, keys.count)]))
+            send(Array(keys[start..<min(start + 100, keys.count)]), comesFirst: true)
             start += 100
         }
     }
 
     func subscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
-        guard let keys = router.takeRequest(token) else { return }
-        for (key, code) in zip(keys, codes) {
+        guard let request = router.takeRequest(token) else { return }
+        for (key, code) in zip(request.keys, codes) {
             guard let entry = router.entries[key] else { continue }
             entry.isPending = false
             if code.isError {
@@ -205,9 +213,25 @@ extension MQTTClientCore {
             let error = MQTTError(
                 .timedOut, "the server did not answer in time; the request may still take effect")
             unsubscribes.removeValue(forKey: token)?.end(.failure(error))
-            for key in router.takeRequest(token) ?? [] { fail(key, error) }
+            guard let request = router.takeRequest(token) else { return }
+            for key in request.keys {
+                if request.comesFirst { failWaits(key, error) } else { fail(key, error) }
+            }
         }
         // Failed because the connection closed: filters are subscribed on the next one.
+    }
+
+    /// Nobody waits any longer for a filter's answer; subscriptions that were granted before continue on the next
+    /// connection.
+    private func failWaits(_ key: ByteKey, _ error: MQTTError) {
+        guard let entry = router.entries[key], !entry.waiters.isEmpty else { return }
+        guard entry.wasGranted else { return fail(key, error) }
+        let waits = entry.waiters
+        entry.waiters = []
+        for (wait, index) in waits {
+            router.withdraw(wait.route, from: entry)
+            wait.answer(index, .failure(error))
+        }
     }
 
     /// A filter cannot be subscribed: its waiters and its routes hear of it.

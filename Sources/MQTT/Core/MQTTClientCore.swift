@@ -157,7 +157,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         case .connected(let info):
             counters.connected()
             wasAccepted(info)
-            // First: what is published by whoever hears of the connection comes to subscriptions that stand.
+            // First, so that messages published in reaction to `.connected` reach the existing subscriptions.
             resubscribe(sessionPresent: info.sessionPresent)
             supervisor.established(at: MonotonicClock.now)
             news.tell(.connected(info))

@@ -57,6 +57,7 @@ extension MQTTConfiguration.Values {
         engine.topicAliasMaximum = topicAliasMaximum
         engine.outboundTopicAliasMaximum = outboundTopicAliasMaximum
         engine.queuesQoS0WhileDisconnected = queuesQoS0WhileOffline
+        engine.subscribesFirst = true
         engine.queueCountLimit = queueLimit
         engine.queueByteLimit = queueByteLimit
         engine.connectTimeout = connectTimeout.inNanoseconds

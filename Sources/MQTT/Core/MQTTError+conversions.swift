@@ -47,6 +47,11 @@ extension MQTTError {
             self.init(.connectionLost, "the peer was silent for longer than its keep alive")
         case .authenticationTimeout:
             self.init(.timedOut, "the server did not answer the authentication in time")
+        case .subscribeTimeout:
+            self.init(
+                .timedOut,
+                "The server did not answer SUBSCRIBE within requestTimeout after a reconnect. Raise requestTimeout if it needs longer."
+            )
         }
     }
 

@@ -127,6 +127,13 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         collect(into: scratch, at: now)
     }
 
+    /// Every subscription that comes before messages is written.
+    mutating func subscriptionsSent(at now: Int64, into scratch: MQTTScratch) {
+        scratch.work.core = core
+        engine.subscriptionsSent(at: now, into: &scratch.work.effects)
+        collect(into: scratch, at: now)
+    }
+
     /// Takes the waiters of what is complete out of the tables, so that they are resumed after the lock.
     mutating func collect(into scratch: MQTTScratch, at now: Int64) {
         if scratch.work.effects.shouldClose { wantsClose = true }

@@ -28,6 +28,13 @@ final class MQTTRouter {
         }
     }
 
+    /// A SUBSCRIBE or UNSUBSCRIBE that awaits its answer.
+    struct Request {
+        var keys: [ByteKey]
+        /// It is the first of its connection, and the connection ends if the answer is late.
+        var comesFirst: Bool
+    }
+
     /// What is known of a topic index of the engine's cache.
     private struct CachedTopic {
         var generation: UInt64 = 0
@@ -40,7 +47,7 @@ final class MQTTRouter {
     private var topics: [CachedTopic] = []
     /// Where in `topics` something is known.
     private var knownTopics: [Int] = []
-    private var requests: [UInt64: [ByteKey]] = [:]
+    private var requests: [UInt64: Request] = [:]
     private var nextToken: UInt64 = 1
     /// Receives what no filter matches; nil to drop it.
     var unmatched: MQTTRoute?
@@ -139,6 +146,12 @@ final class MQTTRouter {
         return forgotten
     }
 
+    /// Takes a route off one filter that others still want.
+    func withdraw(_ route: MQTTRoute, from entry: Entry) {
+        entry.routes.removeAll { $0 === route }
+        filtersChanged()
+    }
+
     func removeEntry(_ key: ByteKey) -> Entry? {
         guard let entry = entries.removeValue(forKey: key) else { return nil }
         takeOut(entry, of: Self.inner(key.text))
@@ -165,14 +178,14 @@ final class MQTTRouter {
 
     // MARK: Requests under way
 
-    func makeRequest(for keys: [ByteKey]) -> UInt64 {
+    func makeRequest(for keys: [ByteKey], comesFirst: Bool = false) -> UInt64 {
         defer { nextToken += 1 }
-        requests[nextToken] = keys
+        requests[nextToken] = Request(keys: keys, comesFirst: comesFirst)
         for key in keys { entries[key]?.isPending = true }
         return nextToken
     }
 
-    func takeRequest(_ token: UInt64) -> [ByteKey]? {
+    func takeRequest(_ token: UInt64) -> Request? {
         requests.removeValue(forKey: token)
     }
 

@@ -37,6 +37,7 @@ extension MQTTEngine {
         // CONNACK may have been on its way: then the server has a session that we began.
         if phase == .connecting && !isServer { session.isHeld = true }
         phase = .closed
+        subscribingStage = .done
         output.removeAll(keepingCapacity: true)
         keepAlive.stop()
         while session.window.requests.first >= 0 {
@@ -150,6 +151,7 @@ extension MQTTEngine {
         let seconds = properties.serverKeepAlive ?? opening.keepAlive
         keepAlive.start(seconds: seconds, pingTimeout: configuration.pingTimeout, isServer: false, at: now)
         phase = .connected
+        beginSubscribing()
         self.opening.value = nil
         effects.report(
             .connected(

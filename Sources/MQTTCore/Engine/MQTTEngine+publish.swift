@@ -3,7 +3,8 @@
 extension MQTTEngine {
     /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
     ///
-    /// Order is kept among messages of the same QoS; a QoS 0 message may overtake queued ones of QoS 1 and 2.
+    /// Order is kept among messages of the same QoS; a QoS 0 message may overtake queued ones of QoS 1 and 2. While the
+    /// first subscriptions of a connection are not answered, messages of every QoS wait in the queue.
     /// The topic, payload and properties of QoS 1 and 2 are kept by reference until the acknowledgement. A topic alias
     /// is chosen by the engine. To peers that know no properties a server sends none.
     ///
@@ -17,8 +18,8 @@ extension MQTTEngine {
         properties: MQTTProperties = [], token: UInt64 = 0, at now: Int64
     ) throws(MQTTMisuse) -> MQTTPublishOutcome {
         if !properties.isEmpty { try check(properties) }
-        guard phase == .connected else {
-            return try queueWhileDisconnected(topic, payload, qos, retain, properties, token, now)
+        guard messagesMayLeave else {
+            return try queueForLater(topic, payload, qos, retain, properties, token, now)
         }
         try checkLimits(qos, retain)
         if qos == .atMostOnce {
@@ -104,11 +105,14 @@ extension MQTTEngine {
 
     // MARK: Queueing
 
-    private mutating func queueWhileDisconnected(
+    /// There is no connection, or its subscriptions come first.
+    private mutating func queueForLater(
         _ topic: String, _ payload: [UInt8], _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
         _ token: UInt64, _ now: Int64
     ) throws(MQTTMisuse) -> MQTTPublishOutcome {
-        if qos == .atMostOnce && !configuration.queuesQoS0WhileDisconnected {
+        if phase == .connected {
+            try checkLimits(qos, retain)
+        } else if qos == .atMostOnce && !configuration.queuesQoS0WhileDisconnected {
             throw MQTTMisuse(
                 .notConnected, "a QoS 0 message needs an accepted connection, and there is none")
         }

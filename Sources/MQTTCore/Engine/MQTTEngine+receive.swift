@@ -84,7 +84,7 @@ extension MQTTEngine {
             try receivedConnect(connect, at: now, into: &effects)
         case .suback(let suback) where !isServer:
             try requireAccepted(.suback)
-            try receivedSuback(suback, into: &effects)
+            try receivedSuback(suback, at: now, into: &effects)
         case .unsuback(let unsuback) where !isServer:
             try requireAccepted(.unsuback)
             try receivedUnsuback(unsuback, into: &effects)

@@ -82,33 +82,38 @@ extension MQTTEngine {
             session.window.releaseID(id)
             throw error
         }
+        let comesFirst = kind == .subscribe && subscribingStage == .writing
+        if comesFirst { unansweredSubscriptions += 1 }
         session.window.recordRequest(
-            id, kind, token: token, filterCount: count,
+            id, kind, token: token, filterCount: count, comesFirst: comesFirst,
             deadline: now.advanced(byNanoseconds: configuration.requestTimeout))
         keepAlive.sent(at: now)
     }
 
     // MARK: Answers
 
-    mutating func receivedSuback(_ suback: MQTTPacket.Suback, into effects: inout MQTTEffects) throws(MQTTViolation) {
-        guard let token = try finishRequest(.subscribe, suback.packetID, suback.reasonCodes.count) else { return }
+    mutating func receivedSuback(
+        _ suback: MQTTPacket.Suback, at now: Int64, into effects: inout MQTTEffects
+    ) throws(MQTTViolation) {
+        guard let request = try finishRequest(.subscribe, suback.packetID, suback.reasonCodes.count) else { return }
         effects.report(
-            .subscribeCompleted(token: token, codes: suback.reasonCodes, properties: suback.properties))
+            .subscribeCompleted(token: request.token, codes: suback.reasonCodes, properties: suback.properties))
+        if request.comesFirst { firstSubscriptionAnswered(at: now, into: &effects) }
     }
 
     mutating func receivedUnsuback(
         _ unsuback: MQTTPacket.Unsuback, into effects: inout MQTTEffects
     ) throws(MQTTViolation) {
         let count = version.hasProperties ? unsuback.reasonCodes.count : nil
-        guard let token = try finishRequest(.unsubscribe, unsuback.packetID, count) else { return }
+        guard let request = try finishRequest(.unsubscribe, unsuback.packetID, count) else { return }
         effects.report(
-            .unsubscribeCompleted(token: token, codes: unsuback.reasonCodes, properties: unsuback.properties))
+            .unsubscribeCompleted(token: request.token, codes: unsuback.reasonCodes, properties: unsuback.properties))
     }
 
-    /// The token of the request that an answer belongs to, or nil if nobody asked.
+    /// Ends the request that an answer belongs to and returns its slot, or nil if there is no such request.
     private mutating func finishRequest(
         _ kind: OutboundSlot.Kind, _ id: UInt16, _ count: Int?
-    ) throws(MQTTViolation) -> UInt64? {
+    ) throws(MQTTViolation) -> OutboundSlot? {
         let index = session.window.slot(of: id)
         guard index >= 0 else { return nil }
         let slot = session.window.slots[Int(index)]
@@ -119,6 +124,6 @@ extension MQTTEngine {
             throw .protocolError("\(count) reason codes for \(slot.filterCount) topic filters", "MQTT-3.9.3-1")
         }
         session.window.finishRequest(index)
-        return slot.token
+        return slot
     }
 }

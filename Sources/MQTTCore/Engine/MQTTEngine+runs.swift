@@ -11,7 +11,7 @@ extension MQTTEngine {
     public mutating func publishRunAtMostOnce(
         _ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int, outputLimit: Int
     ) -> Int {
-        guard phase == .connected, outboundAliases.maximum == 0 else { return start }
+        guard messagesMayLeave, outboundAliases.maximum == 0 else { return start }
         let run = PublishRun(qos: .atMostOnce, firstPacketID: 0, engine: self, outputLimit: outputLimit)
         // Safe: the array is neither changed nor given back while its bytes are read.
         return unsafe messages.withUnsafeBufferPointer { buffer in
@@ -29,7 +29,7 @@ extension MQTTEngine {
     public mutating func publishRunAtLeastOnce(
         _ messages: [MQTTOutgoingMessage], from start: Int, token: UInt64, at now: Int64
     ) -> Int {
-        guard phase == .connected, outboundAliases.maximum == 0, !configuration.persists,
+        guard messagesMayLeave, outboundAliases.maximum == 0, !configuration.persists,
             limits.maximumQoS != .atMostOnce, session.window.queue.count == 0, session.window.resend < 0
         else { return start }
         // Safe: as above.

@@ -19,6 +19,7 @@ extension MQTTEngine {
                 return fail(.authenticationTimeout, .notAuthorized, into: &effects)
             }
             reportLateRequests(at: now, into: &effects)
+            guard phase == .connected else { return }
             switch keepAlive.due(at: now) {
             case .none: break
             case .ping: writePing(at: now)
@@ -56,6 +57,8 @@ extension MQTTEngine {
             guard slot.time <= now, slot.time != .max else { return }
             effects.report(.requestLate(token: slot.token))
             session.window.markLate(index)
+            // Messages wait for this answer: without it they would wait as long as the connection lasts.
+            if slot.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }
         }
     }
 }

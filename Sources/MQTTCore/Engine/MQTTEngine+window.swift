@@ -99,7 +99,7 @@ extension MQTTEngine {
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
-        guard phase == .connected else { return }
+        guard messagesMayLeave else { return }
         while session.window.resend >= 0 {
             guard session.window.used < windowLimit else { return reportRoom(&effects) }
             resendNext(at: now, into: &effects)

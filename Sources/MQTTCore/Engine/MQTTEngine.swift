@@ -44,7 +44,9 @@ public struct MQTTEngine: ~Copyable, Sendable {
     public var configuration: MQTTEngineConfiguration
 
     /// Where the connection stands.
-    public internal(set) var phase = Phase.closed
+    public internal(set) var phase = Phase.closed {
+        didSet { messagesMayLeave = phase == .connected && subscribingStage == .done }
+    }
 
     /// The version of the connection; for a server known once CONNECT arrived.
     public internal(set) var version: MQTTVersion
@@ -58,6 +60,14 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectSessionExpiry: UInt32 = 0
     /// Whether the session ends with the connection.
     var sessionEndsWithConnection = false
+    /// How far the subscriptions are that have to come before messages on this connection.
+    var subscribingStage = SubscribingStage.done {
+        didSet { messagesMayLeave = phase == .connected && subscribingStage == .done }
+    }
+    /// Those of them that have no SUBACK yet.
+    var unansweredSubscriptions: UInt16 = 0
+    /// Whether PUBLISH may be written: the connection is accepted and its first subscriptions are answered.
+    public private(set) var messagesMayLeave = false
     /// A publish was refused because the queue was full: say when there is room.
     var owesRoom = false
     /// What the peer may have unacknowledged, and how large its packets may be, on this connection.

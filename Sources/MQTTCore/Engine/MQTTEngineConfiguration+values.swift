@@ -18,6 +18,7 @@ extension MQTTEngineConfiguration {
             var queueCountLimit: Int = 10_000
             var queueByteLimit: Int = 16 << 20
             var queuesQoS0WhileDisconnected: Bool = false
+            var subscribesFirst: Bool = false
             var connectTimeout: Int64 = 30_000_000_000
             var pingTimeout: Int64 = 20_000_000_000
             var requestTimeout: Int64 = 30_000_000_000

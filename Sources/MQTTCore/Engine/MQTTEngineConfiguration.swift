@@ -145,6 +145,15 @@ public struct MQTTEngineConfiguration: Sendable {
         set { change { $0.queuesQoS0WhileDisconnected = newValue } }
     }
 
+    /// Hold PUBLISH back after CONNACK until ``MQTTEngine/subscriptionsSent(at:into:)`` was called and every SUBSCRIBE
+    /// written before that is answered, so that a client receives what it publishes itself. Clients only; default: off.
+    ///
+    /// A connection whose SUBACK does not arrive within ``requestTimeout`` fails.
+    public var subscribesFirst: Bool {
+        get { rest.values.subscribesFirst }
+        set { change { $0.subscribesFirst = newValue } }
+    }
+
     // MARK: Times, in nanoseconds
 
     /// How long a client waits for CONNACK, steps of an authentication included, and a server for CONNECT; also the

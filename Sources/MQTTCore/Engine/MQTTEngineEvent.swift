@@ -47,7 +47,8 @@ public struct MQTTEngineEvent: Sendable {
         case requestFailed(token: UInt64)
 
         /// SUBSCRIBE or UNSUBSCRIBE had no answer in time. Its packet identifier stays taken, and a late answer is
-        /// still reported.
+        /// still reported. The connection ends if messages wait for the answer:
+        /// ``MQTTConnectionFailure/subscribeTimeout``.
         case requestLate(token: UInt64)
 
         /// PINGRESP arrived this many nanoseconds after PINGREQ.
@@ -85,6 +86,9 @@ public enum MQTTConnectionFailure: Sendable, Equatable {
     case keepAliveTimeout
     /// The server did not answer an authentication step in time.
     case authenticationTimeout
+    /// The server did not answer a SUBSCRIBE in time that had to come before messages; see
+    /// ``MQTTEngineConfiguration/subscribesFirst``.
+    case subscribeTimeout
 }
 
 /// What CONNACK settled.

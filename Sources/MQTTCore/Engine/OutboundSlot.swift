@@ -16,7 +16,7 @@ struct OutboundSlot: Sendable {
     }
 
     var kind: Kind = .free
-    /// The low bits of the fixed header of PUBLISH: QoS and RETAIN.
+    /// Publishes: the low bits of the fixed header, QoS and RETAIN. Requests: whether they come before messages.
     var flags: UInt8 = 0
     var packetID: UInt16 = 0
     var previous: Int32 = -1
@@ -35,6 +35,12 @@ struct OutboundSlot: Sendable {
     var topic: String = ""
     var payload: [UInt8] = []
     var properties = MQTTProperties()
+
+    /// For a request, whether messages wait for its answer.
+    var comesFirst: Bool {
+        get { flags != 0 }
+        set { flags = newValue ? 1 : 0 }
+    }
 
     /// The quality of service in the flags.
     var qos: UInt8 { flags >> 1 & 0b11 }

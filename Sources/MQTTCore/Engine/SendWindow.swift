@@ -221,10 +221,11 @@ struct SendWindow: Sendable {
 
     /// Records SUBSCRIBE or UNSUBSCRIBE, written under a reserved identifier.
     mutating func recordRequest(
-        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, deadline: Int64
+        _ id: UInt16, _ kind: OutboundSlot.Kind, token: UInt64, filterCount: Int, comesFirst: Bool, deadline: Int64
     ) {
         let index = takeSlot()
         slots[Int(index)].kind = kind
+        slots[Int(index)].comesFirst = comesFirst
         slots[Int(index)].token = token
         slots[Int(index)].filterCount = Int32(truncatingIfNeeded: filterCount)
         slots[Int(index)].time = deadline

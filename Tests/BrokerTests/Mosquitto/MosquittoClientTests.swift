@@ -85,6 +85,32 @@ struct MosquittoClientTests {
         await broker.stop()
     }
 
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `what is published while suspended comes to the client's own subscription`(version: MQTTVersion) async throws {
+        let broker = try await Mosquitto.start()
+        let client = client(broker) { $0.version = version }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "own", qos: .exactlyOnce)
+        for qos in [QoS.atLeastOnce, .exactlyOnce] {
+            await client.suspend()
+            let publishing = Task { try await client.publish("\(qos.rawValue)", to: "own", qos: qos) }
+            try await client.enqueue(Array("enqueued".utf8), to: "own", qos: qos)
+            client.resume()
+            #expect(try await publishing.value == .success)
+            let received = try await withTimeout(.seconds(10), "receiving what was published") {
+                var received: Set<String?> = []
+                for try await message in messages {
+                    received.insert(message.text)
+                    if received.count == 2 { break }
+                }
+                return received
+            }
+            #expect(received == ["\(qos.rawValue)", "enqueued"])
+        }
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test func `says that the password is wrong, and does not try again`() async throws {
         let broker = try await Mosquitto.start { $0.users = [BrokerUser("ann", password: "right")] }
         let refused = client(broker) {

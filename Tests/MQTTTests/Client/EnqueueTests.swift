@@ -138,6 +138,28 @@ struct EnqueueTests {
         await bench.stop()
     }
 
+    @Test func `a QoS 0 message that waited for a connection does not end the wait of another publisher`() async throws
+    {
+        let bench = try await Bench()
+        let (other, messages) = try await receiver(bench)
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
+        let client = try await bench.connected { $0.queuesQoS0WhileOffline = true }
+        bench.setNetwork(up: false)
+        bench.damage(client) { $0.bytesUntilCut = 0 }
+        _ = try? await client.publish("cuts", to: "b")
+        #expect(await eventually { !client.state.isConnected })
+        try await client.publish("one", to: "a")
+        let publishing = Task { try await client.publish("two", to: "a", qos: .atLeastOnce) }
+        #expect(await eventually { client.counters.messagesSent == 3 })
+        bench.setNetwork(up: true)
+        #expect(try await messages.first(2).map(\.text) == ["one", "two"])
+        publishing.cancel()
+        await #expect { try await publishing.value } throws: { ($0 as? MQTTError)?.code == .cancelled }
+        await client.disconnect()
+        await other.disconnect()
+        await bench.stop()
+    }
+
     @Test func `what the server refuses later is told`() async throws {
         let bench = try await Bench { $0.limits.packetSize = 1000 }
         let client = bench.client { $0.version = .v5_0 }

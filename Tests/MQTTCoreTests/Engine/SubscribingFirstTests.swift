@@ -1,0 +1,203 @@
+import MQTTCore
+import TestSupport
+import Testing
+
+@Suite("Engine: subscriptions before messages", .heavy)
+struct SubscribingFirstTests {
+    /// A client that subscribes first and has published before: one message of each QoS from 1 on is unacknowledged, and
+    /// two wait in the queue. The server loses the session.
+    private func interrupted(
+        version: MQTTVersion, client change: (inout MQTTEngineConfiguration) -> Void = { _ in }
+    ) throws -> EnginePair {
+        let pair = EnginePair.persistent(version: version) {
+            $0.subscribesFirst = true
+            $0.queuesQoS0WhileDisconnected = true
+            change(&$0)
+        }
+        try pair.connect()
+        subscriptionsSent(pair)
+        pair.server.acknowledges = false
+        try pair.publish("1", qos: .atLeastOnce, token: 1)
+        try pair.publish("2", qos: .exactlyOnce, token: 2)
+        pair.settle()
+        pair.cut()
+        pair.server.acknowledges = true
+        pair.serverKeepsSession = false
+        try pair.publish("3", qos: .atLeastOnce, token: 3)
+        try pair.publish("4", token: 4)
+        pair.client.sent = []
+        pair.server.messages = []
+        return pair
+    }
+
+    private func subscriptionsSent(_ pair: EnginePair) {
+        pair.client.run { engine, effects in engine.subscriptionsSent(at: pair.now, into: &effects) }
+    }
+
+    private func subscribe(_ pair: EnginePair, _ filter: String, token: UInt64) throws {
+        try pair.client.engine.subscribe([.init(filter: filter)], token: token, at: pair.now)
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `after the loss of a session the SUBACK comes before unacknowledged and queued messages`(
+        version: MQTTVersion
+    ) throws {
+        let pair = try interrupted(version: version)
+        pair.serverAnswers = true
+        try pair.connect()
+        try subscribe(pair, "a", token: 100)
+        try subscribe(pair, "b", token: 101)
+        try pair.publish("5", qos: .atLeastOnce, token: 5)
+        try pair.publish("6", token: 6)
+        pair.serverAnswers = false
+        subscriptionsSent(pair)
+        pair.settle()
+        #expect(pair.client.publishes.isEmpty)
+        #expect(pair.client.types == [.connect, .subscribe, .subscribe])
+        for case .subscribeReceived(let subscribe) in pair.server.events {
+            #expect(pair.client.publishes.isEmpty)
+            try pair.server.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.success], at: pair.now)
+            pair.settle()
+        }
+        #expect(pair.server.texts == ["1", "2", "3", "4", "5", "6"])
+        #expect(Set(pair.client.completions.map(\.token)) == Set(1...6))
+        #expect(pair.client.completions.count == 6)
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `a message published meanwhile waits behind the queue`(version: MQTTVersion) throws {
+        let pair = try interrupted(version: version) { $0.maximumInFlight = 1 }
+        try pair.connect()
+        subscriptionsSent(pair)
+        pair.settle()
+        #expect(pair.server.texts == ["1", "2", "3", "4"])
+    }
+
+    @Test func `runs of messages wait too, within the Receive Maximum`() throws {
+        let pair = EnginePair(client: { $0.subscribesFirst = true }, server: { $0.receiveMaximum = 4 })
+        try pair.connect()
+        try subscribe(pair, "a", token: 100)
+        // Runs take topics that are not stored inside their `String`.
+        let topic = "a/topic/of/some/length"
+        let messages = (0..<10).map { MQTTOutgoingMessage(topic: topic, payload: [UInt8($0)], qos: .atLeastOnce) }
+        #expect(pair.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 7, at: pair.now) == 0)
+        let unguaranteed = messages.map { MQTTOutgoingMessage(topic: $0.topic, payload: $0.payload) }
+        #expect(pair.client.engine.publishRunAtMostOnce(unguaranteed[...], from: 0, outputLimit: .max) == 0)
+        for message in messages {
+            let outcome = try pair.client.engine.publish(
+                topic: topic, payload: message.payload, qos: .atLeastOnce, token: 7, at: pair.now)
+            #expect(outcome == .queued)
+        }
+        #expect(try pair.publish("held") == .queued)
+        subscriptionsSent(pair)
+        pair.flush()
+        #expect(pair.client.publishes.isEmpty)
+        pair.settle()
+        #expect(pair.server.messages.count == 11)
+        #expect(pair.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 7, at: pair.now) == 4)
+    }
+
+    @Test func `a refusing SUBACK lets the queue leave`() throws {
+        let pair = try interrupted(version: .v5_0)
+        try pair.connect()
+        try subscribe(pair, "a", token: 100)
+        pair.serverAnswers = false
+        subscriptionsSent(pair)
+        pair.settle()
+        guard case .subscribeReceived(let subscribe)? = pair.server.events.last else {
+            Issue.record("no SUBSCRIBE arrived")
+            return
+        }
+        try pair.server.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.notAuthorized], at: pair.now)
+        pair.settle()
+        #expect(pair.server.texts == ["1", "2", "3", "4"])
+        guard case .subscribeCompleted(token: 100, codes: [.notAuthorized], _)? = pair.client.events.last else {
+            Issue.record("the refusal is not reported: \(pair.client.events)")
+            return
+        }
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a SUBACK that is late ends the connection, and everything waits for the next one`(
+        version: MQTTVersion
+    ) throws {
+        let pair = try interrupted(version: version) { $0.requestTimeout = 5_000_000_000 }
+        try pair.connect()
+        try subscribe(pair, "a", token: 100)
+        pair.serverAnswers = false
+        subscriptionsSent(pair)
+        pair.settle()
+        pair.advance(seconds: 4.9)
+        #expect(!pair.client.shouldClose)
+        pair.advance(seconds: 0.2)
+        #expect(pair.client.failure == .subscribeTimeout)
+        #expect(pair.client.shouldClose)
+        pair.settle()
+        #expect(pair.client.publishes.isEmpty)
+        pair.cut()
+        pair.serverAnswers = true
+        try pair.connect()
+        subscriptionsSent(pair)
+        pair.settle()
+        #expect(Array(pair.server.texts.suffix(4)) == ["1", "2", "3", "4"])
+    }
+
+    @Test func `a later SUBSCRIBE that is late leaves the connection alone`() throws {
+        let pair = EnginePair {
+            $0.subscribesFirst = true
+            $0.requestTimeout = 5_000_000_000
+            $0.keepAlive = 0
+        }
+        try pair.connect()
+        subscriptionsSent(pair)
+        pair.serverAnswers = false
+        try subscribe(pair, "a", token: 100)
+        try pair.publish("at once", qos: .atLeastOnce)
+        pair.settle()
+        #expect(pair.server.texts == ["at once"])
+        pair.advance(seconds: 6)
+        #expect(!pair.client.shouldClose)
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `a resumed session sends PUBREL at once and PUBLISH after new subscriptions`(version: MQTTVersion) throws {
+        let pair = EnginePair.persistent(version: version) { $0.subscribesFirst = true }
+        try pair.connect()
+        subscriptionsSent(pair)
+        try pair.publish("released", qos: .exactlyOnce, token: 1)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        pair.flush()
+        try pair.publish("again", qos: .atLeastOnce, token: 2)
+        pair.flush()
+        pair.cut()
+        pair.client.sent = []
+        try pair.connect()
+        try subscribe(pair, "new", token: 100)
+        subscriptionsSent(pair)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .pubrel, .subscribe, .publish])
+        #expect(pair.client.completions.map(\.token) == [1, 2])
+    }
+
+    @Test func `a connection that ends while messages wait keeps them for the next one`() throws {
+        let pair = try interrupted(version: .v5_0)
+        try pair.connect()
+        try pair.publish("5", token: 5)
+        pair.cut()
+        try pair.connect()
+        subscriptionsSent(pair)
+        pair.settle()
+        #expect(pair.server.texts == ["1", "2", "3", "4", "5"])
+    }
+
+    @Test func `what the server does not allow is refused although the message would wait`() throws {
+        let pair = EnginePair { $0.subscribesFirst = true }
+        pair.connackProperties.maximumQoS = .atMostOnce
+        try pair.connect()
+        #expect(throws: MQTTMisuse.self) { try pair.publish("x", qos: .atLeastOnce) }
+        #expect(try pair.publish("x") == .queued)
+    }
+}

@@ -1,0 +1,185 @@
+import LoopbackBroker
+import MQTT
+import MQTTCore
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import MQTT
+
+@Suite("Client: subscriptions before messages", .timeLimit(.minutes(5)), .turns)
+struct SubscribingFirstTests {
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a client that subscribes to what it publishes receives every message over lost connections`(
+        version: MQTTVersion
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected {
+            $0.version = version
+            $0.reconnect.initialDelay = .milliseconds(1)
+            $0.reconnect.maximumDelay = .milliseconds(2)
+        }
+        let messages = try await client.subscribe(to: "own/#", qos: .atLeastOnce)
+        var received: [String] = []
+        for number in 0..<200 {
+            await bench.broker.dropAllConnections()
+            // Never `noMatchingSubscribers`, which 5.0 returns for a message that no subscription matches.
+            #expect(try await client.publish("\(number)", to: "own/topic", qos: .atLeastOnce) == .success)
+            // The one before may come twice: its acknowledgement may have been lost.
+            while received.last != "\(number)" { received += try await messages.first(1).compactMap(\.text) }
+        }
+        #expect(Set(received).count == 200)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a message published as soon as CONNACK arrived comes to the client's own subscription`(
+        version: MQTTVersion
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let messages = try await client.subscribe(to: "own")
+        // Before the client itself has reacted to CONNACK.
+        let eager = EagerPublisher { try? client.tryPublish(Array("eager".utf8), to: "own") }
+        _ = client.core.link.tap { eager }
+        await bench.cut()
+        #expect(try await messages.first(1).first?.text == "eager")
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `messages of every QoS that are published before SUBACK leave after it, in their order`() async throws {
+        let held = Mutex<ScriptedServer.Step?>(nil)
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let subscribe):
+                if step.connection == 1 {
+                    step.perform { machine in
+                        try? machine.engine.acknowledgeSubscribe(
+                            subscribe.packetID, codes: [.success], at: MonotonicClock.now)
+                    }
+                } else {
+                    held.withLock { $0 = step }
+                }
+            default: break
+            }
+        }
+        let client = server.client { $0.version = .v5_0 }
+        var frames = client.inspect().makeAsyncIterator()
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        server.link?.dropConnection()
+        #expect(await eventually { held.withLock { $0 != nil } && client.state.isConnected })
+        #expect(try client.tryPublish([0], to: "t"))
+        try await client.publish([1], to: "t")
+        try await client.publish([2, 3].map { MQTTOutgoingMessage(topic: "t", payload: [$0]) })
+        async let acknowledged = client.publish([4], to: "t", qos: .atLeastOnce)
+        let step = try #require(held.withLock { $0 })
+        guard case .subscribeReceived(let subscribe) = step.event else { return }
+        step.perform { machine in
+            try? machine.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.success], at: MonotonicClock.now)
+        }
+        #expect(try await acknowledged == .success)
+        var sent: [[UInt8]] = []
+        var subacks = 0
+        while let frame = await frames.next() {
+            if case .suback = frame.packet { subacks += 1 }
+            guard case .publish(let publish) = frame.packet else { continue }
+            #expect(subacks == 2)
+            sent.append(publish.payload)
+            if publish.payload == [4] { break }
+        }
+        #expect(Array(sent.prefix(4)) == [[0], [1], [2], [3]])
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    @Test func `a SUBACK that does not come after a reconnect ends the connection, and the subscription continues`()
+        async throws
+    {
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let subscribe) where step.connection != 2:
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: subscribe.subscriptions.map { _ in .success },
+                        at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.requestTimeout = .milliseconds(200)
+            $0.version = .v5_0
+        }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        var events = client.events.makeAsyncIterator()
+        server.link?.dropConnection()
+        #expect(await eventually { server.connectionCount == 2 })
+        // It waits in the queue of a connection that ends, and leaves with the one after that.
+        #expect(try await client.publish("x", to: "b", qos: .atLeastOnce) == .success)
+        #expect(server.connectionCount == 3)
+        var reasons: [MQTTError.Code] = []
+        var resubscribed = false
+        while !resubscribed, let event = await events.next() {
+            if case .stateChanged(.waiting(_, _, after: let error)) = event { reasons.append(error.code) }
+            if case .resubscribed("a", _) = event { resubscribed = true }
+        }
+        #expect(reasons == [.connectionLost, .timedOut])
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    @Test func `QoS 0 messages that wait for SUBACK are bounded, and their publishers wait`() async throws {
+        let held = Mutex<ScriptedServer.Step?>(nil)
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let subscribe):
+                if step.connection == 2 { return held.withLock { $0 = step } }
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client { $0.queueLimit = 4 }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        server.link?.dropConnection()
+        #expect(await eventually { held.withLock { $0 != nil } && client.state.isConnected })
+        for number in 0..<4 { #expect(try client.tryPublish([UInt8(number)], to: "t")) }
+        #expect(try !client.tryPublish([4], to: "t"))
+        async let one = client.publish([5], to: "t")
+        async let many: Void = client.publish((6..<20).map { MQTTOutgoingMessage(topic: "t", payload: [$0]) })
+        let step = try #require(held.withLock { $0 })
+        guard case .subscribeReceived(let subscribe) = step.event else { return }
+        step.perform { machine in
+            try? machine.engine.acknowledgeSubscribe(subscribe.packetID, codes: [.success], at: MonotonicClock.now)
+        }
+        #expect(try await one == .success)
+        try await many
+        #expect(client.counters.messagesSent == 19)
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+}
+
+/// Publishes once, at the moment at which CONNACK has been read and not yet acted on.
+private final class EagerPublisher: LinkTap {
+    private let publish: @Sendable () -> Bool?
+
+    init(_ publish: @escaping @Sendable () -> Bool?) { self.publish = publish }
+
+    func sent(_ bytes: RawSpan) {}
+
+    func received(_ bytes: RawSpan) {
+        if bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x20 { #expect(publish() == true) }
+    }
+}
