@@ -180,6 +180,8 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             requestFailed(token, isLate: { if case .requestLate = event { true } else { false } }())
         case .sessionLost(let republished, let duplicates):
             news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
+        case .exactlyOnceUnavailable:
+            news.tell(.exactlyOnceUnavailable)
         case .pingAnswered(let nanoseconds):
             news.tell(.pingAnswered(.nanoseconds(nanoseconds)))
             link.expectSilence()

@@ -14,6 +14,7 @@ extension MQTTEngine {
             throw MQTTMisuse(.alreadyConnected, "a connection is open: report that it closed before opening another")
         }
         output.removeAll(keepingCapacity: true)
+        knowsQoS2IsMissing = false
         limits = MQTTPeerLimits()
         version = configuration.version
         inboundAliases.reset(maximum: configuration.topicAliasMaximum)

@@ -30,6 +30,11 @@ extension MQTTEngine {
         switch (type, kind) {
         case (.puback, .published) where qos == 1:
             complete(index, reason.isError ? .refused : .acknowledged, reason, remark, &effects)
+        case (.puback, .published) where !isServer:
+            // Some servers (RabbitMQ 3) know no QoS 2 and answer as if the message had come with QoS 1.
+            if !knowsQoS2IsMissing { effects.report(.exactlyOnceUnavailable) }
+            knowsQoS2IsMissing = true
+            complete(index, reason.isError ? .refused : .acknowledged, reason, remark, &effects)
         case (.pubrec, .published) where qos == 2:
             if reason.isError {
                 // Refused for good: the identifier is free, nothing is sent again [MQTT 5.0 4.4.0-2].

@@ -68,6 +68,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var unansweredSubscriptions: UInt16 = 0
     /// Whether PUBLISH may be written: the connection is accepted and its first subscriptions are answered.
     public private(set) var messagesMayLeave = false
+    /// The server of this connection answered a QoS 2 message with PUBACK.
+    var knowsQoS2IsMissing = false
     /// A publish was refused because the queue was full: say when there is room.
     var owesRoom = false
     /// What the peer may have unacknowledged, and how large its packets may be, on this connection.

@@ -51,6 +51,10 @@ public struct MQTTEngineEvent: Sendable {
         /// ``MQTTConnectionFailure/subscribeTimeout``.
         case requestLate(token: UInt64)
 
+        /// The server answered a QoS 2 PUBLISH with PUBACK, which ended its exchange as if it had QoS 1: it may arrive more
+        /// than once. Reported once for each connection.
+        case exactlyOnceUnavailable
+
         /// PINGRESP arrived this many nanoseconds after PINGREQ.
         case pingAnswered(after: Int64)
 

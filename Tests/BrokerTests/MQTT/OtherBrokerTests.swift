@@ -46,6 +46,31 @@ struct OtherBrokerTests {
         await client.disconnect()
     }
 
+    @Test func `RabbitMQ's PUBACK for a QoS 2 message is its acknowledgement, and is reported once`() async throws {
+        let client = client(.rabbitMQ, try await sharedPort(.rabbitMQ))
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        let messages = try await client.subscribe(to: "exactly/once", qos: .atLeastOnce)
+        for number in 0..<10 { try await client.publish("\(number)", to: "exactly/once", qos: .exactlyOnce) }
+        let received = try await withTimeout(.seconds(20), "receiving ten messages") {
+            var received: [String?] = []
+            for try await message in messages {
+                received.append(message.text)
+                if received.count == 10 { break }
+            }
+            return received
+        }
+        #expect(received == (0..<10).map { "\($0)" })
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+        var reports = 0
+        while let event = await events.next() {
+            if case .exactlyOnceUnavailable = event { reports += 1 }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(reports == 1)
+    }
+
     @Test(arguments: Kind.allCases)
     func `falls back from 5.0 to 3.1.1`(kind: Kind) async throws {
         let port = try await sharedPort(kind)

@@ -210,6 +210,57 @@ struct AcknowledgementTests {
         }
     }
 
+    @Test(arguments: MQTTVersion.allCases)
+    func `PUBACK for a QoS 2 message ends its exchange, which is reported once per connection`(
+        version: MQTTVersion
+    ) throws {
+        let pair = EnginePair.persistent(version: version) { $0.persists = true }
+        pair.server.acknowledges = false
+        func store() {
+            pair.client.run { engine, effects in
+                engine.persisted(through: engine.lastTicket, at: pair.now, into: &effects)
+            }
+        }
+        func reports() -> Int {
+            pair.client.events.count { if case .exactlyOnceUnavailable = $0 { true } else { false } }
+        }
+        try pair.connect()
+        for token in 1...3 { try pair.publish("\(token)", qos: .exactlyOnce, token: UInt64(token)) }
+        store()
+        pair.settle()
+        for publish in pair.client.publishes.prefix(2) {
+            try pair.inject(.puback(.init(packetID: publish.packetID)), into: pair.client)
+        }
+        #expect(pair.client.failure == nil)
+        #expect(pair.client.completions.map(\.token) == [1, 2])
+        #expect(pair.client.completions.allSatisfy { $0.outcome == .acknowledged })
+        #expect(reports() == 1)
+        #expect(pair.client.engine.inFlightCount == 1)
+        let finished = pair.client.engine.storeRecords.count { if case .finished = $0 { true } else { false } }
+        #expect(finished == 2)
+        pair.cut()
+        try pair.connect()
+        store()
+        pair.settle()
+        let again = try #require(pair.client.publishes.last)
+        #expect(again.duplicate && again.payload == Array("3".utf8))
+        try pair.inject(.puback(.init(packetID: again.packetID)), into: pair.client)
+        #expect(pair.client.completions.map(\.token) == [1, 2, 3])
+        #expect(reports() == 2)
+    }
+
+    @Test func `PUBACK after PUBREC is a violation`() throws {
+        let pair = EnginePair()
+        try pair.connect()
+        try pair.publish("x", qos: .exactlyOnce)
+        pair.flush()
+        pair.deliver(to: pair.server)
+        pair.flush()
+        pair.deliver(to: pair.client)
+        try pair.inject(.puback(.init(packetID: 1)), into: pair.client)
+        #expect(pair.client.violation?.reasonCode == .protocolError)
+    }
+
     @Test func `acknowledgements of nothing are ignored, and PUBREC is answered [MQTT 5.0 3.6.2.1]`() throws {
         let pair = EnginePair()
         try pair.connect()
