@@ -208,6 +208,19 @@ extension MQTTClientCore {
         }
     }
 
+    func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
+        guard let waiter = unsubscribeWaiters.removeValue(forKey: token) else { return }
+        guard let refusal = codes.first, codes.allSatisfy(\.isError) else {
+            return waiter.resume(
+                returning: .success(MQTTUnsubscribeAnswer(reasonCodes: codes, properties: properties)))
+        }
+        let error = MQTTError(
+            .refused,
+            "The server refused to unsubscribe: \(refusal.words(properties)). Its messages may still arrive and come to unmatchedMessages().",
+            reasonCode: refusal, properties: properties)
+        waiter.resume(returning: .failure(error))
+    }
+
     func requestFailed(_ token: UInt64, isLate: Bool) {
         if isLate {
             let error = MQTTError(

@@ -174,8 +174,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         case .subscribeCompleted(let token, let codes, let properties):
             subscribeCompleted(token, codes, properties)
         case .unsubscribeCompleted(let token, let codes, let properties):
-            let answer = MQTTUnsubscribeAnswer(reasonCodes: codes, properties: properties)
-            unsubscribes.removeValue(forKey: token)?.end(.success(answer))
+            unsubscribeCompleted(token, codes, properties)
         case .requestLate(let token), .requestFailed(let token):
             requestFailed(token, isLate: { if case .requestLate = event { true } else { false } }())
         case .sessionLost(let republished, let duplicates):

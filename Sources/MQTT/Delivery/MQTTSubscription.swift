@@ -38,8 +38,9 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
 
     /// Ends the subscription and waits for the server's answer.
     ///
-    /// - Throws: ``MQTTError`` when there is no answer in time, and at once with ``MQTTError/Code/cancelled`` in a
-    ///   cancelled task; the subscription is over in any case.
+    /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses (5.0 only), with
+    ///   ``MQTTError/Code/notConnected`` when the client does not try to be connected, when there is no answer in time,
+    ///   and at once with ``MQTTError/Code/cancelled`` in a cancelled task. This sequence has ended in any case.
     public nonisolated(nonsending) func unsubscribe() async throws(MQTTError) {
         _ = try await handle.core.unsubscribe(handle.route, properties: [])
     }
@@ -48,7 +49,8 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     ///
     /// - Parameter properties: user properties of UNSUBSCRIBE; 5.0 only.
     /// - Returns: what the server said; nothing if it was not asked, because there is no connection or another
-    ///   subscription has the same filters.
+    ///   subscription has the same filters. If it refused some filters only, their codes show which.
+    /// - Throws: as ``unsubscribe()`` does; ``MQTTError/Code/refused`` when the server refuses every filter.
     @discardableResult
     public nonisolated(nonsending) func unsubscribe(
         properties: MQTTProperties

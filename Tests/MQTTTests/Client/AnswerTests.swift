@@ -46,6 +46,39 @@ struct AnswerTests {
         await client.disconnect()
     }
 
+    @Test func `a server that refuses to unsubscribe makes unsubscribe() throw`() async throws {
+        let said = remark("not now")
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let subscribe):
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: subscribe.subscriptions.map { _ in .success }, at: 0)
+                }
+            case .unsubscribeReceived(let unsubscribe):
+                let codes = unsubscribe.filters.map { $0 == "b" ? .success : MQTTReasonCode.notAuthorized }
+                step.perform { machine in
+                    try? machine.engine.acknowledgeUnsubscribe(
+                        unsubscribe.packetID, codes: codes, properties: said, at: 0)
+                }
+            default: break
+            }
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let refused = try await client.subscribe(to: "a")
+        await #expect { try await refused.unsubscribe() } throws: { error in
+            guard let error = error as? MQTTError else { return false }
+            return error.code == .refused && error.reasonCode == .notAuthorized && error.properties == said
+        }
+        // As with SUBSCRIBE, one filter that was not refused is enough.
+        let mixed = try await client.subscribe(to: [.init(filter: "a"), .init(filter: "b")])
+        let answer = try await mixed.unsubscribe(properties: [])
+        #expect(answer.reasonCodes.map(\.isError) == [true, false])
+        await client.disconnect()
+    }
+
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
     func `a refusal says it in the server's words, one by one and in a batch`(qos: QoS) async throws {
         let server = ScriptedServer { step in
