@@ -106,7 +106,8 @@ public actor MQTTClient {
 
     /// Ends the connection in order: what was published leaves first, the server drops the will, sequences end.
     ///
-    /// Returns when it is done, at the latest after three seconds. ``connect()`` may be called again.
+    /// QoS 2 messages that are being received are finished before DISCONNECT, for up to two seconds. Returns when it is
+    /// done, at the latest after three seconds. ``connect()`` may be called again.
     public func disconnect() async {
         await core.supervisor.stop { [core] in core.sayGoodbye() }
     }

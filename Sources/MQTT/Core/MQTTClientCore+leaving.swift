@@ -4,17 +4,25 @@ import Synchronization
 import Transport
 
 extension MQTTClientCore {
-    /// Writes DISCONNECT as the last packet.
+    /// How long QoS 2 exchanges under way may hold DISCONNECT back; less than the supervisor waits for the end.
+    private static var exchangeTimeout: Int64 { 2_000_000_000 }
+
+    /// Finishes the QoS 2 exchanges of received messages and writes DISCONNECT as the last packet; on the loop's thread.
     func sayGoodbye(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {
         let now = MonotonicClock.now
+        let scratch = MQTTScratch()
         link.perform { machine in
             do throws(MQTTMisuse) {
-                try machine.engine.disconnect(reason: reason, properties: properties, at: now)
+                try machine.engine.leave(
+                    reason: reason, properties: properties, within: Self.exchangeTimeout, at: now,
+                    into: &scratch.work.effects)
+                machine.collectApart(at: now, into: scratch)
             } catch {
-                // Not connected any more: there is nobody to say good-bye to.
+                // There is no connection any more that DISCONNECT could end.
+                machine.wantsClose = true
             }
-            machine.wantsClose = true
         }
+        scratch.perform(RawSpan())
     }
 
     /// Whether this may be said to the server; without a connection nobody is told anything.

@@ -129,8 +129,13 @@ struct MQTTMachine: LinkMachine, ~Copyable {
 
     /// Every subscription that comes before messages is written.
     mutating func subscriptionsSent(at now: Int64, into scratch: MQTTScratch) {
-        scratch.work.core = core
         engine.subscriptionsSent(at: now, into: &scratch.work.effects)
+        collectApart(at: now, into: scratch)
+    }
+
+    /// Collects the effects of a call that did not come from the link.
+    mutating func collectApart(at now: Int64, into scratch: MQTTScratch) {
+        scratch.work.core = core
         collect(into: scratch, at: now)
     }
 

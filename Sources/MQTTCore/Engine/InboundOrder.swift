@@ -73,6 +73,16 @@ struct InboundOrder: Sendable {
         return entry
     }
 
+    /// Whether the PUBREC of a QoS 2 message waits for nothing but the session store.
+    var hasAnsweredQoS2: Bool {
+        for offset in 0..<count {
+            let entry = ring[(head + offset) & (ring.count - 1)]
+            guard entry.isAnswered || base + UInt64(offset) <= answeredThrough else { return false }
+            if entry.isQoS2 { return true }
+        }
+        return false
+    }
+
     /// The QoS 2 entries that are in the ring, oldest first, with their tokens.
     func forEachUnansweredQoS2(_ body: (UInt64, Entry) -> Void) {
         for offset in 0..<count {

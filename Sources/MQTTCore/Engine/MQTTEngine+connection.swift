@@ -38,6 +38,7 @@ extension MQTTEngine {
         // CONNACK may have been on its way: then the server has a session that we began.
         if phase == .connecting && !isServer { session.isHeld = true }
         phase = .closed
+        leaving.value = nil
         subscribingStage = .done
         output.removeAll(keepingCapacity: true)
         keepAlive.stop()
@@ -201,7 +202,7 @@ extension MQTTEngine {
     public mutating func disconnect(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTMisuse) {
-        guard phase == .connected else { throw notConnected("DISCONNECT") }
+        guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
         if version.hasProperties {
             try checkExpiry(properties)
             try checkReason(reason)
@@ -295,7 +296,8 @@ extension MQTTEngine {
 
     func notConnected(_ packet: String) -> MQTTMisuse {
         switch phase {
-        case .closing: MQTTMisuse(.closing, "\(packet) cannot be sent: the last packet of this connection was sent")
+        case .closing, .leaving:
+            MQTTMisuse(.closing, "\(packet) cannot be sent: the connection is being ended with DISCONNECT")
         case .connected: MQTTMisuse(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
         default: MQTTMisuse(.notConnected, "\(packet) cannot be sent: there is no accepted connection")
         }

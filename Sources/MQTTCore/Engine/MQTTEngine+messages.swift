@@ -6,7 +6,11 @@ extension MQTTEngine {
     mutating func receivedPublish(
         _ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int, _ now: Int64, _ effects: inout MQTTEffects
     ) throws(MQTTViolation) {
-        if phase != .connected { try requireAccepted(.publish) }
+        if phase != .connected {
+            try requireAccepted(.publish)
+            // Not acknowledged either: a server that keeps the session sends QoS 1 and 2 again on the next connection.
+            if phase == .leaving { return }
+        }
         let view = try MQTTPublishView.parse(header, in: bytes, at: offset, version: version)
         let index: Int
         if view.propertiesCount == 0 && view.topicCount > 0 {
@@ -155,7 +159,7 @@ extension MQTTEngine {
 
     /// Writes the acknowledgements that are at the head of the order.
     mutating func writeAnswers(at now: Int64) {
-        guard phase == .connected else { return }
+        guard phase == .connected || phase == .leaving else { return }
         while let entry = session.inbound.popAnswered(persistedThrough: persistedTicket) {
             let reason = MQTTReasonCode(rawValue: entry.reason)
             MQTTPacket.Acknowledgement.encode(

@@ -107,7 +107,7 @@ extension MQTTEngine {
     /// CONNECT and CONNACK come before everything else.
     @inline(__always)
     func requireAccepted(_ type: MQTTPacketType) throws(MQTTViolation) {
-        if phase == .connected || phase == .deciding { return }
+        if phase == .connected || phase == .deciding || phase == .leaving { return }
         throw tooEarly(type)
     }
 

@@ -12,7 +12,7 @@ extension MQTTEngine {
             output += opening.heldConnect
             self.opening.value?.heldConnect = []
         }
-        guard phase == .connected else { return }
+        guard phase == .connected || phase == .leaving else { return }
         var written = 0
         while written < heldPackets.count, heldPackets[written].ticket <= persistedTicket {
             let held = heldPackets[written]
@@ -22,6 +22,7 @@ extension MQTTEngine {
         heldPackets.removeFirst(written)
         writeAnswers(at: now)
         pump(at: now, into: &effects)
+        leaveIfDone(at: now, into: &effects)
     }
 
     /// Adds a record of the caller's own: that of a kept message, or of its end.

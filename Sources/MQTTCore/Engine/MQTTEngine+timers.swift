@@ -11,6 +11,7 @@ extension MQTTEngine {
     public mutating func handleTimeout(at now: Int64, into effects: inout MQTTEffects) {
         switch phase {
         case .closed, .closing: return
+        case .leaving: leaveIfDone(at: now, into: &effects)
         case .connecting, .deciding:
             if now >= authentication.deadline { return fail(.authenticationTimeout, nil, into: &effects) }
             if now >= connectDeadline { fail(.connectTimeout, nil, into: &effects) }

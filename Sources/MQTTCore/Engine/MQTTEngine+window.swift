@@ -8,7 +8,10 @@ extension MQTTEngine {
         _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, _ properties: MQTTProperties, at now: Int64,
         into effects: inout MQTTEffects
     ) throws(MQTTViolation) {
-        if type == .pubrel { return receivedPubrel(id, at: now) }
+        if type == .pubrel {
+            receivedPubrel(id, at: now)
+            return leaveIfDone(at: now, into: &effects)
+        }
         var index = session.window.slot(of: id)
         if index < 0, session.window.runMessageCount > 0 {
             if type == .puback, id == session.window.firstRun.id {

@@ -36,6 +36,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
         case deciding
         /// The connection is accepted.
         case connected
+        /// A client finishes QoS 2 exchanges before it writes DISCONNECT; nothing new is begun.
+        case leaving
         /// The last packet is written; whatever arrives is ignored.
         case closing
     }
@@ -102,6 +104,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectDeadline = Int64.max
     /// Whose turn it is to send AUTH.
     var authentication = MQTTAuthenticationTurns()
+    /// What DISCONNECT says once the exchanges before it are finished.
+    var leaving = Boxed<MQTTLeaving>()
     /// What is known from CONNECT until CONNACK.
     var opening = Boxed<MQTTOpening>()
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
@@ -142,6 +146,7 @@ extension MQTTEngine {
         mutating get {
             switch phase {
             case .closed, .closing: return .max
+            case .leaving: return leaving.value?.deadline ?? .max
             case .connecting, .deciding: return min(connectDeadline, authentication.deadline)
             case .connected:
                 // Not by way of a copy of the window, which is large.
