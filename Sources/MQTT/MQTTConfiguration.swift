@@ -173,7 +173,9 @@ public struct MQTTConfiguration: Sendable {
         get { rest.values.keptMessages }
         set { values.keptMessages = newValue }
     }
-    /// Whether QoS 0 messages wait for a connection too; otherwise publishing one without a connection throws.
+    /// Whether QoS 0 messages wait in the queue while the client connects, reconnects or is suspended; otherwise
+    /// publishing one without a connection throws, as it always does before ``MQTTClient/connect()`` and after the client
+    /// has stopped connecting. Default: false.
     public var queuesQoS0WhileOffline: Bool {
         get { rest.values.queuesQoS0WhileOffline }
         set { values.queuesQoS0WhileOffline = newValue }

@@ -10,7 +10,9 @@ extension MQTTClient {
     /// the server has acknowledged, over a reconnect if need be. Cancelling the task ends the wait, within a tenth of a
     /// second, and never the exchange.
     /// - Returns: the server's reason code; for QoS 0 always success.
-    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be.
+    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be. ``MQTTError/Code/notConnected`` at once,
+    ///   with the reason, before ``connect()``, after ``disconnect()``, and when the client has stopped connecting; those
+    ///   that wait by then fail with that reason.
     @discardableResult
     public nonisolated(nonsending) func publish(
         _ payload: [UInt8], to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,

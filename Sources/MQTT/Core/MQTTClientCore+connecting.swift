@@ -225,7 +225,7 @@ extension MQTTClientCore {
             }
         }
         if let refusal {
-            call.end(.failure(MQTTError(refusal)))
+            call.end(.failure(explain(refusal)))
         } else {
             reauthentications.append(call)
         }

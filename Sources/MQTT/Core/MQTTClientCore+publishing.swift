@@ -30,7 +30,7 @@ extension MQTTClientCore {
     private func queueAtMostOnce(
         _ message: MQTTOutgoingMessage, after refusal: MQTTMisuse
     ) throws(MQTTError) -> Bool {
-        guard refusal.code == .queueFull else { throw MQTTError(refusal) }
+        guard refusal.code == .queueFull else { throw explain(refusal) }
         // With a connection a full queue is no more than a full outbox, whatever the policy.
         if configuration.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) { return false }
         guard configuration.queueOverflow == .dropOldest else { throw MQTTError(refusal) }
@@ -44,6 +44,14 @@ extension MQTTClientCore {
         for message in dropped { message.resume(self) }
         if let failure { throw failure }
         return true
+    }
+
+    /// What a caller is told: if the client does not try to be connected, why not.
+    func explain(_ refusal: MQTTMisuse) -> MQTTError {
+        guard refusal.code == .notConnected, let reason = link.perform({ $0.refusal }) else {
+            return MQTTError(refusal)
+        }
+        return reason.value
     }
 
     /// Waits until a QoS 0 message that was not taken can be tried again.
@@ -142,7 +150,8 @@ extension MQTTClientCore {
             let end = link.perform { machine -> Resumption<Result<Void, MQTTError>>? in
                 batch.waiter = waiter.take()
                 if Task.isCancelled { batch.failure = .cancelledWait }
-                machine.publishedCount += messages.count
+                batch.failure = batch.failure ?? machine.refusal?.value
+                if batch.failure == nil { machine.publishedCount += messages.count }
                 machine.feed(batch, at: MonotonicClock.now)
                 machine.flushRecords()
                 if batch.isDone { return batch.takeEnd() }
@@ -169,13 +178,17 @@ extension MQTTMachine {
     ) -> Resumption<QuickAnswer>? {
         let now = MonotonicClock.now
         let token = publishes.add(waiter, at: now)
+        let isConnected = engine.phase == .connected
+        if !isConnected, journal?.failure == nil, let refusal {
+            return publishes.answerAtOnce(token, .failure(refusal.value))
+        }
         if let refusal = journal?.failure ?? hand(topic, payload, qos, retain, properties, token: token, at: now) {
             return publishes.answerAtOnce(token, .failure(refusal))
         }
         publishedCount += 1
         flushRecords()
         // Without a connection there is no telling how long it takes.
-        return engine.phase == .connected ? nil : publishes.sendOn(token)
+        return isConnected ? nil : publishes.sendOn(token)
     }
 }
 

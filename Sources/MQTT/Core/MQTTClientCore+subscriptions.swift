@@ -24,7 +24,7 @@ extension MQTTClientCore {
     private func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
         if call.isOver { return }
         guard supervisor.isActive else {
-            call.end(.failure(cannotSubscribe))
+            call.end(.failure(notSupervised))
             return
         }
         let wait = MQTTSubscribeWait(route, call)
@@ -44,16 +44,8 @@ extension MQTTClientCore {
         if supervisor.isConnected { send(keys) }
     }
 
-    /// Nobody connects: why, and what to do about it.
-    private var cannotSubscribe: MQTTError {
-        guard case .disconnected(let failure?) = news.state else {
-            return MQTTError(.notConnected, "cannot subscribe before connect(); call it first and await it")
-        }
-        return MQTTError(
-            .notConnected,
-            "cannot subscribe, because the client gave up: \(failure.message); mend that and call connect() again",
-            reasonCode: failure.reasonCode, underlying: failure)
-    }
+    /// Why nobody tries to be connected, and what to do about it.
+    var notSupervised: MQTTError { link.perform { $0.refusal?.value } ?? .notSupervised(after: nil) }
 
     private func cancelSubscribe(_ route: MQTTRoute) {
         var waits: [MQTTSubscribeWait] = []
@@ -107,6 +99,10 @@ extension MQTTClientCore {
     ) {
         route.finish(.finished)
         let filters = router.remove(route)
+        guard supervisor.isActive else {
+            call.end(.failure(notSupervised))
+            return
+        }
         guard !filters.isEmpty, supervisor.isConnected else {
             call.end(.success(MQTTUnsubscribeAnswer()))
             return
@@ -209,16 +205,16 @@ extension MQTTClientCore {
     }
 
     func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
-        guard let waiter = unsubscribeWaiters.removeValue(forKey: token) else { return }
+        guard let call = unsubscribes.removeValue(forKey: token) else { return }
         guard let refusal = codes.first, codes.allSatisfy(\.isError) else {
-            return waiter.resume(
-                returning: .success(MQTTUnsubscribeAnswer(reasonCodes: codes, properties: properties)))
+            call.end(.success(MQTTUnsubscribeAnswer(reasonCodes: codes, properties: properties)))
+            return
         }
         let error = MQTTError(
             .refused,
             "The server refused to unsubscribe: \(refusal.words(properties)). Its messages may still arrive and come to unmatchedMessages().",
             reasonCode: refusal, properties: properties)
-        waiter.resume(returning: .failure(error))
+        call.end(.failure(error))
     }
 
     func requestFailed(_ token: UInt64, isLate: Bool) {

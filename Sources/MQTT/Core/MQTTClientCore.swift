@@ -95,10 +95,22 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     }
 
     func stateChanged(to state: MQTTConnectionState) {
-        // First, so that whoever hears of the end finds the state that goes with it.
+        supervise(state)
+        // Before waiters are resumed, so that they find the state that goes with the end.
         news.stateChanged(to: state)
         news.tell(.stateChanged(state))
         if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
+    }
+
+    /// Without supervision requests fail at once, and no message is queued but by `enqueue`.
+    private func supervise(_ state: MQTTConnectionState) {
+        let refusal: Shared<MQTTError>? =
+            if case .disconnected(let failure) = state { Shared(.notSupervised(after: failure)) } else { nil }
+        let queuesQoS0 = configuration.queuesQoS0WhileOffline
+        link.perform { machine in
+            machine.refusal = refusal
+            if queuesQoS0 { machine.engine.configuration.queuesQoS0WhileDisconnected = refusal == nil }
+        }
     }
 
     /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.

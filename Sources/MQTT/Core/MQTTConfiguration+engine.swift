@@ -56,7 +56,6 @@ extension MQTTConfiguration.Values {
         engine.republishesAfterSessionLoss = republishesAfterSessionLoss
         engine.topicAliasMaximum = topicAliasMaximum
         engine.outboundTopicAliasMaximum = outboundTopicAliasMaximum
-        engine.queuesQoS0WhileDisconnected = queuesQoS0WhileOffline
         engine.subscribesFirst = true
         engine.queueCountLimit = queueLimit
         engine.queueByteLimit = queueByteLimit

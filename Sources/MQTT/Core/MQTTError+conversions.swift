@@ -55,6 +55,17 @@ extension MQTTError {
         }
     }
 
+    /// Nobody tries to be connected: the client was not started or was disconnected, or it gave up because of `failure`.
+    static func notSupervised(after failure: MQTTError?) -> MQTTError {
+        guard let failure else {
+            return MQTTError(.notConnected, "The client is not connected; call connect() first and wait for it.")
+        }
+        let reason = failure.message.hasSuffix(".") ? String(failure.message.dropLast()) : failure.message
+        return MQTTError(
+            .notConnected, "The client has stopped connecting: \(reason). Solve that and call connect() again.",
+            reasonCode: failure.reasonCode, underlying: failure)
+    }
+
     init(connecting error: TransportError) {
         self.init(.connectFailed, error.message, underlying: error)
     }

@@ -26,6 +26,9 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     var wantsReadingPaused = false
     let dropsOldest: Bool
 
+    /// Why requests fail at once: nobody tries to be connected. Nil while the client connects, is connected or is
+    /// suspended.
+    var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
     /// Where records go, with a session store.
     var journal: MQTTJournal?
     /// In the order of their tickets.

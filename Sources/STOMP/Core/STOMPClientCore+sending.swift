@@ -17,11 +17,19 @@ extension STOMPClientCore {
                     destination: destination, headers: headers, body: body, transaction: transaction,
                     omitsContentLength: omitsContentLength, at: machine.lastWrite)
             } catch {
-                throw STOMPError(error)
+                throw explain(error)
             }
             machine.sentCount += 1
             return true
         }
+    }
+
+    /// What a caller is told: if the client has stopped connecting, why it has.
+    func explain(_ refusal: STOMPMisuse) -> STOMPError {
+        guard refusal.code == .notConnected, case .disconnected(let failure?) = news.state else {
+            return STOMPError(refusal)
+        }
+        return .notSupervised(after: failure)
     }
 
     /// Lets `body` write a frame with a receipt and waits for the receipt.
@@ -42,7 +50,7 @@ extension STOMPClientCore {
                     if countsAsSent { machine.sentCount += 1 }
                     return nil
                 } catch {
-                    return machine.receipts.answerAtOnce(token, .failure(STOMPError(error)))
+                    return machine.receipts.answerAtOnce(token, .failure(explain(error)))
                 }
             }
             ended?.resume()
@@ -58,7 +66,7 @@ extension STOMPClientCore {
             do throws(STOMPMisuse) {
                 return try body(&machine.engine, MonotonicClock.now)
             } catch {
-                throw STOMPError(error)
+                throw explain(error)
             }
         }
     }
@@ -71,7 +79,7 @@ extension STOMPClientCore {
             do throws(STOMPMisuse) {
                 try body(&machine.engine, messageHeaders, MonotonicClock.now)
             } catch {
-                throw STOMPError(error)
+                throw explain(error)
             }
         }
     }

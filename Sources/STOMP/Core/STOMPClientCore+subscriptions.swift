@@ -24,8 +24,8 @@ extension STOMPClientCore {
     private func subscribeNow(_ route: STOMPRoute, _ call: STOMPRoute.Call) {
         if call.isOver { return }
         guard supervisor.isActive else {
-            let error = STOMPError(.notConnected, "cannot subscribe before connect(); call it first and await it")
-            call.end(.failure(error))
+            let failure: STOMPError? = if case .disconnected(let failure) = news.state { failure } else { nil }
+            call.end(.failure(.notSupervised(after: failure)))
             return
         }
         routes[route.token] = route
@@ -57,7 +57,7 @@ extension STOMPClientCore {
             do throws(STOMPMisuse) {
                 try body(&machine.engine, MonotonicClock.now)
             } catch {
-                throw STOMPError(error)
+                throw explain(error)
             }
         }
     }

@@ -19,6 +19,18 @@ extension STOMPError {
         self.init(code, misuse.message + hint, underlying: misuse)
     }
 
+    /// Nobody tries to be connected: the client was not started or was disconnected, or it gave up because of `failure`.
+    static func notSupervised(after failure: STOMPError?) -> STOMPError {
+        guard let failure else {
+            return STOMPError(
+                .notConnected, "The client is not connected. Call connect() and wait until it is connected.")
+        }
+        let reason = failure.message.hasSuffix(".") ? String(failure.message.dropLast()) : failure.message
+        return STOMPError(
+            .notConnected, "The client has stopped connecting: \(reason). Solve that and call connect() again.",
+            serverError: failure.serverError, underlying: failure)
+    }
+
     /// The end of a connection that nobody asked to end.
     init(_ failure: STOMPConnectionFailure) {
         let code: Code =

@@ -56,6 +56,8 @@ struct EnqueueTests {
             $0.queueLimit = 1
             $0.queueOverflow = .dropOldest
         }
+        try await client.connect()
+        await client.suspend()
         let waiting = Task { () -> MQTTError.Code? in
             do throws(MQTTError) {
                 try await client.publish("old", to: "a", qos: .atLeastOnce)
@@ -67,6 +69,7 @@ struct EnqueueTests {
         #expect(await eventually { client.counters.messagesSent == 1 })
         try await client.enqueue([1], to: "a")
         #expect(await waiting.value == .queueFull)
+        await client.disconnect()
         await bench.stop()
     }
 
@@ -79,6 +82,8 @@ struct EnqueueTests {
             $0.queueOverflow = .wait
             if stored { $0.sessionStore = MemorySessionStore() }
         }
+        try await client.connect()
+        await client.suspend()
         let done = Atomic(0)
         let producing = Task {
             for number in 0..<200 {
@@ -130,8 +135,14 @@ struct EnqueueTests {
         await #expect { try await client.enqueue([1], to: "a", qos: .atMostOnce) } throws: {
             ($0 as? MQTTError)?.code == .invalidRequest
         }
-        try await client.publish("early", to: "a")
+        // Before `connect()` only `enqueue` waits.
+        await #expect { try await client.publish("too early", to: "a") } throws: {
+            ($0 as? MQTTError)?.code == .notConnected
+        }
         try await client.connect()
+        await client.suspend()
+        try await client.publish("early", to: "a")
+        client.resume()
         #expect(try await messages.first(1).first?.text == "early")
         await client.disconnect()
         await other.disconnect()

@@ -150,6 +150,8 @@ struct LimitTests {
             $0.queueLimit = 2
             $0.queueByteLimit = 100
         }
+        try await client.connect()
+        await client.suspend()
         let large = await error { () throws(MQTTError) in
             try await client.publish([UInt8](repeating: 0, count: 200), to: "a")
         }
@@ -160,6 +162,7 @@ struct LimitTests {
         let third = await error { () throws(MQTTError) in try await client.publish("3", to: "a") }
         #expect(third?.code == .queueFull)
         #expect(third?.message.contains("holds 2 messages") == true)
+        await client.disconnect()
         await bench.stop()
     }
 }

@@ -77,7 +77,7 @@ struct MisuseTests {
         let client = bench.client()
         let publishing = await error { () throws(MQTTError) in try await client.publish("x", to: "a") }
         #expect(publishing?.code == .notConnected)
-        #expect(publishing?.message.contains("queuesQoS0WhileOffline") == true)
+        #expect(publishing?.message.contains("connect()") == true)
         let subscribing = await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") }
         #expect(subscribing?.code == .notConnected)
         #expect(subscribing?.message.contains("connect()") == true)

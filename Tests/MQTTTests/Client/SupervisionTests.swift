@@ -1,0 +1,86 @@
+import LoopbackBroker
+import MQTT
+import MQTTCore
+import TestSupport
+import Testing
+import Transport
+
+/// Without anybody who tries to be connected, nothing but `enqueue` waits.
+@Suite("Client: requests without supervision", .timeLimit(.minutes(5)), .turns)
+struct SupervisionTests {
+    /// What each kind of request throws.
+    private func errors(_ client: MQTTClient, _ subscription: MQTTSubscription? = nil) async throws -> [MQTTError?] {
+        let guaranteed = (0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .atLeastOnce) }
+        let unguaranteed = (0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0]) }
+        return try await withTimeout(.seconds(30), "requests that fail at once") {
+            var errors = [
+                await error { () throws(MQTTError) in try await client.publish("x", to: "a") },
+                await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .atLeastOnce) },
+                await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .exactlyOnce) },
+                await error { () throws(MQTTError) in try await client.publish(guaranteed) },
+                await error { () throws(MQTTError) in try await client.publish(unguaranteed) },
+                await error { () throws(MQTTError) in _ = try client.tryPublish([], to: "a") },
+                await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") },
+            ]
+            if let subscription {
+                errors.append(await error { () throws(MQTTError) in try await subscription.unsubscribe() })
+            }
+            return errors
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `before connect() and after disconnect() every request says so at once`(queuesQoS0: Bool) async throws {
+        let bench = try await Bench()
+        let client = bench.client { $0.queuesQoS0WhileOffline = queuesQoS0 }
+        for error in try await errors(client) {
+            #expect(error?.code == .notConnected)
+            #expect(error?.message.contains("connect()") == true)
+        }
+        try await client.enqueue([1], to: "b")
+        try await client.connect()
+        let subscription = try await client.subscribe(to: "a")
+        await client.disconnect()
+        for error in try await errors(client, subscription) { #expect(error?.code == .notConnected) }
+        try await client.enqueue([2], to: "b")
+        #expect(client.counters.messagesSent == 2)
+        await bench.stop()
+    }
+
+    @Test func `after the client gave up every request fails with the reason, and so do those that waited`()
+        async throws
+    {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            if step.connection == 1 { step.accept() } else { step.refuse(.badUserNameOrPassword) }
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        server.remark { _ in [] }
+        await client.suspend()
+        let one = Task { try await client.publish("x", to: "a", qos: .atLeastOnce) }
+        let many = Task {
+            try await client.publish((0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .exactlyOnce) })
+        }
+        #expect(await eventually { client.counters.messagesSent == 4 })
+        client.resume()
+        await #expect { try await one.value } throws: { ($0 as? MQTTError)?.reasonCode == .badUserNameOrPassword }
+        await #expect { try await many.value } throws: { ($0 as? MQTTError)?.reasonCode == .badUserNameOrPassword }
+        for error in try await errors(client) {
+            #expect(error?.code == .notConnected)
+            #expect(error?.reasonCode == .badUserNameOrPassword)
+            #expect(error?.message.contains("user name or password") == true)
+        }
+        try await client.enqueue([2], to: "b")
+    }
+}
+
+/// What a call throws.
+private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
+    do throws(MQTTError) {
+        try await body()
+        return nil
+    } catch {
+        return error
+    }
+}
