@@ -35,6 +35,7 @@ extension MQTTConfiguration {
         var topicAliasMaximum: UInt16 = 64
         var outboundTopicAliasMaximum: UInt16 = 32
         var keptMessages = MQTTKeepPolicy()
+        var dropsInvalidMessages = false
         var queuesQoS0WhileOffline = false
         var queueOverflow = MQTTQueueOverflow.reject
         var queueLimit = 10_000

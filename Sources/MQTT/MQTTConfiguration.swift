@@ -173,6 +173,15 @@ public struct MQTTConfiguration: Sendable {
         get { rest.values.keptMessages }
         set { values.keptMessages = newValue }
     }
+    /// Whether a message whose topic is invalid (a wildcard, U+0000, not UTF-8) is acknowledged, dropped and reported as
+    /// ``MQTTEvent/invalidMessageDropped(topic:_:)``; otherwise it ends the connection, as the specification demands.
+    /// Default: false.
+    ///
+    /// RabbitMQ 3 delivers what was published to `a/*` with the topic `a/+`.
+    public var dropsInvalidMessages: Bool {
+        get { rest.values.dropsInvalidMessages }
+        set { values.dropsInvalidMessages = newValue }
+    }
     /// Whether QoS 0 messages wait in the queue while the client connects, reconnects or is suspended; otherwise
     /// publishing one without a connection throws, as it always does before ``MQTTClient/connect()`` and after the client
     /// has stopped connecting. Default: false.

@@ -41,6 +41,8 @@ public struct MQTTError: Error, Sendable, CustomStringConvertible {
         public static let queueFull = Code("queueFull")
         /// The server forgot the session, and with it the fate of this message.
         public static let sessionLost = Code("sessionLost")
+        /// The server resumes the session with a packet that breaks the protocol, each time that the client connects.
+        public static let sessionBlocked = Code("sessionBlocked")
         /// The session store cannot be read or written; `underlying` says why.
         public static let storeFailed = Code("storeFailed")
         /// The message expired before it could be sent.

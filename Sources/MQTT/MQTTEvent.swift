@@ -21,6 +21,9 @@ public enum MQTTEvent: Sendable {
     case resubscribed(filter: String, MQTTReasonCode)
     /// The server refused a subscription after a reconnect: its sequence has thrown.
     case subscriptionLost(filter: String, MQTTReasonCode)
+    /// A received message was acknowledged and dropped, because its topic is invalid; see
+    /// ``MQTTConfiguration/dropsInvalidMessages``.
+    case invalidMessageDropped(topic: String, MQTTViolation)
     /// The server acknowledged a QoS 2 message as if it had QoS 1, as RabbitMQ 3 does with all of them: the messages of
     /// this connection arrive at least once, and may arrive more often. Reported once for each connection.
     case exactlyOnceUnavailable

@@ -9,8 +9,8 @@ extension MQTTClient {
     /// reconnecting, this waits for the next connection.
     ///
     /// By default a slow receiver loses QoS 0 messages: when the buffer is full the oldest are dropped, which
-    /// ``MQTTMessage/gapBefore`` and ``MQTTSubscription/droppedCount`` count. `buffer: BufferPolicy(overflow:
-    /// .pauseReading)` loses none. QoS 1 and 2 are never dropped.
+    /// ``MQTTMessage/gapBefore`` and ``MQTTSubscription/droppedCount`` count.
+    /// `BufferPolicy(overflow: .pauseReading)` loses none. QoS 1 and 2 are never dropped.
     /// - Parameters:
     ///   - filter: a topic filter: `+` stands for one level, `#` for the rest; `$share/name/` in front shares it.
     ///   - qos: the highest QoS that messages shall come with.

@@ -95,7 +95,7 @@ extension MQTTClientCore {
 
     func isPermanent(_ failure: MQTTError) -> Bool {
         switch failure.code {
-        case .badCredentials, .takenOver, .unsupportedVersion, .invalidRequest, .storeFailed: true
+        case .badCredentials, .takenOver, .unsupportedVersion, .invalidRequest, .storeFailed, .sessionBlocked: true
         case .refused: failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
         case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
         default: false

@@ -32,6 +32,8 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     var heldConnack = false
     /// Where the server sent us, and how often in a row; nil as long as none did.
     let redirection = Lock<MQTTRedirection?>(nil)
+    /// What may keep a session from being resumed.
+    var blockedSession = MQTTBlockedSession()
     /// Counts the connections that were opened.
     var connectionNumber = 0
     /// Who waits for the end of a renewed authentication.
@@ -156,6 +158,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         knownRouter?.connectionClosed()
         authenticationTask?.cancel()
         authenticationTask = nil
+        blockedSession.connectionClosed()
         pausedRoutes = []
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: heldConnack ? "" : opener.hintAtTLS)
         closeReason = nil
@@ -168,6 +171,8 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         switch event {
         case .connected(let info):
             counters.connected()
+            // 3.1 has no Session Present.
+            blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !configuration.cleanStart
             wasAccepted(info)
             // First, so that messages published in reaction to `.connected` reach the existing subscriptions.
             resubscribe(sessionPresent: info.sessionPresent)
@@ -177,7 +182,12 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         case .connectionRefused(let connack):
             noteRedirection(connack.reasonCode, connack.properties)
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
+        case .packetRefused(let packet):
+            blockedSession.packet = packet
+        case .invalidMessageDropped(let topic, let violation):
+            news.tell(.invalidMessageDropped(topic: topic, violation))
         case .connectionFailed(let failure):
+            if let blocked = sessionIsBlocked(by: failure) { return connectionFailed(blocked) }
             connectionFailed(MQTTError(failure, isAnswerToConnect5: !heldConnack && !triesOlderVersion))
         case .disconnectReceived(let packet):
             noteRedirection(packet.reasonCode, packet.properties)

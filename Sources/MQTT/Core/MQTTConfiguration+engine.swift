@@ -57,6 +57,7 @@ extension MQTTConfiguration.Values {
         engine.topicAliasMaximum = topicAliasMaximum
         engine.outboundTopicAliasMaximum = outboundTopicAliasMaximum
         engine.subscribesFirst = true
+        engine.dropsInvalidMessages = dropsInvalidMessages
         engine.queueCountLimit = queueLimit
         engine.queueByteLimit = queueByteLimit
         engine.connectTimeout = connectTimeout.inNanoseconds

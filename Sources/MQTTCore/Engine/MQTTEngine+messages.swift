@@ -13,10 +13,14 @@ extension MQTTEngine {
         }
         let view = try MQTTPublishView.parse(header, in: bytes, at: offset, version: version)
         let index: Int
-        if view.propertiesCount == 0 && view.topicCount > 0 {
-            index = try topics.index(of: bytes.extracting(view.topicRange))
-        } else {
-            index = try resolveTopic(view, bytes)
+        do throws(MQTTViolation) {
+            if view.propertiesCount == 0 && view.topicCount > 0 {
+                index = try topics.index(of: bytes.extracting(view.topicRange))
+            } else {
+                index = try resolveTopic(view, bytes)
+            }
+        } catch {
+            return try drop(view, bytes, because: error, at: now, into: &effects)
         }
         if isServer { try checkAgainstOurLimits(view) }
         var delivery: UInt64 = 0
@@ -82,7 +86,7 @@ extension MQTTEngine {
     }
 
     /// Records a message of QoS 1 or 2 and returns its token, or nil if it was delivered before.
-    private mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTViolation) -> UInt64? {
+    mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTViolation) -> UInt64? {
         let id = view.packetID
         let isQoS2 = view.flags & 0b0100 != 0
         let isKnown = isQoS2 && session.received.contains(id)

@@ -7,7 +7,7 @@ extension MQTTEngine {
     /// general path, which judges it. A topic is looked up once for all messages in a row that have it.
     mutating func receivePlainMessages(
         _ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects
-    ) throws(MQTTViolation) -> Int {
+    ) -> Int {
         // A server judges RETAIN by its configuration, on the general path.
         let run = PlainRun(
             hasProperties: version.hasProperties, mask: isServer ? 0xFF : 0xFE, maximumPacketSize: acceptedPacketSize)
@@ -19,13 +19,17 @@ extension MQTTEngine {
         while goesOn, end - offset >= 4 {
             // Room is taken for many at a time: asking for each whether there is some costs as much as parsing it.
             let room = min(512, (end - offset) / 4)
-            try effects.messages.append(addingCapacity: room) { records throws(MQTTViolation) in
+            effects.messages.append(addingCapacity: room) { records in
                 while !records.isFull {
                     guard let head = run.head(bytes, at: offset) else {
                         goesOn = false
                         return
                     }
-                    let index = UInt32(truncatingIfNeeded: try topics.index(of: bytes.extracting(head.topic)))
+                    guard let found = try? topics.index(of: bytes.extracting(head.topic)) else {
+                        goesOn = false
+                        return
+                    }
+                    let index = UInt32(truncatingIfNeeded: found)
                     let read = run.read(bytes, at: offset, head.range, topic: index, into: &records)
                     offset = read.end
                     lead.add(read.count, payloadBytes: read.payloadBytes, topic: index, behind: count)

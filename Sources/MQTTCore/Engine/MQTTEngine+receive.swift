@@ -13,7 +13,7 @@ extension MQTTEngine {
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
         do throws(MQTTViolation) {
-            if phase == .connected { offset = try receivePlainMessages(bytes, from: 0, &effects) }
+            if phase == .connected { offset = receivePlainMessages(bytes, from: 0, &effects) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,
                 maximumControlPacketSize: Int(acceptedControlPacketSize), version: version),
@@ -27,10 +27,13 @@ extension MQTTEngine {
                 }
                 offset += header.packetCount
                 guard phase == .connected else { continue }
-                offset = try receivePlainMessages(bytes, from: offset, &effects)
+                offset = receivePlainMessages(bytes, from: offset, &effects)
                 offset = receivePlainAcknowledgements(bytes, from: offset, at: now, &effects)
             }
         } catch {
+            if phase == .connected, !isServer, let packet = refusedPacket(bytes, at: offset) {
+                effects.report(.packetRefused(packet))
+            }
             fail(phase == .connecting && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)
             return bytes.byteCount
         }

@@ -19,6 +19,7 @@ extension MQTTEngineConfiguration {
             var queueByteLimit: Int = 16 << 20
             var queuesQoS0WhileDisconnected: Bool = false
             var subscribesFirst: Bool = false
+            var dropsInvalidMessages: Bool = false
             var connectTimeout: Int64 = 30_000_000_000
             var pingTimeout: Int64 = 20_000_000_000
             var requestTimeout: Int64 = 30_000_000_000

@@ -116,6 +116,13 @@ public struct MQTTEngineConfiguration: Sendable {
         set { change { $0.topicAliasMaximum = newValue } }
     }
 
+    /// Acknowledge and drop a message whose topic is invalid (a wildcard, U+0000, not UTF-8) in place of closing the
+    /// connection [MQTT-3.3.2-2]; 5.0 says 0x90 in the acknowledgement. Clients only; default: off.
+    public var dropsInvalidMessages: Bool {
+        get { rest.values.dropsInvalidMessages }
+        set { change { $0.dropsInvalidMessages = newValue } }
+    }
+
     // MARK: Bounds on what we send
 
     /// The number of unacknowledged QoS 1 and QoS 2 messages on one connection; the peer's Receive Maximum may lower it.

@@ -18,6 +18,13 @@ public struct MQTTEngineEvent: Sendable {
         /// has one; close the connection after it is written.
         case connectionFailed(MQTTConnectionFailure)
 
+        /// The server sent a packet that breaks the protocol: the ``connectionFailed(_:)`` that follows says how.
+        indirect case packetRefused(MQTTRefusedPacket)
+
+        /// The server sent a message to an invalid topic, which was acknowledged and dropped; see
+        /// ``MQTTEngineConfiguration/dropsInvalidMessages``.
+        indirect case invalidMessageDropped(topic: String, MQTTViolation)
+
         /// The peer sent DISCONNECT. Close the connection.
         indirect case disconnectReceived(MQTTPacket.Disconnect)
 

@@ -9,8 +9,8 @@ extension STOMPClient {
     /// reconnecting, this waits for the next connection.
     ///
     /// By default a slow receiver with `ack: .auto` loses messages: when the buffer is full the oldest are dropped, which
-    /// ``STOMPMessage/gapBefore`` and ``STOMPSubscription/droppedCount`` count. `buffer: BufferPolicy(overflow:
-    /// .pauseReading)` loses none. Messages with client acknowledgements are never dropped.
+    /// ``STOMPMessage/gapBefore`` and ``STOMPSubscription/droppedCount`` count.
+    /// `BufferPolicy(overflow: .pauseReading)` loses none. Messages with client acknowledgements are never dropped.
     /// - Parameters:
     ///   - destination: as the broker understands it: `/topic/a.b`, `/queue/c`.
     ///   - ack: how messages are acknowledged: by being delivered, or with ``STOMPMessage/acknowledge(in:)``.

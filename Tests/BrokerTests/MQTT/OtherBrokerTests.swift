@@ -71,6 +71,46 @@ struct OtherBrokerTests {
         #expect(reports == 1)
     }
 
+    @Test func `RabbitMQ's message to a topic with a wildcard stops a kept session, or is dropped`() async throws {
+        let port = try await sharedPort(.rabbitMQ)
+        let publisher = client(.rabbitMQ, port)
+        try await publisher.connect()
+        let stopped = client(.rabbitMQ, port, "poisoned") { $0.cleanStart = false }
+        var events = stopped.events.makeAsyncIterator()
+        try await stopped.connect()
+        let subscription = try await stopped.subscribe(to: "poison/#", qos: .atLeastOnce)
+        // It comes back as `poison/+`.
+        try await publisher.publish("bad", to: "poison/*", qos: .atLeastOnce)
+        var failure: MQTTError?
+        while failure == nil, let event = await events.next() {
+            if case .stateChanged(.disconnected(let error?)) = event { failure = error }
+        }
+        #expect(failure?.code == .sessionBlocked)
+        #expect(failure?.message.contains("'poison/+'") == true)
+        withExtendedLifetime(subscription) {}
+        try await publisher.publish("good", to: "poison/good", qos: .atLeastOnce)
+        let dropping = client(.rabbitMQ, port, "poisoned") {
+            $0.cleanStart = false
+            $0.dropsInvalidMessages = true
+        }
+        events = dropping.events.makeAsyncIterator()
+        try await dropping.connect()
+        let messages = try await dropping.subscribe(to: "poison/#", qos: .atLeastOnce)
+        let text = try await withTimeout(.seconds(20), "receiving the message behind the dropped one") {
+            for try await message in messages { return message.text }
+            return nil
+        }
+        #expect(text == "good")
+        try await dropping.destroy()
+        var dropped: [String] = []
+        while let event = await events.next() {
+            if case .invalidMessageDropped(let topic, _) = event { dropped.append(topic) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        #expect(dropped == ["poison/+"])
+        await publisher.disconnect()
+    }
+
     @Test(arguments: Kind.allCases)
     func `falls back from 5.0 to 3.1.1`(kind: Kind) async throws {
         let port = try await sharedPort(kind)
