@@ -1,5 +1,7 @@
 // Messages whose topic no PUBLISH may have, and the packets that break the protocol.
 
+import Wire
+
 /// The packet that broke the protocol; equal for a repetition of it under another identifier or with DUP.
 public struct MQTTRefusedPacket: Sendable, Hashable {
     /// The type of the packet.

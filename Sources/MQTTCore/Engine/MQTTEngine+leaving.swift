@@ -1,5 +1,7 @@
 // A graceful end: what the server waits for first, then DISCONNECT.
 
+import Wire
+
 /// What a client says in DISCONNECT once the exchanges before it are finished.
 struct MQTTLeaving: Sendable {
     var reason: MQTTReasonCode
@@ -23,7 +25,7 @@ extension MQTTEngine {
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         subscribingStage = .done
         pump(at: now, into: &effects)
-        leaving.value = MQTTLeaving(reason: reason, properties: properties, deadline: now.adding(limit))
+        leaving.value = MQTTLeaving(reason: reason, properties: properties, deadline: now.advanced(byNanoseconds: limit))
         phase = .leaving
         leaveIfDone(at: now, into: &effects)
     }

@@ -34,19 +34,45 @@ extension STOMPClientCore {
         if supervisor.isConnected { send(route) }
     }
 
-    /// Writes SUBSCRIBE with a receipt.
-    func send(_ route: STOMPRoute) {
+    /// Subscribes a route on the connection that is open.
+    private func send(_ route: STOMPRoute) {
+        let result = link.perform(urgent: true) { machine in self.write(route, to: &machine.engine) }
+        settle(route, result)
+    }
+
+    /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which they were asked
+    /// for, so that no caller's SEND comes before them. What each led to is returned for ``settle(_:_:)``.
+    func writeSubscriptions(to engine: inout STOMPEngine) -> [(STOMPRoute, Result<Bool, STOMPError>)] {
+        routes.values.sorted { $0.token < $1.token }.map { ($0, write($0, to: &engine)) }
+    }
+
+    /// Writes SUBSCRIBE with a receipt. True if the broker subscribes the route by itself and answers nothing.
+    private func write(_ route: STOMPRoute, to engine: inout STOMPEngine) -> Result<Bool, STOMPError> {
         do throws(STOMPError) {
-            if route.isForReplies, try expectReplies(route) { return }
-            let headers = try route.options.headers(for: profile, ack: route.ack, clientID: configuration.clientID)
-            try request { (engine, now) throws(STOMPMisuse) in
+            if route.isForReplies, try expectReplies(route, &engine) { return .success(true) }
+            let headers = try route.options.headers(
+                for: engine.profile, ack: route.ack, clientID: configuration.clientID)
+            do throws(STOMPMisuse) {
                 try engine.subscribe(
                     id: route.id, destination: route.destination, ack: route.ack, headers: headers, token: route.token,
-                    receiptToken: STOMPMachine.requestBit | route.token, at: now)
+                    receiptToken: STOMPMachine.requestBit | route.token, at: MonotonicClock.now)
+            } catch {
+                return .failure(STOMPError(error))
             }
+            return .success(false)
         } catch {
-            // Without a connection the next one subscribes; anything else cannot be mended by trying again.
-            if error.code != .notConnected && error.code != .disconnected { fail(route, error) }
+            return .failure(error)
+        }
+    }
+
+    /// What became of writing SUBSCRIBE, once the lock is released.
+    func settle(_ route: STOMPRoute, _ result: Result<Bool, STOMPError>) {
+        switch result {
+        case .success(true): subscribed(route)
+        case .success(false): break
+        // Without a connection the next one subscribes; anything else cannot be mended by trying again.
+        case .failure(let error) where error.code == .notConnected || error.code == .disconnected: break
+        case .failure(let error): fail(route, error)
         }
     }
 

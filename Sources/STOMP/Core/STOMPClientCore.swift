@@ -133,16 +133,16 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         news.tell(.stateChanged(.disconnecting))
     }
 
-    func handle(_ event: STOMPEvent) {
+    /// - Parameter subscriptions: what became of the SUBSCRIBE frames that were written with CONNECTED.
+    func handle(_ event: STOMPEvent, _ subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []) {
         switch event {
         case .connected(let connected):
             profile = connected.profile
             if profile.sendsBytesAsText { link.stopValidatingText() }
             expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
             counters.connected()
-            // First: what is sent by whoever hears of the connection comes to subscriptions that stand. In the order in
-            // which they were asked for.
-            for route in routes.values.sorted(by: { $0.token < $1.token }) { send(route) }
+            // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
+            for (route, result) in subscriptions { settle(route, result) }
             supervisor.established(at: MonotonicClock.now)
             news.tell(.connected(connected))
         case .errorReceived(let error):

@@ -66,6 +66,9 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
         scratch.version = engine.version
         scratch.connection = engine.connection
+        if !scratch.effects.events.isEmpty, scratch.effects.events.contains(where: \.event.isConnected), let core {
+            scratch.subscriptions = core.writeSubscriptions(to: &engine)
+        }
         collect(into: scratch)
         return consumed
     }

@@ -90,7 +90,8 @@ extension STOMPClientCore {
     }
 
     /// Where the broker makes the reply queue by itself there is nothing to subscribe. Returns whether that is so.
-    func expectReplies(_ route: STOMPRoute) throws(STOMPError) -> Bool {
+    func expectReplies(_ route: STOMPRoute, _ engine: inout STOMPEngine) throws(STOMPError) -> Bool {
+        let profile = engine.profile
         switch profile.temporaryQueues {
         case .subscribeFirst: return false
         case .unsupported:
@@ -99,11 +100,12 @@ extension STOMPClientCore {
                 "\(profile.name) is not known to have temporary queues; subscribe to a queue of your own and name it in replyTo"
             )
         case .implicit:
-            try write { engine, _ throws(STOMPMisuse) in
+            do throws(STOMPMisuse) {
                 try engine.expectMessages(
                     subscription: route.id, destination: route.destination, token: route.token)
+            } catch {
+                throw STOMPError(error)
             }
-            subscribed(route)
             return true
         }
     }

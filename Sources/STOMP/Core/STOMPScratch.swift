@@ -11,6 +11,8 @@ final class STOMPScratch: LinkScratch {
     var connection: UInt32 = 0
     var resumptions = Resumptions<STOMPMachine.ReceiptAnswer>()
     var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
+    /// What became of the SUBSCRIBE frames that follow CONNECTED.
+    var subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []
     /// The connection is gone; the inner value says why, nil for an end in order.
     var closed: TransportError??
     private var touchedRoutes: [STOMPRoute] = []
@@ -19,7 +21,7 @@ final class STOMPScratch: LinkScratch {
 
     func perform(_ bytes: RawSpan) {
         if let core {
-            for record in effects.events where record.event.isConnected { core.handle(record.event) }
+            for record in effects.events where record.event.isConnected { core.handle(record.event, subscriptions) }
             if !effects.messages.isEmpty { deliver(bytes, core) }
             for record in effects.events where !record.event.isConnected { core.handle(record.event) }
             if effects.shouldClose && closed == nil { core.connectionIsEnding() }
@@ -30,6 +32,7 @@ final class STOMPScratch: LinkScratch {
         resumptions.resume()
         effects.removeAll()
         requestAnswers.removeAll(keepingCapacity: true)
+        if !subscriptions.isEmpty { subscriptions = [] }
         core = nil
         closed = nil
     }
@@ -101,7 +104,7 @@ final class STOMPScratch: LinkScratch {
 }
 
 extension STOMPEvent {
-    fileprivate var isConnected: Bool {
+    var isConnected: Bool {
         if case .connected = self { true } else { false }
     }
 }

@@ -27,6 +27,31 @@ import Transport
         }
     }
 
+    @Test func `a frame sent as soon as CONNECTED arrived comes after the subscriptions`() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        async let subscribing = client.subscribe(to: "/topic/own")
+        let receipt = try await first.expect("SUBSCRIBE", "receipt")
+        first.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+        let messages = try await subscribing
+        // Before the client itself has reacted to CONNECTED.
+        let eager = EagerSender {
+            (try? client.core.trySend(
+                [1], to: "/topic/own", headers: STOMPHeaders(), omitsContentLength: false, in: nil)) ?? false
+        }
+        _ = client.core.link.tap { eager }
+        first.close()
+        let second = try await server.accept(1)
+        #expect(try await second.frame().hasPrefix("SUBSCRIBE\n"))
+        #expect(try await second.frame().hasPrefix("SEND\n"))
+        withExtendedLifetime(messages) {}
+        second.close()
+        await client.disconnect()
+    }
+
     @Test func subscriptionNotYetAnsweredIsAskedForAgain() async throws {
         let server = FakeServer()
         let client = server.client()
@@ -409,5 +434,19 @@ import Transport
             messages = nil
             #expect(await eventually { broker.connectionCount == 0 })
         }
+    }
+}
+
+/// Sends once, at the moment at which CONNECTED has been read and not yet acted on.
+private final class EagerSender: LinkTap {
+    private let send: @Sendable () -> Bool
+
+    init(_ send: @escaping @Sendable () -> Bool) { self.send = send }
+
+    func sent(_ bytes: RawSpan) {}
+
+    func received(_ bytes: RawSpan) {
+        let text = bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        if text.hasPrefix("CONNECTED\n") { #expect(send()) }
     }
 }
