@@ -77,7 +77,7 @@ struct PageMachine: LinkMachine, ~Copyable {
         return bytes.byteCount
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: Scratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {
         guard now >= nextDeadline else { return }
         guard phase == .streaming else {
             nextDeadline = .max

@@ -71,7 +71,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: MQTTServerScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTServerScratch) {
         guard !isFrozen else { return }
         scratch.begin(hub, id, now)
         engine.handleTimeout(at: now, into: &scratch.effects)

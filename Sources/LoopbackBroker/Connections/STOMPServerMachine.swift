@@ -62,7 +62,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: STOMPServerScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: STOMPServerScratch) {
         guard !isFrozen else { return }
         scratch.begin(hub, id, engine.version, now)
         engine.handleTimeout(at: now, into: &scratch.effects)

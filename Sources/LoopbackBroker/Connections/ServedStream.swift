@@ -15,6 +15,7 @@ final class ServedStream: ByteStream, @unchecked Sendable {
 
     var callersMaySend: Bool { true }
     var peerName: String { inner.peerName }
+    var progress: StreamProgress { inner.progress }
 
     func attach(_ handler: LoopHandler, interest: Readiness) {
         self.handler = handler

@@ -120,12 +120,13 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: MQTTScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTScratch) {
         scratch.work.core = core
         // Not by callers that wait: they are no sign of rest.
         scratch.work.isQuiet = now >= min(engine.nextDeadline, knownKeeper?.nextDeadline ?? .max)
         publishes.look(at: now, into: &scratch.work.resumptions)
-        engine.handleTimeout(at: now, into: &scratch.work.effects)
+        let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
+        engine.handleTimeout(at: now, progress: progress, into: &scratch.work.effects)
         if let knownKeeper, now >= knownKeeper.nextDeadline { scratch.work.keptDrops += expireKept(at: now) }
         collect(into: scratch, at: now)
     }

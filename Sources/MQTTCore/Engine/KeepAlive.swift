@@ -4,7 +4,9 @@ import Wire
 ///
 /// The interval is measured on packets sent [MQTT 5.0 3.1.2-20], but a client that only sends would never notice that
 /// nothing comes back, so it also pings when nothing was read for the interval. After PINGREQ anything that is read
-/// within the timeout counts as life: PINGRESP may stand behind a large message.
+/// within the timeout counts as life: PINGRESP may follow a large message. So does the acknowledgement, by the peer's
+/// system, of bytes that were written before PINGREQ: on a slow link PINGREQ waits behind them, longer than any timeout.
+/// Bytes behind PINGREQ do not count, because the system of a peer that has stopped reading acknowledges those too.
 struct KeepAlive: Sendable {
     enum Action {
         case none
@@ -16,9 +18,14 @@ struct KeepAlive: Sendable {
     private(set) var interval: Int64 = 0
     private var pingTimeout: Int64 = .max
     private(set) var lastSent: Int64 = 0
-    private(set) var lastReceived: Int64 = 0
+    /// When the peer last gave a sign of life: bytes that were read, or progress of those that PINGREQ waits behind.
+    private(set) var lastSign: Int64 = 0
     /// When the oldest unanswered PINGREQ was written; `Int64.max` for none.
     private(set) var pingSent: Int64 = .max
+    /// The position of that PINGREQ among the bytes of the connection.
+    private var pingPosition = 0
+    /// How many of the bytes before it were acknowledged when they were last counted.
+    private var acknowledged = 0
     private var isServer = false
     private(set) var readingPaused = false
 
@@ -28,7 +35,7 @@ struct KeepAlive: Sendable {
         self.pingTimeout = pingTimeout
         self.isServer = isServer
         lastSent = now
-        lastReceived = now
+        lastSign = now
         pingSent = .max
     }
 
@@ -38,11 +45,23 @@ struct KeepAlive: Sendable {
     }
 
     mutating func sent(at now: Int64) { lastSent = max(lastSent, now) }
-    mutating func received(at now: Int64) { lastReceived = now }
+    mutating func received(at now: Int64) { lastSign = now }
 
-    mutating func pinged(at now: Int64) {
+    mutating func pinged(at now: Int64, progress: MQTTOutputProgress) {
         lastSent = now
-        if pingSent == .max { pingSent = now }
+        guard pingSent == .max else { return }
+        pingSent = now
+        pingPosition = progress.total
+        acknowledged = progress.acknowledged
+    }
+
+    /// The answer is late: waits for it once more if bytes before PINGREQ were acknowledged since this was last called.
+    mutating func extendIfProgressed(_ progress: MQTTOutputProgress, at now: Int64) {
+        guard now >= deathDue else { return }
+        let reached = min(progress.acknowledged, pingPosition)
+        guard reached > acknowledged else { return }
+        acknowledged = reached
+        lastSign = now
     }
 
     /// PINGRESP arrived: how long it took, or nil if nobody asked.
@@ -56,11 +75,11 @@ struct KeepAlive: Sendable {
     mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
         guard paused != readingPaused else { return }
         readingPaused = paused
-        lastReceived = now
+        lastSign = now
     }
 
     var deadline: Int64 {
-        if isServer { return interval == 0 || readingPaused ? .max : lastReceived.advanced(byNanoseconds: interval) }
+        if isServer { return interval == 0 || readingPaused ? .max : lastSign.advanced(byNanoseconds: interval) }
         return min(pingDue, deathDue)
     }
 
@@ -73,13 +92,13 @@ struct KeepAlive: Sendable {
     private var pingDue: Int64 {
         guard interval != 0 else { return .max }
         // While an answer is awaited only the sending side can ask for another ping.
-        let quietSince = pingSent == .max && !readingPaused ? min(lastSent, lastReceived) : lastSent
+        let quietSince = pingSent == .max && !readingPaused ? min(lastSent, lastSign) : lastSent
         return quietSince.advanced(byNanoseconds: interval)
     }
 
     private var deathDue: Int64 {
         guard pingSent != .max, !readingPaused else { return .max }
-        return max(pingSent, lastReceived).advanced(byNanoseconds: pingTimeout)
+        return max(pingSent, lastSign).advanced(byNanoseconds: pingTimeout)
     }
 
 }

@@ -8,7 +8,12 @@ extension MQTTEngine {
     }
 
     /// Time passed, perhaps beyond ``nextDeadline``.
-    public mutating func handleTimeout(at now: Int64, into effects: inout MQTTEffects) {
+    ///
+    /// - Parameter progress: lets a client whose PINGREQ waits behind bytes on a slow link wait on, as long as the peer
+    ///   takes those. Without it an answer has to come within the ping timeout.
+    public mutating func handleTimeout(
+        at now: Int64, progress: MQTTOutputProgress = MQTTOutputProgress(), into effects: inout MQTTEffects
+    ) {
         switch phase {
         case .closed, .closing: return
         case .leaving: leaveIfDone(at: now, into: &effects)
@@ -21,9 +26,10 @@ extension MQTTEngine {
             }
             reportLateRequests(at: now, into: &effects)
             guard phase == .connected else { return }
+            keepAlive.extendIfProgressed(progress, at: now)
             switch keepAlive.due(at: now) {
             case .none: break
-            case .ping: writePing(at: now)
+            case .ping: writePing(at: now, progress)
             case .dead where isServer: fail(.keepAliveTimeout, .keepAliveTimeout, into: &effects)
             case .dead: fail(.pingTimeout, nil, into: &effects)
             }
@@ -40,15 +46,17 @@ extension MQTTEngine {
     /// ``MQTTEngineEvent/Kind/pingAnswered(after:)``. Clients only.
     ///
     /// - Throws: ``MQTTMisuse/Code/notConnected``, ``MQTTMisuse/Code/wrongRole``.
-    public mutating func ping(at now: Int64) throws(MQTTMisuse) {
+    public mutating func ping(
+        at now: Int64, progress: MQTTOutputProgress = MQTTOutputProgress()
+    ) throws(MQTTMisuse) {
         guard !isServer else { throw MQTTMisuse(.wrongRole, "only clients send PINGREQ") }
         guard phase == .connected else { throw notConnected("PINGREQ") }
-        writePing(at: now)
+        writePing(at: now, progress)
     }
 
-    private mutating func writePing(at now: Int64) {
+    private mutating func writePing(at now: Int64, _ progress: MQTTOutputProgress) {
+        keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)
-        keepAlive.pinged(at: now)
     }
 
     private mutating func reportLateRequests(at now: Int64, into effects: inout MQTTEffects) {

@@ -73,7 +73,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: STOMPScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: STOMPScratch) {
         scratch.core = core
         receipts.look(at: now, into: &scratch.resumptions)
         engine.handleTimeout(at: now, into: &scratch.effects)

@@ -23,6 +23,8 @@ package final class LayerStack: @unchecked Sendable {
     var isOpen: Bool { opened == layers.count }
     var isFinished: Bool { layers.contains { $0.isFinished } }
     var hasOutput: Bool { !output.isEmpty }
+    /// What layers wrote by themselves and nobody has taken yet, in bytes.
+    var outputCount: Int { output.count }
 
     /// The stream is there: the lowest layer starts its handshake, unless that was done ahead.
     func begin(at now: Int64) throws(TransportError) {

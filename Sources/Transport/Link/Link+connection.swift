@@ -9,7 +9,9 @@ extension Link where Machine: ~Copyable {
         self.layers = layers
         watched = .read
         stream.attach(self, interest: .read)
+        let written = stream.progress.written
         state.withLock { state in
+            state.queuedBytes = written
             // Whatever was written without a connection was meant for none.
             machine.pointee.output.removeAll(keepingCapacity: true)
             state.stream = stream

@@ -16,6 +16,7 @@ extension Link where Machine: ~Copyable {
                     breakOff(stream, error)
                 }
                 plain.removeAll(keepingCapacity: true)
+                sent.queued += wire.count
             case .handOver:
                 loop.post(self, LinkPost.continueSending)
                 return
@@ -70,6 +71,7 @@ extension Link where Machine: ~Copyable {
         }
         let step = state.withLock { state -> SendStep in
             state.traffic.addSent(sent)
+            state.queuedBytes &+= sent.queued
             sent = LinkTraffic.Half()
             guard let stream = state.stream else {
                 wire = []
@@ -114,6 +116,7 @@ extension Link where Machine: ~Copyable {
             }
             machine.pointee.outputTaken(at: MonotonicClock.now)
             swap(&machine.pointee.output, &wire)
+            state.queuedBytes &+= wire.count
             tap = state.tap
             waiters = state.roomWaiters.takeAll()
             loopHasToLook = claimSettle(&state, closes: false)

@@ -133,9 +133,12 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             settle(at: now)
         } else {
             let scratch = self.scratch
+            let stream = state.withLock { $0.stream }
+            let acknowledged = stream?.progress.acknowledged ?? 0
             state.withLock { state in
                 state.armedDeadline = .max
-                machine.pointee.handleTimeout(at: now, into: scratch)
+                let progress = progress(state, acknowledged: acknowledged)
+                machine.pointee.handleTimeout(at: now, progress: progress, into: scratch)
                 if machine.pointee.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }
             scratch.perform(RawSpan())
@@ -232,6 +235,8 @@ package struct LinkState: ~Copyable, Sendable {
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let outboxLimit: Int
     var traffic = LinkTraffic()
+    /// Bytes of this connection that were written to the stream or are in `wire`, in its order.
+    var queuedBytes = 0
 
     init(outboxLimit: Int) {
         self.outboxLimit = outboxLimit

@@ -32,7 +32,8 @@ package protocol LinkMachine: ~Copyable, Sendable {
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch)
     /// `bytes` is everything not consumed so far; returns how many bytes were consumed.
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int
-    mutating func handleTimeout(at now: Int64, into scratch: Scratch)
+    /// - Parameter progress: how far the bytes of the connection have come, counted at the stream.
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch)
 }
 
 /// Effects of a machine, collected under the lock and performed after it. One object serves all links of a loop.

@@ -11,6 +11,8 @@ package struct LinkTraffic: Equatable, Sendable {
     struct Half {
         var bytes = 0
         var calls = 0
+        /// Bytes that came out of layers, to be written.
+        var queued = 0
     }
 
     mutating func addSent(_ part: Half) {

@@ -68,6 +68,20 @@ package enum System {
         setOption(descriptor, level: Int32(IPPROTO_TCP), name: TCP_NODELAY, to: 1)
     }
 
+    /// Bytes that were written to a socket and that the peer's system has not acknowledged. On Linux those of a
+    /// Unix-domain socket count as the memory that they take until the peer reads them, which is more.
+    package static func unacknowledged(_ descriptor: Int32) -> Int {
+        var count: Int32 = 0
+        #if canImport(Darwin)
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            guard getsockopt(descriptor, SOL_SOCKET, SO_NWRITE, &count, &size) == 0 else { return .max }
+        #else
+            // SIOCOUTQ has the number of TIOCOUTQ.
+            guard ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 else { return .max }
+        #endif
+        return Int(count)
+    }
+
     /// The pending error of a socket, 0 when there is none; says how a non-blocking connect ended.
     package static func takeSocketError(_ descriptor: Int32) -> Int32 {
         var code: Int32 = 0

@@ -8,6 +8,8 @@ package protocol ByteStream: AnyObject, Sendable {
     func setInterest(_ interest: Readiness)
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult
     func write(from buffer: UnsafeRawBufferPointer) -> IOResult
+    /// How far what was written has come; from any thread.
+    var progress: StreamProgress { get }
     /// Tells the peer that nothing more will come; reading goes on.
     func endWriting()
     /// Stops reports to the handler that is attached; another may be attached then.
@@ -18,4 +20,17 @@ package protocol ByteStream: AnyObject, Sendable {
     var callersMaySend: Bool { get }
     /// The peer, for messages to people.
     var peerName: String { get }
+}
+
+/// How far the bytes of a stream have come.
+package struct StreamProgress: Sendable, Equatable {
+    /// Bytes that the stream has accepted since it was opened.
+    package var written = 0
+    /// Bytes among them that the peer's system has acknowledged: a lower bound while others are being written.
+    package var acknowledged = 0
+
+    package init(written: Int = 0, acknowledged: Int = 0) {
+        self.written = written
+        self.acknowledged = acknowledged
+    }
 }

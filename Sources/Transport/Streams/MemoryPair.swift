@@ -35,6 +35,8 @@ final class MemoryPipe: Sendable {
         private var storage: [UInt8] = []
         private var head = 0
         var faults = MemoryPair.Faults()
+        /// Bytes that were ever written.
+        var written = 0
         var writerIsClosed = false
         var readerIsClosed = false
         var isCut = false
@@ -45,6 +47,7 @@ final class MemoryPipe: Sendable {
 
         mutating func append(_ bytes: UnsafeRawBufferPointer, inverting inverted: Int) {
             let start = storage.count
+            written += bytes.count
             storage.append(contentsOf: bytes)
             for index in start..<(start + inverted) { storage[index] = ~storage[index] }
         }
@@ -142,6 +145,10 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
         outgoing.notifyBoth()
         if cut { incoming.notifyBoth() }
         return result
+    }
+
+    package var progress: StreamProgress {
+        outgoing.state.withLock { StreamProgress(written: $0.written, acknowledged: $0.written - $0.count) }
     }
 
     package func endWriting() {

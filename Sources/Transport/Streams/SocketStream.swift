@@ -1,9 +1,13 @@
+import Synchronization
+
 /// A connected TCP or Unix-domain socket.
 package final class SocketStream: ByteStream, @unchecked Sendable {
     // Sendable because the descriptor never changes and lives until the last reference is gone (so a sender on
     // another thread can never hit a reused number), and `handler` is touched on the loop's thread only.
     private let descriptor: Int32
     private var handler: LoopHandler?
+    /// Changed by the one thread that writes; others only read it.
+    private let written = Atomic(0)
     package let peerName: String
     package var callersMaySend: Bool { true }
 
@@ -33,7 +37,16 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     }
 
     package func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
-        System.write(descriptor, from: buffer)
+        let result = System.write(descriptor, from: buffer)
+        if case .bytes(let count) = result {
+            written.store(written.load(ordering: .relaxed) &+ count, ordering: .relaxed)
+        }
+        return result
+    }
+
+    package var progress: StreamProgress {
+        let written = written.load(ordering: .relaxed)
+        return StreamProgress(written: written, acknowledged: max(0, written - System.unacknowledged(descriptor)))
     }
 
     package func endWriting() {

@@ -215,6 +215,13 @@ final class EnginePair {
         server.run { engine, effects in engine.handleTimeout(at: now, into: &effects) }
     }
 
+    /// Time passes at the client, whose connection has come so far.
+    func advance(seconds: Double, total: Int, acknowledged: Int) {
+        now += Int64(seconds * 1e9)
+        let progress = MQTTOutputProgress(total: total, acknowledged: acknowledged)
+        client.run { engine, effects in engine.handleTimeout(at: now, progress: progress, into: &effects) }
+    }
+
     /// Bytes of a packet, sent to an end as if its peer had written them.
     func inject(_ packet: MQTTPacket, into end: End) throws {
         var bytes: [UInt8] = []

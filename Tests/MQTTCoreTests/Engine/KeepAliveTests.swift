@@ -120,6 +120,80 @@ struct KeepAliveTests {
         #expect(pair.client.failure == .pingTimeout)
     }
 
+    /// A client of a slow link: 10 s of keep alive, 5 s for answers, and PINGREQ written behind 1,000 bytes.
+    private func pingBehindBytes() throws -> EnginePair {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 10
+            $0.pingTimeout = 5_000_000_000
+        })
+        try pair.connect()
+        pair.advance(seconds: 10, total: 1_000, acknowledged: 100)
+        #expect(pair.client.engine.nextDeadline == pair.now + 5_000_000_000)
+        return pair
+    }
+
+    @Test func `PINGREQ that waits behind bytes on a slow link is waited for as long as those arrive`() throws {
+        let pair = try pingBehindBytes()
+        for acknowledged in stride(from: 200, through: 1_000, by: 100) {
+            pair.advance(seconds: 5, total: 1_002, acknowledged: acknowledged)
+            #expect(pair.client.failure == nil)
+            #expect(pair.client.engine.nextDeadline == pair.now + 5_000_000_000)
+        }
+        // Now PINGREQ itself has arrived, and its answer is due.
+        pair.advance(seconds: 4.9, total: 1_002, acknowledged: 1_002)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 0.1, total: 1_002, acknowledged: 1_002)
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
+    @Test func `a late PINGREQ that has been answered starts anew`() throws {
+        let pair = try pingBehindBytes()
+        pair.advance(seconds: 5, total: 1_002, acknowledged: 1_000)
+        try pair.inject(.pingresp, into: pair.client)
+        pair.advance(seconds: 10, total: 1_002, acknowledged: 1_002)
+        pair.advance(seconds: 5, total: 1_004, acknowledged: 1_004)
+        // Nothing was written before the second PINGREQ that had not arrived.
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
+    @Test func `bytes that arrive behind PINGREQ do not make a server alive that answers nothing`() throws {
+        let pair = try pingBehindBytes()
+        pair.advance(seconds: 5, total: 50_000, acknowledged: 50_000)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 5, total: 100_000, acknowledged: 100_000)
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
+    @Test func `a link that drops everything is noticed in time while bytes wait`() throws {
+        let pair = try pingBehindBytes()
+        pair.advance(seconds: 4.9, total: 2_000, acknowledged: 100)
+        #expect(pair.client.failure == nil)
+        pair.advance(seconds: 0.1, total: 2_000, acknowledged: 100)
+        #expect(pair.client.failure == .pingTimeout)
+    }
+
+    @Test(arguments: [true, false])
+    func `a server that takes bytes and answers none is noticed while 50 messages a second are published`(
+        systemAcknowledges: Bool
+    ) throws {
+        let pair = EnginePair(client: {
+            $0.keepAlive = 10
+            $0.pingTimeout = 5_000_000_000
+        })
+        try pair.connect()
+        let start = pair.now
+        var total = 0
+        while pair.client.failure == nil, pair.now - start < 60_000_000_000 {
+            try pair.publish("x")
+            total += pair.client.engine.output.count
+            pair.client.engine.output = []
+            // One message is always on its way.
+            pair.advance(seconds: 0.02, total: total, acknowledged: systemAcknowledges ? total - 10 : 0)
+        }
+        #expect(pair.client.failure == .pingTimeout)
+        #expect(pair.now - start <= 20_100_000_000)
+    }
+
     @Test func `late, early and repeated timeouts are harmless`() throws {
         let pair = EnginePair(client: { $0.keepAlive = 10 })
         try pair.connect()

@@ -75,6 +75,13 @@ final class ScriptedServer: Sendable {
         return MQTTClient(["mqtt://scripted"], configuration: configuration, loop: .shared, override: override)
     }
 
+    /// Listens on a port of 127.0.0.1 as well, for clients that come by TCP.
+    func listen() async throws -> Listener {
+        try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { [weak self] stream in
+            self?.serve(stream)
+        }
+    }
+
     private var override: StreamOpener.Override {
         { [self] () async throws(TransportError) in
             let (near, far) = MemoryPair.make()
@@ -146,7 +153,7 @@ struct ScriptedMachine: LinkMachine, ~Copyable {
         return consumed
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: ScriptedScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: ScriptedScratch) {
         scratch.handle = handle
         engine.handleTimeout(at: now, into: &scratch.effects)
     }

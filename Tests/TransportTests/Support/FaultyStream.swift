@@ -30,5 +30,6 @@ final class FaultyStream: ByteStream {
     func detach() { inner.detach() }
     func close() { inner.close() }
     var callersMaySend: Bool { true }
+    var progress: StreamProgress { inner.progress }
     var peerName: String { "a faulty stream" }
 }

@@ -53,8 +53,9 @@ struct LineMachine: LinkMachine, ~Copyable {
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: LineScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: LineScratch) {
         scratch.probe = probe
+        scratch.progress = progress
         // An early call is harmless.
         guard now >= nextDeadline else { return }
         scratch.timeouts.append(now)
@@ -68,6 +69,7 @@ final class LineScratch: LinkScratch {
     var opened = false
     var closed: TransportError??
     var timeouts: [Int64] = []
+    var progress: LinkProgress?
 
     init() {}
 
@@ -83,12 +85,14 @@ final class LineScratch: LinkScratch {
             }
             if let closed { state.ends.append(closed) }
             state.timeouts += timeouts
+            if let progress { state.progress = progress }
         }
         self.probe = nil
         count = 0
         opened = false
         closed = nil
         timeouts.removeAll()
+        progress = nil
     }
 }
 
@@ -101,6 +105,8 @@ final class Probe: Sendable {
         var byteCount = 0
         var ends: [TransportError?] = []
         var timeouts: [Int64] = []
+        /// What the last timeout was told.
+        var progress = LinkProgress()
     }
 
     let state = Mutex(State())
@@ -110,6 +116,7 @@ final class Probe: Sendable {
     var connections: [[UInt8]] { state.withLock { $0.connections } }
     var openings: Int { state.withLock { $0.connections.count } }
     var ends: [TransportError?] { state.withLock { $0.ends } }
+    var progress: LinkProgress { state.withLock { $0.progress } }
     var timeouts: [Int64] { state.withLock { $0.timeouts } }
     func dropBytes() { state.withLock { $0.keepsBytes = false } }
 }

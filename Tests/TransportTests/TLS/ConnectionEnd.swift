@@ -30,7 +30,7 @@ struct SinkMachine: LinkMachine, ~Copyable {
         return bytes.byteCount
     }
 
-    mutating func handleTimeout(at now: Int64, into scratch: SinkScratch) {}
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: SinkScratch) {}
 }
 
 /// Attaches a link and waits for the end of the connection.

@@ -84,7 +84,7 @@ private struct FakeServerMachine: LinkMachine, ~Copyable {
 
     mutating func connectionOpened(at now: Int64, into scratch: Scratch) {}
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {}
-    mutating func handleTimeout(at now: Int64, into scratch: Scratch) {}
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {}
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         let text = bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }

@@ -1,0 +1,93 @@
+import LoopbackBroker
+import MQTT
+import MQTTCore
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+/// Keep alive on links that are slow, and on links that only look as if they were.
+@Suite("Client: slow links", .timeLimit(.minutes(5)), .turns)
+struct SlowLinkTests {
+    /// Accepts every connection, and does not mind how long a packet takes.
+    private func patientServer() -> ScriptedServer {
+        ScriptedServer { step in
+            switch step.event {
+            case .connectReceived:
+                step.accept()
+                step.perform { $0.engine.setReadingPaused(true, at: MonotonicClock.now) }
+            default: break
+            }
+        }
+    }
+
+    @Test func `a message that takes longer than keep alive and ping timeout arrives over one connection`() async throws
+    {
+        let server = patientServer()
+        let listener = try await server.listen()
+        // The message takes two seconds; without progress the connection would end after 1.3.
+        let relay = try ShapedRelay.start(to: Int(listener.port), bytesPerSecond: 200_000)
+        var configuration = MQTTConfiguration(clientID: "slow")
+        configuration.keepAlive = .seconds(1)
+        configuration.pingTimeout = .milliseconds(300)
+        let client = MQTTClient("mqtt://127.0.0.1:\(relay.port)", configuration: configuration)
+        try await client.connect()
+        let payload = [UInt8](repeating: 7, count: 400_000)
+        try await withTimeout(.seconds(60), "publishing over a slow link") {
+            _ = try await client.publish(payload, to: "a", qos: .atLeastOnce)
+        }
+        #expect(client.counters.connections == 1)
+        #expect(relay.bytesPassed >= payload.count)
+        await client.disconnect()
+        relay.stop()
+        await listener.close()
+    }
+
+    @Test func `a link that stalls in the middle of a message is noticed`() async throws {
+        let server = patientServer()
+        let listener = try await server.listen()
+        let relay = try ShapedRelay.start(to: Int(listener.port), bytesPerSecond: 200_000)
+        var configuration = MQTTConfiguration(clientID: "stalled")
+        configuration.keepAlive = .seconds(1)
+        configuration.pingTimeout = .milliseconds(200)
+        let client = MQTTClient("mqtt://127.0.0.1:\(relay.port)", configuration: configuration)
+        try await client.connect()
+        let publishing = Task {
+            try await client.publish([UInt8](repeating: 7, count: 10_000_000), to: "a", qos: .atLeastOnce)
+        }
+        #expect(await eventually(timeout: .seconds(20)) { relay.bytesPassed > 20_000 })
+        relay.setStalled(true)
+        #expect(await eventually(timeout: .seconds(20)) { !client.state.isConnected })
+        publishing.cancel()
+        _ = await publishing.result
+        relay.stop()
+        await client.disconnect()
+        await listener.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `a server or a link that is frozen while messages are published is noticed`(isLink: Bool) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected {
+            $0.keepAlive = .seconds(1)
+            $0.pingTimeout = .milliseconds(200)
+        }
+        if isLink {
+            bench.damage(client) { $0.isFrozen = true }
+        } else {
+            await bench.broker.freeze()
+        }
+        let publishing = Task {
+            while !Task.isCancelled {
+                _ = try? await client.publish("x", to: "a")
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        #expect(await eventually(timeout: .seconds(20)) { !client.state.isConnected })
+        publishing.cancel()
+        _ = await publishing.result
+        await bench.broker.thaw()
+        await client.disconnect()
+        await bench.stop()
+    }
+}
