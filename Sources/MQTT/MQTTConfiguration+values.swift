@@ -41,7 +41,7 @@ extension MQTTConfiguration {
         var queueLimit = 10_000
         var queueByteLimit = 16 << 20
         var outboxLimit = 1 << 20
-        var receiveByteLimit = 64 << 20
+        var maximumUnreadBytes = 64 << 20
     }
 
     /// A change puts a copy in the place of what is shared.

@@ -209,10 +209,14 @@ public struct MQTTConfiguration: Sendable {
         get { rest.values.outboxLimit }
         set { values.outboxLimit = newValue }
     }
-    /// Bytes of received messages that wait in all subscriptions together; beyond it reading pauses.
-    public var receiveByteLimit: Int {
-        get { rest.values.receiveByteLimit }
-        set { values.receiveByteLimit = newValue }
+    /// Bytes of received messages that wait in all subscriptions of the connection together, in what they take in memory.
+    /// Default: 64 MiB.
+    ///
+    /// When it is reached, nothing more is read from the connection until half of it is free again; pings still go out.
+    /// One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
+    public var maximumUnreadBytes: Int {
+        get { rest.values.maximumUnreadBytes }
+        set { values.maximumUnreadBytes = newValue }
     }
 
     public init(clientID: String = "") {

@@ -12,6 +12,7 @@ extension STOMPConfiguration {
             ("tls", tls), ("webSocket", webSocket), ("proxy", proxy), ("reconnect", reconnect),
             ("connectTimeout", connectTimeout), ("requestTimeout", requestTimeout), ("limits", limits),
             ("maximumReceipts", maximumReceipts), ("outboxLimit", outboxLimit),
+            ("maximumUnreadBytes", maximumUnreadBytes),
         ]
     }
 }

@@ -48,6 +48,12 @@ public struct STOMPConfiguration: Sendable {
     public var maximumReceipts = 65_536
     /// Bytes that wait for the socket; a sender that finds them suspends until there is room.
     public var outboxLimit = 1 << 20
+    /// Bytes of received messages that wait in all subscriptions of the connection together, in what they take in memory.
+    /// Default: 64 MiB.
+    ///
+    /// When it is reached, nothing more is read from the connection until half of it is free again; heart-beats still go
+    /// out. One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
+    public var maximumUnreadBytes = 64 << 20
 
     public init() {}
 }

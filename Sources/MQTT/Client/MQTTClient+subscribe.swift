@@ -78,6 +78,6 @@ extension MQTTClient {
 
 extension MQTTClientCore {
     func makeQueue(_ policy: BufferPolicy) -> MQTTRoute.Queue {
-        MQTTRoute.Queue(policy: policy) { [weak self] in self?.drained() }
+        MQTTRoute.Queue(policy: policy, unread: unread) { [weak self] in self?.drained() }
     }
 }

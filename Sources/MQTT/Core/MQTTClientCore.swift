@@ -23,6 +23,8 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     /// Why the connection is about to close, found before it did.
     private var closeReason: Shared<MQTTError>?
     var pausedRoutes: [MQTTRoute] = []
+    /// Made with the first subscription; from any thread.
+    private let knownUnread = Mutex<UnreadBytes?>(nil)
     /// Versions that are left to try.
     var versionsLeft: [MQTTVersion]
     /// The place in the list of the server that is tried, and whether any has ever accepted.
@@ -231,8 +233,22 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         }
     }
 
+    /// What waits in all subscriptions.
+    var unread: UnreadBytes {
+        knownUnread.withLock { known in
+            if let known { return known }
+            let made = UnreadBytes(maximum: configuration.maximumUnreadBytes) { [weak self] in self?.drained() }
+            known = made
+            return made
+        }
+    }
+
     func pauseReading(for route: MQTTRoute) {
         if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
+        pauseReading()
+    }
+
+    func pauseReading() {
         let now = MonotonicClock.now
         link.perform { machine in
             machine.wantsReadingPaused = true
@@ -240,11 +256,11 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         }
     }
 
-    /// A receiver has emptied a full buffer to half; from any thread.
+    /// A receiver has emptied a full buffer to half, or a full buffer is needed no more; from any thread.
     func drained() {
         loop.execute {
             self.pausedRoutes.removeAll { !$0.isFull }
-            let resumes = self.pausedRoutes.isEmpty
+            let resumes = self.pausedRoutes.isEmpty && !self.unread.isFull
             let now = MonotonicClock.now
             self.link.perform { machine in
                 machine.acknowledgeWithheld(at: now)

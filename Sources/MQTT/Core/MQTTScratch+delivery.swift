@@ -45,6 +45,7 @@ extension MQTTScratch {
             case .full where route.policy.overflow == .pauseReading: core.pauseReading(for: route)
             case .full, .refused: break
             }
+            if queue.connectionIsFull { core.pauseReading() }
         }
     }
 }

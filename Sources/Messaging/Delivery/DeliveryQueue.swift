@@ -30,6 +30,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         var receiver: Waiter<Next?>?
         var end: Next?
         var isThrottling = false
+        /// How many of `bytes` the connection's count holds.
+        var counted = 0
 
         var isEmpty: Bool { head == slots.count }
 
@@ -37,6 +39,14 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
             slots.append(batch)
             messages += batch.count
             bytes += batch.byteCount
+        }
+
+        /// By how much the connection's count has to change. What waits in a subscription that is over does not count:
+        /// no more will come, and the receiver may take its time.
+        mutating func takeUncounted() -> Int {
+            let target = end == nil ? bytes : 0
+            defer { counted = target }
+            return target - counted
         }
 
         mutating func removeFirst() -> Batch? {
@@ -68,17 +78,28 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     private let state = Lock(State())
     private let fullness = Atomic(false)
     private let lost = Atomic(0)
+    private let unread: UnreadBytes?
     private let drained: @Sendable () -> Void
 
-    /// - Parameter drained: called on the receiver's thread, without any lock held, each time that a full queue has
-    ///   been emptied to half.
-    package init(policy: BufferPolicy, drained: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - unread: counts what waits here too.
+    ///   - drained: called without any lock held, on the receiver's thread each time that a full queue has been emptied
+    ///     to half, and when a full queue ends.
+    package init(policy: BufferPolicy, unread: UnreadBytes? = nil, drained: @escaping @Sendable () -> Void) {
         self.policy = policy
+        self.unread = unread
         self.drained = drained
+    }
+
+    deinit {
+        unread?.change(by: -state.withLock { $0.counted })
     }
 
     /// Whether a bound is reached; cheap enough to ask for every message.
     package var isFull: Bool { fullness.load(ordering: .relaxed) }
+
+    /// Whether what waits in all subscriptions of the connection has reached its bound: reading has to pause.
+    package var connectionIsFull: Bool { unread?.isFull ?? false }
 
     /// How many messages were dropped so far.
     package var droppedCount: Int { lost.load(ordering: .relaxed) }
@@ -86,6 +107,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     /// Hands a batch over.
     package func push(_ batch: Batch) -> PushOutcome {
         var receiver: Waiter<Next?>?
+        var uncounted = 0
         let outcome = state.withLock { state -> PushOutcome in
             if state.end != nil { return .refused }
             if state.gap > 0 {
@@ -97,12 +119,14 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
                 return .stored
             }
             state.append(batch)
+            defer { uncounted = state.takeUncounted() }
             guard state.messages >= policy.messages || state.bytes >= policy.bytes else { return .stored }
             if policy.overflow == .dropOldest { dropOldest(&state) }
             state.isThrottling = true
             fullness.store(true, ordering: .relaxed)
             return .full
         }
+        unread?.change(by: uncounted)
         receiver.take()?.resume(returning: .batch(batch))
         return outcome
     }
@@ -149,9 +173,9 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         return await waiting { waiter in
             var waiter: Waiter<Next?>? = waiter
             var replaced: Waiter<Next?>?
-            var wasDrained = false
+            var change = Change()
             let ready = state.withLock { state -> Next?? in
-                if let ready = takeReady(&state, &wasDrained) { return .some(ready) }
+                if let ready = takeReady(&state, &change) { return .some(ready) }
                 if Task.isCancelled { return .some(nil) }
                 // Two receivers of one iterator are a mistake of the caller; the first one sees an end.
                 replaced = state.receiver.take()
@@ -159,7 +183,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
                 return nil
             }
             replaced.take()?.resume(returning: nil)
-            if wasDrained { drained() }
+            report(change)
             if let ready { waiter.take()?.resume(returning: ready) }
         } onCancel: {
             let receiver = state.withLock { $0.receiver.take() }
@@ -169,34 +193,52 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
 
     /// What is there without waiting.
     package func takeReady() -> Next? {
-        var wasDrained = false
-        let ready = state.withLock { takeReady(&$0, &wasDrained) }
-        if wasDrained { drained() }
+        var change = Change()
+        let ready = state.withLock { takeReady(&$0, &change) }
+        report(change)
         return ready
     }
 
-    private func takeReady(_ state: inout State, _ wasDrained: inout Bool) -> Next? {
+    /// What the connection is to be told once the lock is released.
+    private struct Change {
+        var wasDrained = false
+        var uncounted = 0
+    }
+
+    private func report(_ change: Change) {
+        unread?.change(by: change.uncounted)
+        if change.wasDrained { drained() }
+    }
+
+    private func takeReady(_ state: inout State, _ change: inout Change) -> Next? {
         guard !state.isEmpty, let batch = state.removeFirst() else { return state.end }
+        change.uncounted = state.takeUncounted()
         if state.isThrottling, state.messages <= policy.messages / 2, state.bytes <= policy.bytes / 2 {
             state.isThrottling = false
             fullness.store(false, ordering: .relaxed)
-            wasDrained = true
+            change.wasDrained = true
         }
         return .batch(batch)
     }
 
     /// Ends the queue: what waits is still delivered, then `end`. The first end counts.
     package func finish(_ end: Next = .finished) {
+        var change = Change()
         let receiver = state.withLock { state -> Waiter<Next?>? in
             guard state.end == nil else { return nil }
             state.end = end
+            change = Change(wasDrained: state.isThrottling, uncounted: state.takeUncounted())
+            state.isThrottling = false
+            fullness.store(false, ordering: .relaxed)
             return state.receiver.take()
         }
+        report(change)
         receiver?.resume(returning: end)
     }
 
     /// The receiver is gone: what waits is dropped, what comes is refused.
     package func abandon() {
+        var uncounted = 0
         var receiver: Waiter<Next?>?
         let dropped = state.withLock { state in
             if state.end == nil { state.end = .finished }
@@ -205,6 +247,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
             state.head = 0
             state.messages = 0
             state.bytes = 0
+            uncounted = state.takeUncounted()
             state.isThrottling = false
             fullness.store(false, ordering: .relaxed)
             receiver = state.receiver.take()
@@ -213,7 +256,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         receiver.take()?.resume(returning: .finished)
         // What batches hold on to is let go without the lock.
         withExtendedLifetime(dropped) {}
-        drained()
+        report(Change(wasDrained: true, uncounted: uncounted))
     }
 }
 

@@ -203,6 +203,6 @@ extension STOMPClientCore {
     }
 
     func makeQueue(_ policy: BufferPolicy) -> STOMPRoute.Queue {
-        STOMPRoute.Queue(policy: policy) { [weak self] in self?.drained() }
+        STOMPRoute.Queue(policy: policy, unread: unread) { [weak self] in self?.drained() }
     }
 }

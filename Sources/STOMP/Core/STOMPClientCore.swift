@@ -31,6 +31,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     var connectDeadline = Int64.max
     private var closeReason: STOMPError?
     private var pausedRoutes: [STOMPRoute] = []
+    /// Made with the first subscription; from any thread.
+    private let knownUnread = Mutex<UnreadBytes?>(nil)
     /// Requests whose replies are awaited, by correlation id.
     var requests: [[UInt8]: STOMPRequest] = [:]
 
@@ -166,8 +168,22 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     // MARK: Flow
 
+    /// What waits in all subscriptions.
+    var unread: UnreadBytes {
+        knownUnread.withLock { known in
+            if let known { return known }
+            let made = UnreadBytes(maximum: configuration.maximumUnreadBytes) { [weak self] in self?.drained() }
+            known = made
+            return made
+        }
+    }
+
     func pauseReading(for route: STOMPRoute) {
         if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
+        pauseReading()
+    }
+
+    func pauseReading() {
         let now = MonotonicClock.now
         link.perform { machine in
             guard !machine.wantsReadingPaused else { return }
@@ -183,7 +199,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         resumeReading()
     }
 
-    /// A receiver has emptied a full buffer to half; from any thread.
+    /// A receiver has emptied a full buffer to half, or a full buffer is needed no more; from any thread.
     func drained() {
         loop.execute {
             self.pausedRoutes.removeAll { !$0.isFull }
@@ -192,7 +208,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     }
 
     private func resumeReading() {
-        guard pausedRoutes.isEmpty else { return }
+        guard pausedRoutes.isEmpty, !unread.isFull else { return }
         let now = MonotonicClock.now
         link.perform { machine in
             guard machine.wantsReadingPaused else { return }

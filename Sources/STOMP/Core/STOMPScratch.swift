@@ -73,6 +73,7 @@ final class STOMPScratch: LinkScratch {
             if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.ack != .auto {
                 core.pauseReading(for: route)
             }
+            if queue.connectionIsFull { core.pauseReading() }
         }
     }
 

@@ -51,6 +51,53 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
+    @Test func `reading pauses when all subscriptions together have too much unread, and nothing is lost`() async throws
+    {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.maximumUnreadBytes = 10_000 }
+        let sender = try await bench.connected()
+        let one = try await client.subscribe(to: "one", qos: .atLeastOnce)
+        let two = try await client.subscribe(to: "two", qos: .atLeastOnce)
+        let body = String(repeating: "x", count: 2_000)
+        try await sender.publish(
+            (0..<1_000).map { number in
+                MQTTOutgoingMessage(
+                    topic: number % 2 == 0 ? "one" : "two", payload: Array(body.utf8), qos: .atLeastOnce)
+            })
+        // What one read may bring beside the bound.
+        let bound = 10_000 + (512 << 10)
+        var last = -1
+        while last != client.counters.messagesReceived {
+            last = client.counters.messagesReceived
+            try await Task.sleep(for: .milliseconds(30))
+        }
+        #expect(last * body.utf8.count < bound)
+        async let others = two.first(500).count
+        #expect(try await one.first(500).count == 500)
+        #expect(try await others == 500)
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a subscription that ends while reading waits for it lets reading go on`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let sender = try await bench.connected()
+        let other = try await client.subscribe(to: "b", qos: .atLeastOnce)
+        let messages = try await client.subscribe(
+            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 10, overflow: .pauseReading))
+        for number in 0..<100 { try await sender.publish("\(number)", to: "a") }
+        #expect(await eventually { client.counters.messagesReceived >= 10 })
+        let unsubscribing = Task { try await messages.unsubscribe() }
+        try await sender.publish("x", to: "b", qos: .atLeastOnce)
+        #expect(try await other.first(1).first?.text == "x")
+        try await unsubscribing.value
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
     func `acknowledgements are withheld, so that the server stops sending, and nothing is lost`(qos: QoS) async throws {
         let bench = try await Bench()

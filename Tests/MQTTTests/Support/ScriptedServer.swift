@@ -90,11 +90,6 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// Listens on a free port too, for clients that are sent there.
-    func listen() async throws -> Listener {
-        try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { [self] in serve($0) }
-    }
-
     private func serve(_ stream: any ByteStream) {
         var configuration = MQTTEngineConfiguration(role: .server)
         configuration.maximumPacketSize = maximumPacketSize

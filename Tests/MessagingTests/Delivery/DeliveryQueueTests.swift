@@ -40,6 +40,55 @@ import Testing
         }
     }
 
+    @Test func `what waits in all queues counts together, until it is taken, dropped or over`() async {
+        let drained = Counter()
+        let unread = UnreadBytes(maximum: 100) { drained.add() }
+        func queue(messages: Int = 100) -> Queue {
+            Queue(policy: BufferPolicy(messages: messages), unread: unread, drained: {})
+        }
+        let (one, two, few) = (queue(), queue(), queue(messages: 3))
+        _ = one.push(NumberBatch(0..<5))
+        #expect(!one.connectionIsFull)
+        _ = two.push(NumberBatch(0..<5))
+        #expect(one.connectionIsFull && two.connectionIsFull && few.connectionIsFull)
+        // Half of it is not free yet.
+        _ = two.push(NumberBatch(0..<2))
+        _ = one.takeReady()
+        #expect(one.connectionIsFull && drained.value == 0)
+        _ = await two.next()
+        #expect(!one.connectionIsFull && drained.value == 1)
+        // 20 are left; what gives way to others does not count.
+        for start in 0..<20 { _ = few.push(NumberBatch(start..<(start + 1))) }
+        #expect(!one.connectionIsFull)
+        _ = one.push(NumberBatch(0..<5))
+        #expect(one.connectionIsFull)
+        one.finish()
+        #expect(!one.connectionIsFull && drained.value == 2)
+        #expect(batch(one.takeReady())?.count == 5)
+        // The end of a queue has taken them out already.
+        _ = two.push(NumberBatch(0..<5))
+        #expect(two.connectionIsFull)
+        few.abandon()
+        two.abandon()
+        #expect(!two.connectionIsFull && drained.value == 3)
+        do {
+            let released = queue()
+            _ = released.push(NumberBatch(0..<10))
+            #expect(one.connectionIsFull)
+        }
+        #expect(!one.connectionIsFull && drained.value == 4)
+    }
+
+    @Test func `a full queue that ends is drained, for it holds nobody up`() {
+        let drained = Counter()
+        let queue = queue(messages: 2, .pauseReading) { drained.add() }
+        #expect(queue.push(NumberBatch(0..<2)) == .full)
+        queue.finish()
+        #expect(!queue.isFull && drained.value == 1)
+        #expect(batch(queue.takeReady())?.count == 2)
+        #expect(drained.value == 1)
+    }
+
     @Test func `hands over to a receiver that waits`() async {
         let queue = queue()
         let receiver = Task { () -> [Int] in

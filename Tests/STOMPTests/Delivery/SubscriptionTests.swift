@@ -47,6 +47,30 @@ import Testing
         }
     }
 
+    @Test func `reading pauses when all subscriptions together have too much unread, and nothing is lost`() async throws
+    {
+        try await withBroker { broker in
+            let client = try await broker.connected { $0.maximumUnreadBytes = 10_000 }
+            let sender = try await broker.connected()
+            let one = try await client.subscribe(to: "/queue/one")
+            let two = try await client.subscribe(to: "/queue/two")
+            let body = String(repeating: "x", count: 20_000)
+            for number in 0..<1_000 { try await sender.send(body, to: number % 2 == 0 ? "/queue/one" : "/queue/two") }
+            var last = -1
+            while last != client.counters.messagesReceived {
+                last = client.counters.messagesReceived
+                try await Task.sleep(for: .milliseconds(30))
+            }
+            // What one read may bring beside the bound, and the rest of a frame that was begun.
+            #expect(last * body.utf8.count < 10_000 + (512 << 10) + 20_000)
+            async let others = two.texts(500).count
+            #expect(try await one.texts(500).count == 500)
+            #expect(try await others == 500)
+            await client.disconnect()
+            await sender.disconnect()
+        }
+    }
+
     @Test func fullBufferThatIsReleasedHoldsNobodyUp() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()

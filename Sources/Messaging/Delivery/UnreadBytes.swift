@@ -1,0 +1,40 @@
+import Synchronization
+
+/// Bytes of messages that wait in all subscriptions of one connection, against their bound.
+///
+/// The loop adds and pauses reading when the bound is reached; whoever takes the count down to half of it calls
+/// `drained`, so that the loop reads again.
+package final class UnreadBytes: Sendable {
+    package let maximum: Int
+    private let count = Atomic(0)
+    private let reached = Atomic(false)
+    private let drained: @Sendable () -> Void
+
+    /// - Parameter drained: called without any lock held, on the thread that took the bytes out.
+    package init(maximum: Int, drained: @escaping @Sendable () -> Void) {
+        self.maximum = max(1, maximum)
+        self.drained = drained
+    }
+
+    /// Whether the bound was reached and half of it is not free again.
+    package var isFull: Bool { reached.load(ordering: .sequentiallyConsistent) }
+
+    func change(by difference: Int) {
+        guard difference != 0 else { return }
+        let now = count.add(difference, ordering: .sequentiallyConsistent).newValue
+        if difference > 0, now >= maximum {
+            reached.store(true, ordering: .sequentiallyConsistent)
+            // Others may have taken everything out before they could see that.
+            releaseIfDrained(count.load(ordering: .sequentiallyConsistent))
+        } else if difference < 0 {
+            releaseIfDrained(now)
+        }
+    }
+
+    private func releaseIfDrained(_ now: Int) {
+        guard now <= maximum / 2, isFull else { return }
+        let isOurs = reached.compareExchange(expected: true, desired: false, ordering: .sequentiallyConsistent)
+            .exchanged
+        if isOurs { drained() }
+    }
+}
