@@ -8,6 +8,10 @@ package protocol ByteLayer: AnyObject {
     func receive(_ bytes: RawSpan, at now: Int64, plain: inout [UInt8], wire: inout [UInt8]) throws(TransportError)
     /// Bytes for the peer: appends their form below to `wire`. Called only while `isOpen`.
     func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError)
+    /// Whether there is an answer that replaces earlier ones: it is written by `answer`, once the wire takes more.
+    var owesAnswer: Bool { get }
+    /// Writes that answer.
+    func answer(wire: inout [UInt8])
     /// Says good-bye, if the protocol has a way to.
     func close(wire: inout [UInt8])
     /// The stream below ended: throws when the protocol had not (truncation).
@@ -22,4 +26,9 @@ package protocol ByteLayer: AnyObject {
 
 extension ByteLayer {
     package func stopValidatingText() {}
+}
+
+extension ByteLayer {
+    package var owesAnswer: Bool { false }
+    package func answer(wire: inout [UInt8]) {}
 }

@@ -11,6 +11,9 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
     private var wire: [UInt8] = []
     private var wireOffset = 0
 
+    /// Bytes of answers that wait behind those that the stream does not take; reading pauses at this number.
+    private static let maximumWaiting = 64 << 10
+
     private init(_ layers: LayerStack, _ stream: any ByteStream, loop: EventLoop) {
         self.layers = layers
         self.stream = stream
@@ -133,7 +136,8 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
                 wireOffset = 0
                 return true
             case .wouldBlock:
-                stream.setInterest([.read, .write])
+                // Answers to a peer that does not take them must not pile up.
+                stream.setInterest(layers.outputCount < Self.maximumWaiting ? [.read, .write] : .write)
                 return false
             case .endOfStream, .failed:
                 // The peer may have said why before it left: reading finds that, or the end.

@@ -22,7 +22,7 @@ package final class LayerStack: @unchecked Sendable {
 
     var isOpen: Bool { opened == layers.count }
     var isFinished: Bool { layers.contains { $0.isFinished } }
-    var hasOutput: Bool { !output.isEmpty }
+    var hasOutput: Bool { !output.isEmpty || layers.contains { $0.owesAnswer } }
     /// What layers wrote by themselves and nobody has taken yet, in bytes.
     var outputCount: Int { output.count }
 
@@ -86,6 +86,11 @@ package final class LayerStack: @unchecked Sendable {
     /// themselves. When it throws, `wire` still holds what there is to be said to the peer.
     func take(_ engineOutput: [UInt8], into wire: inout [UInt8]) throws(TransportError) {
         defer { swap(&output, &wire) }
+        for index in layers.indices where layers[index].owesAnswer {
+            var answer: [UInt8] = []
+            layers[index].answer(wire: &answer)
+            try descend(answer, below: index)
+        }
         if isOpen && !isClosing && !engineOutput.isEmpty {
             try descend(engineOutput, below: layers.count)
         }

@@ -12,6 +12,7 @@ extension Link where Machine: ~Copyable {
         let written = stream.progress.written
         state.withLock { state in
             state.queuedBytes = written
+            state.answerBytes = 0
             // Whatever was written without a connection was meant for none.
             machine.pointee.output.removeAll(keepingCapacity: true)
             state.stream = stream

@@ -58,12 +58,14 @@ extension Link where Machine: ~Copyable {
     @inlinable
     package func outboxIsFull(_ state: borrowing LinkState) -> Bool { machine.pointee.outputCount >= state.outboxLimit }
 
-    /// Callers wait at the limit; what grows beyond twice of it are answers to a peer that sends but does not read.
+    /// Callers wait at the limit; what grows beyond twice of it are answers, the machine's or those of layers, to a peer
+    /// that sends but does not read.
     /// The outbox is taken as a whole, so that there is nothing to flap between.
     @inlinable
     package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
         let (twice, overflow) = state.outboxLimit.multipliedReportingOverflow(by: 2)
-        return machine.pointee.wantsReadingPaused || (!overflow && machine.pointee.outputCount >= twice)
+        return machine.pointee.wantsReadingPaused
+            || (!overflow && machine.pointee.outputCount &+ state.answerBytes >= twice)
     }
 }
 

@@ -95,6 +95,7 @@ extension Link where Machine: ~Copyable {
                 return .done
             }
             let layers = isLoop ? self.layers : nil
+            if let layers { state.answerBytes = layers.outputCount }
             let machineWrote = machine.pointee.outputCount > 0 && (layers?.isOpen ?? true)
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false

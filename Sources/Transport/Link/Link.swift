@@ -168,6 +168,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             }
             var next = SettleStep.nothing
             if state.stream != nil {
+                state.answerBytes = layers?.outputCount ?? 0
                 isReadingPaused = wantsReadingPaused(state)
                 state.readingIsPaused = isReadingPaused
                 if machine.pointee.wantsClose {
@@ -237,6 +238,8 @@ package struct LinkState: ~Copyable, Sendable {
     var traffic = LinkTraffic()
     /// Bytes of this connection that were written to the stream or are in `wire`, in its order.
     var queuedBytes = 0
+    /// Bytes that layers wrote by themselves and that are not in `wire` yet.
+    @usableFromInline package var answerBytes = 0
 
     init(outboxLimit: Int) {
         self.outboxLimit = outboxLimit

@@ -82,6 +82,12 @@ package final class WebSocketLayer: ByteLayer {
         try traffic.send(plain, wire: &wire)
     }
 
+    package var owesAnswer: Bool { traffic.owesPong }
+
+    package func answer(wire: inout [UInt8]) {
+        traffic.answerPing(wire: &wire)
+    }
+
     package func close(wire: inout [UInt8]) {
         traffic.close(wire: &wire)
     }

@@ -44,6 +44,12 @@ package final class WebSocketServerLayer: ByteLayer {
         if rest.byteCount > 0 { try traffic?.send(rest, wire: &wire) }
     }
 
+    package var owesAnswer: Bool { traffic?.owesPong ?? false }
+
+    package func answer(wire: inout [UInt8]) {
+        traffic?.answerPing(wire: &wire)
+    }
+
     package func close(wire: inout [UInt8]) {
         traffic?.close(wire: &wire)
     }

@@ -63,6 +63,12 @@ struct WebSocketTraffic: ~Copyable {
         }
     }
 
+    var owesPong: Bool { connection.owesPong }
+
+    mutating func answerPing(wire: inout [UInt8]) {
+        connection.answerPing(into: &wire, using: &random)
+    }
+
     mutating func close(wire: inout [UInt8]) {
         // Refused only for codes that may not be sent.
         try? connection.close(.normal, into: &wire, using: &random)

@@ -27,13 +27,16 @@ extension WebSocketConnection {
         write(isPong ? .pong : .ping, payload, into: &output, using: &generator)
     }
 
-    /// Answers the newest ping, if one waits and the output is short enough to take it.
+    /// Whether a ping waits for `answerPing`.
+    package var owesPong: Bool { unansweredPing != nil && phase == .open }
+
+    /// Answers the newest ping, if one waits.
     ///
-    /// `receive` does this by itself; call it when a long output has drained and nothing is there to be received.
+    /// `receive` does this by itself while the output is short (`pongBacklog`); call it when the output has drained.
     package mutating func answerPing(
         into output: inout [UInt8], using generator: inout some RandomNumberGenerator
     ) {
-        guard let payload = unansweredPing, phase == .open, output.count <= configuration.pongBacklog else { return }
+        guard let payload = unansweredPing, phase == .open else { return }
         unansweredPing = nil
         // Bytes have no padding between them.
         unsafe write(.pong, payload.span.bytes, into: &output, using: &generator)

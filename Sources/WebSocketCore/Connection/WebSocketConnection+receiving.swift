@@ -14,7 +14,7 @@ extension WebSocketConnection {
         using generator: inout some RandomNumberGenerator
     ) throws(WebSocketViolation) {
         guard phase != .closed else { return }
-        answerPing(into: &output, using: &generator)
+        answerIfShort(&output, &generator)
         do throws(WebSocketViolation) {
             var index = 0
             while phase != .closed {
@@ -114,6 +114,10 @@ extension WebSocketConnection {
         }
     }
 
+    private mutating func answerIfShort(_ output: inout [UInt8], _ generator: inout some RandomNumberGenerator) {
+        if output.count <= configuration.pongBacklog { answerPing(into: &output, using: &generator) }
+    }
+
     private mutating func finishMessage(_ events: inout WebSocketEvents) throws(WebSocketViolation) {
         isInMessage = false
         guard messageKind == .binary || messageText.isAtBoundary else { throw .notUTF8 }
@@ -129,7 +133,7 @@ extension WebSocketConnection {
         case .ping:
             events.pings += 1
             unansweredPing = controlPayload
-            answerPing(into: &output, using: &generator)
+            answerIfShort(&output, &generator)
         case .pong:
             events.pongs += 1
             noteAnswer()

@@ -18,6 +18,7 @@ package struct WebSocketConfiguration: Sendable, Hashable {
     /// Outgoing messages longer than this are split into frames of this many payload bytes.
     package var outgoingFrameSize = Int.max
     /// While more than this many bytes wait in the output, pings are answered later, and only the newest (section 5.5.3).
+    /// Below zero the caller answers them with `answerPing` whenever it can write.
     package var pongBacklog = 64 << 10
 
     package init() {}
@@ -31,6 +32,7 @@ package struct WebSocketConfiguration: Sendable, Hashable {
         configuration.maximumMessageSize = .max
         configuration.acceptsText = acceptsText
         configuration.reportsMessages = false
+        configuration.pongBacklog = -1
         return configuration
     }
 }

@@ -180,6 +180,22 @@ import Testing
         #expect(server.output.count == 3)
     }
 
+    @Test func `a byte stream answers pings when the caller can write, and only the newest`() throws {
+        var server = Side(.server, .byteStream(acceptsText: false))
+        for number in 1...50 as ClosedRange<UInt8> { try server.receive(frame(9, [number], from: .client)) }
+        let owesOne = server.connection.owesPong
+        #expect(owesOne && server.output.isEmpty)
+        server.connection.answerPing(into: &server.output, using: &server.keys)
+        let owesNone = !server.connection.owesPong
+        #expect(owesNone && server.output == frame(10, [50], from: .server))
+        try server.receive(frame(9, [51], from: .client))
+        try server.close()
+        let sent = server.output
+        server.connection.answerPing(into: &server.output, using: &server.keys)
+        let owesNoneAfterClose = !server.connection.owesPong
+        #expect(owesNoneAfterClose && server.output == sent, "no frame follows a Close frame")
+    }
+
     @Test func `events keep their capacity and forget the rest`() throws {
         var server = Side(.server)
         try server.receive(frame(2, [1], from: .client) + frame(9, from: .client) + frame(10, from: .client))
