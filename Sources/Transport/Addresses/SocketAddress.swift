@@ -32,6 +32,21 @@ package struct SocketAddress: Sendable {
         }
     }
 
+    /// The same address with a port.
+    func with(port: UInt16) -> SocketAddress {
+        var result = self
+        withUnsafeMutablePointer(to: &result.storage) { pointer in
+            switch Int32(pointer.pointee.ss_family) {
+            case AF_INET:
+                pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { $0.pointee.sin_port = port.bigEndian }
+            case AF_INET6:
+                pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { $0.pointee.sin6_port = port.bigEndian }
+            default: break
+            }
+        }
+        return result
+    }
+
     func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         withUnsafeBytes(of: storage) { raw in
             // sockaddr_storage is made to be read as any sockaddr.

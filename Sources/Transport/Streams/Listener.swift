@@ -17,7 +17,7 @@ package final class Listener: LoopHandler, @unchecked Sendable {
     package static func listen(
         on endpoint: Endpoint, loop: EventLoop, accepted: @escaping @Sendable (SocketStream) -> Void
     ) async throws(TransportError) -> Listener {
-        let address = try await Resolver.resolve(endpoint)[0]
+        let address = try await Resolver.shared.resolve(endpoint)[0]
         let descriptor = System.makeStreamSocket(family: address.family)
         guard descriptor >= 0 else { throw failure(endpoint, errno) }
         if case .unix(let path) = endpoint {

@@ -5,18 +5,95 @@ import Wire
 
 @Suite(.turns) struct ResolverTests {
     @Test func `finds names and literal addresses`() async throws {
-        #expect(try await !Resolver.resolve(.host("localhost", port: 1)).isEmpty)
-        #expect(try await Resolver.resolve(.host("127.0.0.1", port: 1)).map(\.isIPv6) == [false])
-        #expect(try await Resolver.resolve(.host("::1", port: 1)).map(\.isIPv6) == [true])
+        #expect(try await !Resolver.shared.resolve(.host("localhost", port: 1)).isEmpty)
+        #expect(try await Resolver.shared.resolve(.host("127.0.0.1", port: 1)).map(\.isIPv6) == [false])
+        #expect(try await Resolver.shared.resolve(.host("::1", port: 1)).map(\.isIPv6) == [true])
     }
 
     @Test func `many look-ups at once all come back`() async throws {
         try await withThrowingTaskGroup { group in
             for _ in 0..<50 {
-                group.addTask { try await Resolver.resolve(.host("localhost", port: 1)).count }
+                group.addTask { try await Resolver.shared.resolve(.host("localhost", port: 1)).count }
             }
             for try await count in group { #expect(count > 0) }
         }
+    }
+
+    @Test func `equal questions share one look-up`() async {
+        let names = ScriptedNames()
+        let resolver = names.resolver()
+        let answers = Collected<Bool>()
+        for _ in 0..<50 {
+            resolver.start(NameQuery("a", .ipv4)) { answers.append((try? $0.get()) == nil) }
+        }
+        #expect(await eventually { names.questions.count == 1 })
+        names.release()
+        #expect(await eventually { answers.all.count == 50 })
+        #expect(names.questions.count == 1)
+        // What is answered is asked anew.
+        resolver.start(NameQuery("a", .ipv4)) { answers.append((try? $0.get()) == nil) }
+        #expect(await eventually { names.questions.count == 2 })
+        names.release()
+        #expect(await eventually { answers.all.count == 51 })
+    }
+
+    @Test func `a question that is cancelled leaves the queue`() async {
+        let names = ScriptedNames()
+        let resolver = names.resolver(maximumThreads: 2)
+        let answers = Collected<String>()
+        let tickets = ["a", "b", "c", "c", "d"].map { name in
+            resolver.start(NameQuery(name, .ipv4)) { _ in answers.append(name) }
+        }
+        #expect(await eventually { names.questions.count == 2 })
+        #expect(resolver.queuedCount == 2)
+        resolver.cancel(tickets[2])
+        #expect(resolver.queuedCount == 2, "another caller waits for the same name")
+        resolver.cancel(tickets[3])
+        #expect(resolver.queuedCount == 1)
+        resolver.cancel(tickets[0])
+        names.release()
+        #expect(await eventually { names.questions.count == 3 })
+        names.release()
+        #expect(await eventually { answers.all.count == 2 })
+        #expect(Set(names.questions.map(\.name)) == ["a", "b", "d"])
+        #expect(Set(answers.all) == ["b", "d"])
+    }
+
+    @Test func `optional questions leave most threads to others until they are needed`() async {
+        let names = ScriptedNames()
+        let resolver = names.resolver(maximumThreads: 8)
+        let answers = Collected<String>()
+        let tickets = ["a", "b", "c", "d"].map { name in
+            resolver.start(NameQuery(name, .ipv6), isOptional: true) { _ in answers.append(name) }
+        }
+        #expect(await eventually { names.questions.count == 2 })
+        #expect(resolver.queuedCount == 2)
+        resolver.hurry(tickets[3])
+        #expect(await eventually { names.questions.count == 3 })
+        #expect(names.questions.last?.name == "d" && resolver.queuedCount == 1)
+        names.release()
+        #expect(await eventually { answers.all.count == 3 && names.questions.count == 4 })
+        names.release()
+        #expect(await eventually { answers.all.count == 4 })
+    }
+
+    @Test func `once all threads are stuck, what queues and what is asked fail at once and name DNS`() async {
+        let names = ScriptedNames()
+        let resolver = names.resolver(maximumThreads: 4, patience: 0)
+        let failures = Collected<TransportError?>()
+        let stuck = Collected<Bool>()
+        for name in 0..<4 { resolver.start(NameQuery("silent\(name)", .ipv4)) { _ in stuck.append(true) } }
+        #expect(await eventually { names.questions.count == 4 })
+        resolver.start(NameQuery("late", .ipv4)) { answer in
+            if case .failure(let error) = answer { failures.append(error) }
+        }
+        #expect(failures.all.first??.code == .unknownHost)
+        #expect(failures.all.first??.message.contains("DNS") == true)
+        // A name that is being looked up is waited for all the same.
+        resolver.start(NameQuery("silent0", .ipv4)) { _ in stuck.append(true) }
+        #expect(failures.all.count == 1)
+        names.release()
+        #expect(await eventually { stuck.all.count == 5 })
     }
 
     @Test func `an endpoint reads as one would write it`() {

@@ -4,10 +4,10 @@ import Transport
 
 @Suite(.turns) struct ConnectorTests {
     private func failure(
-        of endpoint: Endpoint, _ loop: EventLoop, timeout: Int64 = 20_000_000_000
+        of endpoint: Endpoint, _ loop: EventLoop, timeout: Int64 = 20_000_000_000, resolver: Resolver = .shared
     ) async -> TransportError? {
         do throws(TransportError) {
-            _ = try await Connector.connect(to: endpoint, timeout: timeout, loop: loop)
+            _ = try await Connector.connect(to: endpoint, timeout: timeout, resolver: resolver, loop: loop)
             return nil
         } catch {
             return error
@@ -68,6 +68,61 @@ import Transport
         _ = try await Connector.connect(
             to: .host("localhost", port: listener.port), timeout: 5_000_000_000, loop: setting.loop)
         await listener.close()
+    }
+
+    @Test(arguments: SelectorKind.allCases, [NameQuery.Family.ipv4, .ipv6])
+    func `an answer for one family is enough while the other is never answered`(
+        selector: SelectorKind, family: NameQuery.Family
+    ) async throws {
+        let setting = try Setting(selector)
+        let text = family == .ipv4 ? "127.0.0.1" : "::1"
+        guard
+            let listener = try? await Listener.listen(on: .host(text, port: 0), loop: setting.loop, accepted: { _ in })
+        else { return }
+        let names = ScriptedNames([NameQuery("broker", family): text])
+        let endpoint = Endpoint.host("broker", port: listener.port)
+        #expect(await failure(of: endpoint, setting.loop, resolver: names.resolver()) == nil)
+        names.release()
+        await listener.close()
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `the address of one family is tried when that of the other refuses`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
+        let names = ScriptedNames([NameQuery("broker", .ipv4): "127.0.0.1", NameQuery("broker", .ipv6): "::1"])
+        let endpoint = Endpoint.host("broker", port: listener.port)
+        #expect(await failure(of: endpoint, setting.loop, resolver: names.resolver()) == nil)
+        await listener.close()
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `clients that wait for silent names do not keep another from connecting`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
+        let names = ScriptedNames([NameQuery("known", .ipv4): "127.0.0.1"])
+        let resolver = names.resolver()
+        let stuck = (0..<12).map { number in
+            Task { await failure(of: .host("silent\(number)", port: 1), setting.loop, resolver: resolver) }
+        }
+        #expect(await eventually { Set(names.questions.map(\.name)).count == 12 })
+        #expect(await failure(of: .host("known", port: listener.port), setting.loop, resolver: resolver) == nil)
+        for task in stuck { task.cancel() }
+        for task in stuck { #expect(await task.value?.code == .cancelled) }
+        #expect(resolver.queuedCount == 0)
+        names.release()
+        await listener.close()
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `DNS that does not answer in time is named, not the host`(selector: SelectorKind) async throws {
+        let setting = try Setting(selector)
+        let names = ScriptedNames()
+        let error = await failure(
+            of: .host("broker", port: 1), setting.loop, timeout: 50_000_000, resolver: names.resolver())
+        #expect(error?.code == .unknownHost)
+        #expect(error?.message.hasPrefix("DNS did not answer in time for the host 'broker'") == true)
+        names.release()
     }
 
     @Test(arguments: SelectorKind.allCases)

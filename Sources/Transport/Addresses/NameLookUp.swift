@@ -1,0 +1,83 @@
+/// One question about a name. IPv4 and IPv6 are asked for apart, because a name server may answer one and not the other.
+package struct NameQuery: Hashable, Sendable {
+    package enum Family: Sendable {
+        case ipv4, ipv6
+        /// Both, in the system's order of preference.
+        case any
+    }
+
+    package let name: String
+    package let family: Family
+
+    package init(_ name: String, _ family: Family) {
+        self.name = name
+        self.family = family
+    }
+
+    package typealias Answer = Result<[SocketAddress], TransportError>
+
+    /// Asks the system with `getaddrinfo`, which blocks. The addresses have port 0; there is at least one.
+    package func lookUp() -> Answer { lookUp(flags: 0) }
+
+    /// The address that the name is, if it is one and not a name. Does not block.
+    var literal: [SocketAddress]? { try? lookUp(flags: Int32(AI_NUMERICHOST)).get() }
+
+    private func lookUp(flags: Int32) -> Answer {
+        // getaddrinfo would see the part before it.
+        guard !name.utf8.contains(0) else {
+            return .failure(TransportError(.unknownHost, "a host name cannot hold a NUL character"))
+        }
+        var hints = addrinfo()
+        hints.ai_flags = flags
+        hints.ai_family =
+            switch family {
+            case .ipv4: AF_INET
+            case .ipv6: AF_INET6
+            case .any: AF_UNSPEC
+            }
+        hints.ai_socktype = LibC.streamSocketType
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(name, nil, &hints, &list)
+        guard code == 0, let list else { return .failure(failure(code)) }
+        defer { freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        var entry: UnsafeMutablePointer<addrinfo>? = list
+        while let current = entry {
+            if let address = current.pointee.ai_addr {
+                addresses.append(SocketAddress(address, size: current.pointee.ai_addrlen))
+            }
+            entry = current.pointee.ai_next
+        }
+        guard !addresses.isEmpty else { return .failure(failure(0)) }
+        return .success(addresses)
+    }
+
+    private func failure(_ code: Int32) -> TransportError {
+        let reason = code == 0 ? "no address" : String(cString: gai_strerror(code))
+        guard code == EAI_AGAIN else {
+            return TransportError(
+                .unknownHost, "cannot find the host '\(name)': \(reason); check its spelling and DNS")
+        }
+        return TransportError(
+            .unknownHost, "DNS did not answer for the host '\(name)': \(reason); check the name servers of this machine"
+        )
+    }
+}
+
+extension TransportError {
+    /// The time to connect was over before DNS had answered.
+    static func lateNames(of host: String) -> TransportError {
+        TransportError(
+            .unknownHost,
+            "DNS did not answer in time for the host '\(host)'; check the name servers of this machine, or allow more time to connect"
+        )
+    }
+
+    /// As many look-ups as there may be wait for DNS.
+    static func stuckNames(of host: String, _ count: Int) -> TransportError {
+        TransportError(
+            .unknownHost,
+            "cannot look up the host '\(host)': \(count) other names still wait for DNS, which does not answer; check the name servers of this machine"
+        )
+    }
+}

@@ -1,0 +1,198 @@
+import Wire
+
+/// The attempts on all addresses of one endpoint; the first that succeeds wins, and the rest are dropped.
+final class ConnectRace: LoopHandler, @unchecked Sendable {
+    // Sendable because all but the constants is touched on the loop's thread only.
+    private let endpoint: Endpoint
+    let peerName: String
+    private let overall: Int64
+    /// Ended on the loop's thread only.
+    let call = PendingCall<Result<SocketStream, TransportError>>()
+    private var waiting: [SocketAddress] = []
+    private var attempts: [ConnectAttempt] = []
+    private var lastFailure: TransportError?
+    /// When the next address is tried although those before have not failed.
+    private var nextAttempt = Int64.max
+
+    private let resolver: Resolver
+    /// Questions whose answers are to come.
+    private var lookUps: [NameQuery.Family: Resolver.Ticket] = [:]
+    private var lookUpFailure: TransportError?
+    /// IPv4 addresses that wait a moment for those of IPv6, and until when.
+    private var heldBack: [SocketAddress] = []
+    private var startWithout = Int64.max
+
+    private static let attemptDelay: Int64 = 250_000_000
+    private static let resolutionDelay: Int64 = 50_000_000
+
+    init(endpoint: Endpoint, peerName: String, deadline: Int64, resolver: Resolver, loop: EventLoop) {
+        self.resolver = resolver
+        self.endpoint = endpoint
+        self.peerName = peerName
+        overall = deadline
+        super.init(loop: loop)
+    }
+
+    func start() {
+        loop.execute {
+            if !self.call.isOver { self.findAddresses() }
+        }
+    }
+
+    func cancel() {
+        loop.execute { self.finish(.failure(self.cancelled)) }
+    }
+
+    private var cancelled: TransportError {
+        TransportError(.cancelled, "connecting to \(endpoint) was cancelled")
+    }
+
+    // MARK: Addresses
+
+    private func findAddresses() {
+        do throws(TransportError) {
+            if let known = try endpoint.knownAddresses {
+                waiting = Connector.interleaved(known).reversed()
+                return startNext(at: MonotonicClock.now)
+            }
+        } catch {
+            return finish(.failure(error))
+        }
+        guard case .host(let name, let port) = endpoint else { return }
+        arm()
+        // IPv4 first: it is the one to have a thread if there is only one left.
+        for family in [NameQuery.Family.ipv4, .ipv6] {
+            lookUps[family] = resolver.start(NameQuery(name, family), isOptional: family == .ipv6) {
+                [weak self] answer in
+                guard let self else { return }
+                loop.execute { self.resolved(family, answer.map { $0.map { $0.with(port: port) } }) }
+            }
+        }
+    }
+
+    private func resolved(_ family: NameQuery.Family, _ answer: NameQuery.Answer) {
+        guard !call.isOver else { return }
+        lookUps[family] = nil
+        let now = MonotonicClock.now
+        switch answer {
+        case .success(let addresses) where family == .ipv4 && lookUps[.ipv6] != nil:
+            // IPv6 is preferred if it comes soon (RFC 8305 section 3).
+            heldBack = addresses
+            startWithout = now.advanced(byNanoseconds: Self.resolutionDelay)
+            return arm()
+        case .success(let addresses):
+            // Those of the other family alternate with what is left.
+            let isStarted = !attempts.isEmpty
+            let others = isStarted ? waiting.reversed() : heldBack
+            waiting = Connector.interleaved(addresses + others).reversed()
+            stopHolding()
+            guard !isStarted || attempts.allSatisfy(\.isOver) else { return arm() }
+        case .failure(let error):
+            lookUpFailure = lookUpFailure ?? error
+            if !heldBack.isEmpty {
+                waiting = Connector.interleaved(heldBack).reversed()
+                stopHolding()
+            } else if !lookUps.isEmpty || !attempts.isEmpty {
+                for ticket in lookUps.values { resolver.hurry(ticket) }
+                return finishIfNothingIsLeft()
+            }
+        }
+        startNext(at: now)
+    }
+
+    private func stopHolding() {
+        heldBack = []
+        startWithout = .max
+    }
+
+    // MARK: Attempts
+
+    private func startNext(at now: Int64) {
+        guard !call.isOver else { return }
+        while let address = waiting.popLast() {
+            let attempt = ConnectAttempt(address, race: self, loop: loop)
+            attempts.append(attempt)
+            if attempt.start() {
+                nextAttempt = now.advanced(byNanoseconds: Self.attemptDelay)
+                return arm()
+            }
+            if call.isOver { return }
+        }
+        finishIfNothingIsLeft()
+    }
+
+    /// Fails if there is neither an attempt under way nor an address to come.
+    private func finishIfNothingIsLeft() {
+        guard attempts.allSatisfy(\.isOver), waiting.isEmpty, heldBack.isEmpty, lookUps.isEmpty else { return arm() }
+        finish(.failure(lastFailure ?? lookUpFailure ?? timedOut))
+    }
+
+    /// The timer may just have fired for something else than what comes next.
+    private func arm() {
+        let next = waiting.isEmpty ? Int64.max : nextAttempt
+        loop.setDeadline(self, to: min(overall, min(next, startWithout)))
+    }
+
+    override func deadlineReached(at now: Int64) {
+        if now >= overall {
+            finish(.failure(timedOut))
+        } else if now >= startWithout {
+            waiting = Connector.interleaved(heldBack).reversed()
+            stopHolding()
+            startNext(at: now)
+        } else if waiting.isEmpty {
+            arm()
+        } else {
+            startNext(at: now)
+        }
+    }
+
+    private var timedOut: TransportError {
+        if case .host(let name, _) = endpoint, !lookUps.isEmpty, attempts.allSatisfy(\.isOver) {
+            return lastFailure ?? .lateNames(of: name)
+        }
+        return TransportError(
+            .timedOut, "\(endpoint) did not answer in time; check the address, or allow more time to connect")
+    }
+
+    func succeeded(_ stream: SocketStream) {
+        finish(.success(stream))
+    }
+
+    func failed(_ code: Int32) {
+        failedAtOnce(code)
+        startNext(at: MonotonicClock.now)
+    }
+
+    /// Notes why an attempt failed, without starting another.
+    func failedAtOnce(_ code: Int32) {
+        let words = System.describe(code)
+        switch code {
+        case ECONNREFUSED:
+            lastFailure = TransportError(
+                .connectionRefused, "\(endpoint) refused the connection: nothing listens there", errno: code)
+        case ENETUNREACH, EHOSTUNREACH, ENETDOWN:
+            lastFailure = TransportError(.unreachable, "\(endpoint) cannot be reached: \(words)", errno: code)
+        case ETIMEDOUT:
+            lastFailure = timedOut
+        case EMFILE, ENFILE:
+            lastFailure = TransportError(
+                .systemLimit, "cannot connect to \(endpoint): too many open files; raise the limit (ulimit -n)",
+                errno: code)
+        default:
+            lastFailure = TransportError(.unreachable, "cannot connect to \(endpoint): \(words)", errno: code)
+        }
+    }
+
+    private func finish(_ result: Result<SocketStream, TransportError>) {
+        guard !call.isOver else { return }
+        waiting.removeAll()
+        for ticket in lookUps.values { resolver.cancel(ticket) }
+        lookUps.removeAll()
+        stopHolding()
+        for attempt in attempts { attempt.abandon() }
+        attempts.removeAll()
+        loop.setDeadline(self, to: .max)
+        call.end(result)
+    }
+}
