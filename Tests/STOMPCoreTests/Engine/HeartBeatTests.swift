@@ -112,6 +112,23 @@ import Testing
         #expect(client.takeLog() == ["failed heartBeatLost", "close"])
     }
 
+    @Test func `a long message that is being written does not stand in for the peer's heart-beats`() throws {
+        for beats in [true, false] {
+            let client = try client(.init(outgoing: 1_000, incoming: 1_000), "1000,1000")
+            for time in stride(from: Int64(500), through: 60_000, by: 500) {
+                // The peer's system takes another piece of it.
+                client.advance(to: time)
+                client.engine.outputTaken(at: client.nanoseconds)
+                if beats { client.receive("\n") }
+                guard client.takeLog().isEmpty else {
+                    #expect(!beats && time == 3_000)
+                    break
+                }
+                #expect(beats || time < 3_000)
+            }
+        }
+    }
+
     @Test func whatIsPresentedAgainIsNoLife() throws {
         let client = try client(.init(outgoing: 0, incoming: 1_000), "1000,0")
         client.advance(to: 1_500)

@@ -202,6 +202,34 @@ import Transport
         }
     }
 
+    @Test func `a server that takes a long message slowly and sends no heart-beats is noticed`() async throws {
+        let server = FakeServer()
+        let client = server.client {
+            $0.outgoingHeartBeat = .zero
+            $0.incomingHeartBeat = .milliseconds(100)
+        }
+        var events = client.events.makeAsyncIterator()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0, headers: "heart-beat:100,0\n")
+        try await connecting
+        let sending = Task { try await client.sendAndConfirm([UInt8](repeating: 7, count: 4 << 20), to: "/queue/a") }
+        // Bytes that arrive do not stand in for heart-beats.
+        let reading = Task {
+            while connection.read(atMost: 10_000) { try await Task.sleep(for: .milliseconds(10)) }
+        }
+        while let event = await events.next() {
+            guard case .connectionLost(let error) = event else { continue }
+            #expect(error.message.contains("heart-beat"))
+            break
+        }
+        for task in [sending, reading] {
+            task.cancel()
+            _ = await task.result
+        }
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func refusedCredentialsAskForFreshOnesOnceAndThenStop() async throws {
         var options = LoopbackBrokerOptions()
         options.users = [.init(name: "ann", password: "new")]

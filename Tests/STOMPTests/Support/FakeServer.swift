@@ -55,6 +55,15 @@ final class FakeConnection: Sendable {
         _ = bytes.withUnsafeBytes { stream.write(from: $0) }
     }
 
+    /// Reads some of what the client sent, and forgets it; returns false when the client has ended the connection.
+    func read(atMost count: Int) -> Bool {
+        var buffer = [UInt8](repeating: 0, count: count)
+        switch buffer.withUnsafeMutableBytes({ stream.read(into: $0) }) {
+        case .bytes, .wouldBlock: return true
+        case .endOfStream, .failed: return false
+        }
+    }
+
     /// Ends the connection as a server would.
     func close() { stream.close() }
 

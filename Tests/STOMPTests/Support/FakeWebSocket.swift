@@ -14,6 +14,8 @@ final class FakeWebSocket: Sendable {
         var random = SystemRandomNumberGenerator()
         var unread: [UInt8] = []
         var request: HTTPRequestHead?
+        /// Of the messages that have ended so far.
+        var kinds: Set<WebSocketMessageKind> = []
     }
 
     private let state = Mutex(State())
@@ -23,10 +25,11 @@ final class FakeWebSocket: Sendable {
 
     /// Runs `body` with a client that connects to such a server.
     static func withClient(
-        path: String = "/stomp", _ change: (inout STOMPConfiguration) -> Void = { _ in },
+        path: String = "/stomp", _ configuration: STOMPConfiguration = .impatient,
+        _ change: (inout STOMPConfiguration) -> Void = { _ in },
         _ body: (STOMPClient, FakeWebSocket) async throws -> Void
     ) async throws {
-        var configuration = STOMPConfiguration.impatient
+        var configuration = configuration
         change(&configuration)
         let server = FakeWebSocket()
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
@@ -114,8 +117,26 @@ final class FakeWebSocket: Sendable {
             var events = WebSocketEvents()
             try state.webSocket?.receive(
                 bytes.span.bytes, into: &state.unread, events: &events, output: &wire, using: &state.random)
+            state.kinds.formUnion(events.messages.map(\.kind))
             write(wire, to: stream)
         }
+    }
+
+    /// The kinds of the messages that a client with changed options sends.
+    static func kindsOfMessages(
+        _ change: (inout STOMPConfiguration) -> Void
+    ) async throws -> Set<WebSocketMessageKind> {
+        var configuration = STOMPConfiguration.impatient
+        change(&configuration)
+        var kinds: Set<WebSocketMessageKind> = []
+        try await withClient(configuration) { client, server in
+            let connecting = Task { try await client.connect() }
+            try await server.frame("CONNECT")
+            kinds = server.state.withLock { $0.kinds }
+            await client.disconnect()
+            _ = await connecting.result
+        }
+        return kinds
     }
 
     /// All at once: what tests write fits into the system's buffer.

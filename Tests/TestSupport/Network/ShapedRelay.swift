@@ -13,6 +13,7 @@ public final class ShapedRelay: Sendable {
     private let stalls = Atomic(false)
     private let isOver = Atomic(false)
     private let upward = Atomic(0)
+    private let downward = Atomic(0)
 
     private static let tick: Int32 = 5
 
@@ -54,6 +55,9 @@ public final class ShapedRelay: Sendable {
     /// Bytes that have passed from clients to the server.
     public var bytesPassed: Int { upward.load(ordering: .relaxed) }
 
+    /// Bytes that have passed from the server to clients.
+    public var bytesReturned: Int { downward.load(ordering: .relaxed) }
+
     /// From now on nothing passes in either direction, and nobody is told; or it passes again.
     public func setStalled(_ stalled: Bool) { stalls.store(stalled, ordering: .relaxed) }
 
@@ -91,6 +95,7 @@ public final class ShapedRelay: Sendable {
             let up = pass(from: pair.client, to: pair.server, atMost: bytesPerTick)
             let down = pass(from: pair.server, to: pair.client, atMost: 65_536)
             if let up { upward.add(up, ordering: .relaxed) }
+            if let down { downward.add(down, ordering: .relaxed) }
             guard up == nil || down == nil else { return false }
             close(pair.client)
             close(pair.server)

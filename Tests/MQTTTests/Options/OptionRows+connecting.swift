@@ -1,0 +1,77 @@
+import LoopbackBroker
+import MQTT
+import MQTTCore
+import Messaging
+import TestSupport
+import Testing
+import Transport
+
+extension OptionTableTests {
+    /// Options of how a connection comes about.
+    static let connectingRows: [OptionRow] = [
+        OptionRow("fallbackVersions") {
+            try await ConnectingTests()
+                .`falls back to the versions that are allowed, and stays with what the server takes`()
+        },
+        OptionRow("credentialsProvider") {
+            try await ReconnectTests().`credentials are asked for before every attempt`()
+        },
+        OptionRow("authentication") {
+            try await ConnectingTests().`authenticates in steps, and renews it, also when the server asks`()
+        },
+        OptionRow("authentication.respond") {
+            try await ConnectingTests().`an authentication that fails on this side ends the attempt for good`()
+        },
+        OptionRow("followsRedirects") {
+            try await ConnectingTests().`goes where the server sends it, if that is allowed`(allowed: true)
+        },
+    ]
+
+    /// Options of which server is reached, and by which way.
+    static let serverRows: [OptionRow] = [
+        OptionRow("furtherServers") {
+            let broker = try await LoopbackBroker.start()
+            var configuration = MQTTConfiguration()
+            configuration.furtherServers = ["mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)"]
+            let client = MQTTClient("mqtt://127.0.0.1:\(FreePort.next())", configuration: configuration)
+            try await client.connect()
+            await client.disconnect()
+            await broker.stop()
+        },
+        OptionRow("serverOrder") {
+            let names = (0..<10).map { "s\($0)" }
+            try await verify(attempts(names, .listed) == names)
+            let shuffled = try await attempts(names, .shuffled(seed: 1))
+            #expect(shuffled != names && Set(shuffled) == Set(names))
+        },
+        OptionRow("proxy") {
+            // Nobody is there to answer for the server.
+            let broker = try await LoopbackBroker.start()
+            var configuration = MQTTConfiguration()
+            configuration.proxy = .socks5("socks5://127.0.0.1:\(FreePort.next())")
+            let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", configuration: configuration)
+            await #expect(throws: MQTTError.self) { try await client.connect() }
+            #expect(broker.statistics.connections == 0)
+            await broker.stop()
+        },
+    ]
+
+    /// The servers that are tried in one round, none of which can be had.
+    private static func attempts(_ names: [String], _ order: ServerOrder) async throws -> [String] {
+        var configuration = MQTTConfiguration()
+        configuration.serverOrder = order
+        let client = MQTTClient(names.map { "mqtt://\($0)" }, configuration: configuration, loop: .shared) {
+            () throws(TransportError) in
+            throw TransportError(.unreachable, "no network")
+        }
+        var events = client.events.makeAsyncIterator()
+        let connecting = Task { try await client.connect() }
+        var tried: [String] = []
+        while let event = await events.next() {
+            if case .attemptFailed(let server, _) = event { tried.append(server.host) }
+            if case .stateChanged(.disconnected) = event { break }
+        }
+        _ = await connecting.result
+        return tried
+    }
+}

@@ -1,0 +1,139 @@
+import LoopbackBroker
+import TestSupport
+import Testing
+import Transport
+
+@testable import MQTT
+
+/// A broker that speaks TLS, and a client of it.
+private func connectByTLS(
+    asksForCertificate: Bool = false, host: String = "localhost", _ change: (inout TLSOptions, Certificates) -> Void
+) async throws -> MQTTError? {
+    let certificates = try await certificates.value
+    let identity = TLSIdentity(
+        certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
+    var options = LoopbackBrokerOptions()
+    options.tls = TLSServerOptions(identity: identity)
+    if asksForCertificate { options.tls?.clientAuthorities = [.file(certificates.authority.certificate)] }
+    let broker = try await LoopbackBroker.start(options)
+    var configuration = MQTTConfiguration()
+    configuration.tls.trust = .authorities([.file(certificates.authority.certificate)])
+    change(&configuration.tls, certificates)
+    let client = MQTTClient("mqtts://\(host):\(broker.ports.mqtts ?? 0)", configuration: configuration)
+    var failure: MQTTError?
+    do throws(MQTTError) { try await client.connect() } catch { failure = error }
+    await client.disconnect()
+    await broker.stop()
+    return failure
+}
+
+private let certificates = Task.detached { try await Certificates.make() }
+
+private func code(_ error: MQTTError?) -> TransportError.Code? { (error?.underlying as? TransportError)?.code }
+
+extension OptionTableTests {
+    static let tlsRows: [OptionRow] = [
+        OptionRow("tls") { try await verify(connectByTLS { tls, _ in tls = TLSOptions() } != nil) },
+        OptionRow("tls.trust") {
+            try await verify(connectByTLS { _, _ in } == nil)
+            try await verify(connectByTLS { tls, _ in tls.trust = .system } != nil)
+        },
+        OptionRow("tls.identity") {
+            let failure = try await connectByTLS(asksForCertificate: true) { tls, certificates in
+                tls.identity = TLSIdentity(
+                    certificates: .file(certificates.client.certificate), key: .file(certificates.client.key))
+            }
+            #expect(failure == nil)
+        },
+        OptionRow("tls.serverName") {
+            try await verify(connectByTLS { tls, _ in tls.serverName = "another.example" } != nil)
+        },
+        OptionRow("tls.verification") {
+            let failure = try await connectByTLS { tls, _ in
+                tls.trust = .system
+                tls.verification = .unsafeAcceptAnyCertificate
+            }
+            #expect(failure == nil)
+        },
+        OptionRow("tls.applicationProtocols") {
+            // A name that is empty cannot be offered.
+            let failure = try await connectByTLS { tls, _ in tls.applicationProtocols = [""] }
+            #expect(code(failure) == .tlsConfiguration)
+        },
+        OptionRow("tls.resumesSessions") {
+            try await verify(resumes(allowed: true))
+            try await verify(!resumes(allowed: false))
+        },
+        OptionRow("tls.libraryPath") {
+            let failure = try await connectByTLS { tls, _ in tls.libraryPath = "/nowhere/libssl.so" }
+            #expect(code(failure) == .tlsUnavailable)
+        },
+    ]
+
+    static let webSocketRows: [OptionRow] = [
+        OptionRow("webSocket") {
+            try await verify(connectByWebSocket { $0.headers = [("Origin", "http://elsewhere.example")] }.error != nil)
+        },
+        OptionRow("webSocket.headers") {
+            try await verify(connectByWebSocket { $0.headers = [("Origin", "http://here.example")] }.error == nil)
+            try await verify(connectByWebSocket { $0.headers = [("Origin", "http://elsewhere.example")] }.error != nil)
+        },
+        OptionRow("webSocket.subprotocols") {
+            try await verify(connectByWebSocket { $0.subprotocols = ["nonsense"] }.error != nil)
+        },
+        OptionRow("webSocket.sendsText") {
+            // For STOMP, whose table has the test; MQTT stays binary, which the broker demands.
+            try await verify(connectByWebSocket { $0.sendsText = true }.error == nil)
+        },
+        OptionRow("webSocket.maximumFrameSize") {
+            let usual = try await connectByWebSocket { _ in }.bytesSent
+            // Each byte gets a header and a mask of its own.
+            try await verify(connectByWebSocket { $0.maximumFrameSize = 1 }.bytesSent > usual + 50)
+        },
+    ]
+
+    private static func connectByWebSocket(
+        _ change: (inout WebSocketOptions) -> Void
+    ) async throws -> (error: MQTTError?, bytesSent: Int) {
+        var options = LoopbackBrokerOptions()
+        options.allowedOrigins = ["http://here.example"]
+        let broker = try await LoopbackBroker.start(options)
+        var configuration = MQTTConfiguration(clientID: "by-websocket")
+        change(&configuration.webSocket)
+        let client = MQTTClient("ws://127.0.0.1:\(broker.ports.ws ?? 0)", configuration: configuration)
+        var failure: MQTTError?
+        do throws(MQTTError) { try await client.connect() } catch { failure = error }
+        let bytesSent = client.core.link.traffic.bytesSent
+        await client.disconnect()
+        await broker.stop()
+        return (failure, bytesSent)
+    }
+
+    /// Whether the second TLS connection to a server continues the session of the first.
+    private static func resumes(allowed: Bool) async throws -> Bool {
+        let certificates = try await certificates.value
+        let identity = TLSIdentity(
+            certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
+        var options = LoopbackBrokerOptions()
+        options.tls = TLSServerOptions(identity: identity)
+        let broker = try await LoopbackBroker.start(options)
+        let relay = try ShapedRelay.start(to: Int(broker.ports.mqtts ?? 0), bytesPerSecond: 1_000_000)
+        var configuration = MQTTConfiguration()
+        configuration.tls.trust = .authorities([.file(certificates.authority.certificate)])
+        configuration.tls.resumesSessions = allowed
+        let client = MQTTClient("mqtts://localhost:\(relay.port)", configuration: configuration)
+        var returned: [Int] = []
+        for _ in 0..<2 {
+            let before = relay.bytesReturned
+            try await client.connect()
+            // Its answer comes behind the server's tickets.
+            try await client.publish("x", to: "a", qos: .atLeastOnce)
+            returned.append(relay.bytesReturned - before)
+            await client.disconnect()
+        }
+        relay.stop()
+        await broker.stop()
+        // A handshake that continues a session has no certificate in it.
+        return returned[1] < returned[0] - 300
+    }
+}

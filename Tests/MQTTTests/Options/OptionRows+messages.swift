@@ -1,0 +1,131 @@
+import LoopbackBroker
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+extension OptionTableTests {
+    /// Options of what is sent, received and kept.
+    static let messageRows: [OptionRow] = [
+        OptionRow("sessionStore") {
+            let bench = try await Bench()
+            let store = MemorySessionStore()
+            let receiver = try await bench.connected()
+            let messages = try await receiver.subscribe(to: "a", qos: .atLeastOnce)
+            func client() -> MQTTClient {
+                bench.client("stored") {
+                    $0.cleanStart = false
+                    $0.sessionStore = store
+                }
+            }
+            try await client().enqueue([1], to: "a")
+            // Another client, as after a restart.
+            let second = client()
+            #expect(await eventually { (try? await second.connect()) != nil })
+            try await verify(messages.first(1).first?.payload.elementsEqual([1]) == true)
+            await second.disconnect()
+            await receiver.disconnect()
+            await bench.stop()
+        },
+        OptionRow("maximumInFlight") {
+            try await verify(inFlight { $0.maximumInFlight = 3 } == 3)
+            try await verify(inFlight { _ in } == 10)
+        },
+        OptionRow("republishesAfterSessionLoss") {
+            try await verify(codeAfterSessionLoss { _ in } == nil)
+            try await verify(codeAfterSessionLoss { $0.republishesAfterSessionLoss = false } == .sessionLost)
+        },
+        OptionRow("outboundTopicAliasMaximum") {
+            let long = try await bytesOfTenPublishes { $0.outboundTopicAliasMaximum = 0 }
+            #expect(long > 10_000)
+            try await verify(bytesOfTenPublishes { _ in } < long / 2)
+        },
+        OptionRow("keptMessages") { try await KeptMessageTests().`nothing is kept where that is off`() },
+        OptionRow("keptMessages.messages") {
+            try await KeptMessageTests().`count, bytes and age are bounds, and a drop is told`()
+        },
+        OptionRow("keptMessages.bytes") {
+            try await KeptMessageTests().`count, bytes and age are bounds, and a drop is told`()
+        },
+        OptionRow("keptMessages.timeToLive") {
+            try await KeptMessageTests().`count, bytes and age are bounds, and a drop is told`()
+        },
+        OptionRow("queuesQoS0WhileOffline") {
+            try await EnqueueTests().`QoS 0 is refused, or waits for a connection where that is on`()
+        },
+        OptionRow("queueOverflow") {
+            try await EnqueueTests().`a full queue refuses, or lets the oldest go and says so`()
+        },
+        OptionRow("queueLimit") {
+            try await EnqueueTests().`a full queue refuses, or lets the oldest go and says so`()
+        },
+        OptionRow("queueByteLimit") {
+            try await LimitTests()
+                .`QoS 0 with a full queue, where that is queued, and one message above the queue's bytes`()
+        },
+        OptionRow("outboxLimit") {
+            try await PublishTests().`a full outbox makes the publisher wait, and a try fails at once`()
+        },
+        OptionRow("maximumUnreadBytes") {
+            try await SlowConsumerTests()
+                .`reading pauses when all subscriptions together have too much unread, and nothing is lost`()
+        },
+    ]
+
+    /// How many of ten messages a client sends that gets no acknowledgement.
+    private static func inFlight(_ change: (inout MQTTConfiguration) -> Void) async throws -> Int {
+        let bench = try await Bench()
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
+        let client = try await bench.connected("flight", change)
+        for _ in 0..<10 { try await client.enqueue([1], to: "a") }
+        var last = -1
+        while last != bench.broker.statistics.messagesIn {
+            last = bench.broker.statistics.messagesIn
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        await client.disconnect()
+        await bench.stop()
+        return last
+    }
+
+    /// How a publish ends whose acknowledgement was lost with the server's session.
+    private static func codeAfterSessionLoss(
+        _ change: (inout MQTTConfiguration) -> Void
+    ) async throws -> MQTTError.Code? {
+        let bench = try await Bench { $0.keepsSessions = false }
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
+        let client = try await bench.connected("lost") {
+            $0.cleanStart = false
+            change(&$0)
+        }
+        let publishing = Task { () -> MQTTError.Code? in
+            do throws(MQTTError) {
+                try await client.publish("x", to: "a", qos: .atLeastOnce)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(await eventually { bench.broker.statistics.messagesIn == 1 })
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = false }
+        await bench.cut()
+        let code = await publishing.value
+        await client.disconnect()
+        await bench.stop()
+        return code
+    }
+
+    private static func bytesOfTenPublishes(_ change: (inout MQTTConfiguration) -> Void) async throws -> Int {
+        let bench = try await Bench()
+        let client = try await bench.connected("alias") {
+            $0.version = .v5_0
+            change(&$0)
+        }
+        let topic = String(repeating: "t", count: 1_000)
+        for _ in 0..<10 { try await client.publish("x", to: topic, qos: .atLeastOnce) }
+        let bytes = client.core.link.traffic.bytesSent
+        await client.disconnect()
+        await bench.stop()
+        return bytes
+    }
+}

@@ -1,0 +1,124 @@
+import LoopbackBroker
+import MQTT
+import Messaging
+import TestSupport
+import Testing
+import Transport
+
+/// A client whose connections all fail, or succeed and are then cut.
+private func client(_ policy: ReconnectPolicy, _ server: ScriptedServer? = nil) -> MQTTClient {
+    if let server { return server.client { $0.reconnect = policy } }
+    var configuration = MQTTConfiguration()
+    configuration.reconnect = policy
+    return MQTTClient(["mqtt://nowhere"], configuration: configuration, loop: .shared) { () throws(TransportError) in
+        throw TransportError(.unreachable, "no network")
+    }
+}
+
+/// The waits between the first attempts of a client that never succeeds.
+private func waits(_ count: Int, _ change: (inout ReconnectPolicy) -> Void) async -> [Duration] {
+    var policy = ReconnectPolicy(
+        initialDelay: .milliseconds(2), maximumDelay: .seconds(10), multiplier: 2, jitter: 0,
+        firstConnectAttempts: count + 1)
+    change(&policy)
+    let client = client(policy)
+    var events = client.events.makeAsyncIterator()
+    let connecting = Task { try await client.connect() }
+    var waits: [Duration] = []
+    while let event = await events.next() {
+        if case .stateChanged(.waiting(let delay, _, _)) = event {
+            waits.append(delay)
+        }
+        if case .stateChanged(.disconnected) = event { break }
+    }
+    _ = await connecting.result
+    return waits
+}
+
+/// The waits after each of two cuts.
+private func waitsAfterCuts(_ change: (inout ReconnectPolicy) -> Void) async throws -> [Duration] {
+    let server = ScriptedServer { step in
+        if case .connectReceived = step.event { step.accept() }
+    }
+    var policy = ReconnectPolicy(
+        initialDelay: .milliseconds(2), maximumDelay: .seconds(10), multiplier: 2, jitter: 0)
+    change(&policy)
+    let client = client(policy, server)
+    var events = client.events.makeAsyncIterator()
+    try await client.connect()
+    var waits: [Duration] = []
+    while waits.count < 2, let event = await events.next() {
+        if case .connected = event { server.link?.dropConnection() }
+        if case .stateChanged(.waiting(let delay, _, _)) = event {
+            waits.append(delay)
+        }
+        if case .stateChanged(.disconnected) = event { break }
+    }
+    await client.disconnect()
+    return waits
+}
+
+extension OptionTableTests {
+    static let reconnectRows: [OptionRow] = [
+        OptionRow("reconnect") { try await verify(waitsAfterCuts { $0 = .never } == []) },
+        OptionRow("reconnect.initialDelay") {
+            #expect(await waits(1) { _ in } == [.milliseconds(2)])
+            #expect(await waits(1) { $0.initialDelay = .milliseconds(7) } == [.milliseconds(7)])
+        },
+        OptionRow("reconnect.maximumDelay") {
+            #expect(await waits(2) { $0.maximumDelay = .milliseconds(3) } == [.milliseconds(2), .milliseconds(3)])
+        },
+        OptionRow("reconnect.multiplier") {
+            #expect(await waits(2) { $0.multiplier = 3 } == [.milliseconds(2), .milliseconds(6)])
+        },
+        OptionRow("reconnect.jitter") {
+            let waits = await waits(5) {
+                $0.jitter = 1
+                $0.multiplier = 1
+            }
+            #expect(Set(waits).count > 1)
+        },
+        OptionRow("reconnect.firstConnectAttempts") {
+            #expect(await waits(1) { $0.firstConnectAttempts = 4 }.count == 3)
+        },
+        OptionRow("reconnect.stableAfter") {
+            try await verify(waitsAfterCuts { $0.stableAfter = .zero } == [.milliseconds(2), .milliseconds(2)])
+            try await verify(
+                waitsAfterCuts { $0.stableAfter = .seconds(10_000) } == [.milliseconds(2), .milliseconds(4)])
+        },
+        OptionRow("reconnect.maximumAttempts") {
+            try await verify(waitsAfterCuts { $0.maximumAttempts = 0 } == [])
+        },
+    ]
+
+    /// Options of how long something may take.
+    static let timeRows: [OptionRow] = [
+        OptionRow("connectTimeout") {
+            let silent = try SilentServer()
+            var configuration = MQTTConfiguration()
+            configuration.connectTimeout = .milliseconds(50)
+            let client = MQTTClient("mqtt://127.0.0.1:\(silent.port)", configuration: configuration)
+            try await within(.seconds(8)) {
+                await #expect(throws: MQTTError.self) { try await client.connect() }
+            }
+        },
+        OptionRow("requestTimeout") {
+            try await within(.seconds(8)) {
+                try await ReconnectTests().`a server that does not answer CONNECT is given up in time`()
+            }
+        },
+        OptionRow("pingTimeout") {
+            try await within(.seconds(8)) {
+                let bench = try await Bench()
+                let client = try await bench.connected {
+                    $0.keepAlive = .seconds(1)
+                    $0.pingTimeout = .milliseconds(100)
+                }
+                await bench.broker.freeze()
+                while client.state.isConnected { try await Task.sleep(for: .milliseconds(20)) }
+                await client.disconnect()
+                await bench.stop()
+            }
+        },
+    ]
+}

@@ -1,0 +1,38 @@
+import MQTTCore
+import Messaging
+import TestSupport
+import Testing
+import Transport
+
+@testable import MQTT
+
+/// Each option of ``MQTTConfiguration`` has a row with a test that fails when the option has no effect.
+@Suite("Options: every one has an effect", .timeLimit(.minutes(5)), .turns)
+struct OptionTableTests {
+    static let rows =
+        connectRows + connectingRows + serverRows + tlsRows + webSocketRows + reconnectRows + timeRows + messageRows
+
+    @Test func `every option has a row, and every row is an option`() {
+        var names = optionNames(of: MQTTConfiguration.Values())
+        names.insert("clientID")
+        names.formUnion(optionNames(of: MQTTWill(topic: "", payload: []), "will."))
+        names.formUnion(optionNames(of: TLSOptions(), "tls."))
+        names.formUnion(optionNames(of: WebSocketOptions(), "webSocket."))
+        names.formUnion(optionNames(of: ReconnectPolicy(), "reconnect."))
+        names.formUnion(optionNames(of: MQTTKeepPolicy(), "keptMessages."))
+        let authentication = MQTTAuthentication(method: "") {
+            nil
+        } respond: { _ in
+            nil
+        }
+        names.formUnion(optionNames(of: authentication, "authentication."))
+        let rows = Self.rows.map(\.name)
+        #expect(Set(rows).count == rows.count)
+        #expect(names.subtracting(rows).sorted() == [])
+        #expect(Set(rows).subtracting(names).sorted() == [])
+    }
+
+    @Test(arguments: rows) func `has an effect`(_ row: OptionRow) async throws {
+        try await row.check()
+    }
+}

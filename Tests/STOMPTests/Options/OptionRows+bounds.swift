@@ -1,0 +1,83 @@
+import STOMP
+import STOMPCore
+import TestSupport
+import Testing
+
+/// Whether a client with changed limits takes a MESSAGE with a header of 200 bytes, ten further headers, and a body.
+private func takesMessage(_ change: (inout STOMPLimits) -> Void) async throws -> Bool {
+    let server = FakeServer()
+    let client = server.client { change(&$0.limits) }
+    async let connecting: Void = client.connect()
+    let connection = try await server.accept(0)
+    try await connecting
+    async let subscribing = client.subscribe(to: "/queue/a")
+    let lines = try await connection.frame().split(separator: "\n")
+    func value(_ name: String) -> Substring {
+        lines.first { $0.hasPrefix(name + ":") }?.dropFirst(name.utf8.count + 1) ?? ""
+    }
+    connection.send("RECEIPT\nreceipt-id:\(value("receipt"))\n\n\0")
+    _ = try await subscribing
+    let further = (0..<10).map { "h\($0):\($0)\n" }.joined()
+    let long = String(repeating: "x", count: 200)
+    connection.send(
+        "MESSAGE\nsubscription:\(value("id"))\nmessage-id:1\ndestination:/queue/a\nlong:\(long)\n\(further)\n\(long)\0")
+    #expect(await eventually { client.counters.messagesReceived == 1 || connection.isEnded() })
+    let isTaken = client.counters.messagesReceived == 1
+    connection.close()
+    await client.disconnect()
+    return isTaken
+}
+
+extension OptionTableTests {
+    /// Options of what is awaited and held.
+    static let boundRows: [OptionRow] = [
+        OptionRow("limits") {
+            try await verify(takesMessage { _ in })
+            try await verify(
+                !takesMessage {
+                    $0 = STOMPLimits(lineLength: 50, headerCount: 5, headerBytes: 50, bodyBytes: 5)
+                })
+        },
+        OptionRow("limits.lineLength") { try await verify(!takesMessage { $0.lineLength = 100 }) },
+        OptionRow("limits.headerCount") { try await verify(!takesMessage { $0.headerCount = 8 }) },
+        OptionRow("limits.headerBytes") { try await verify(!takesMessage { $0.headerBytes = 220 }) },
+        OptionRow("limits.bodyBytes") { try await verify(!takesMessage { $0.bodyBytes = 100 }) },
+        OptionRow("maximumReceipts") {
+            let server = FakeServer()
+            let client = server.client { $0.maximumReceipts = 1 }
+            async let connecting: Void = client.connect()
+            let connection = try await server.accept(0)
+            try await connecting
+            let first = Task { try await client.sendAndConfirm("1", to: "/queue/a") }
+            let receipt = try await connection.expect("SEND")
+            await expectError(.queueFull) { try await client.sendAndConfirm("2", to: "/queue/a") }
+            connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+            try await first.value
+            connection.close()
+            await client.disconnect()
+        },
+        OptionRow("requestTimeout") {
+            try await within(.seconds(20)) { try await SendTests().receiptThatDoesNotComeTimesOut() }
+        },
+        OptionRow("profile") {
+            let server = FakeServer()
+            let client = server.client { $0.profile = .artemis }
+            var events = client.events.makeAsyncIterator()
+            async let connecting: Void = client.connect()
+            let connection = try await server.accept(0)
+            try await connecting
+            while let event = await events.next() {
+                guard case .connected(let connected) = event else { continue }
+                #expect(connected.profile == .artemis)
+                break
+            }
+            connection.close()
+            await client.disconnect()
+        },
+        OptionRow("outboxLimit") { try await SendTests().outboxThatIsFullSuspendsTheSender() },
+        OptionRow("maximumUnreadBytes") {
+            try await SubscriptionTests()
+                .`reading pauses when all subscriptions together have too much unread, and nothing is lost`()
+        },
+    ]
+}

@@ -1,0 +1,30 @@
+public import Testing
+
+/// One row of a table of options: the option's name, and what fails if the option has no effect.
+public struct OptionRow: Sendable, CustomTestStringConvertible {
+    /// As in the configuration; options of a struct that the configuration holds follow its name and a dot.
+    public let name: String
+    public let check: @Sendable () async throws -> Void
+
+    public init(_ name: String, _ check: @escaping @Sendable () async throws -> Void) {
+        self.name = name
+        self.check = check
+    }
+
+    public var testDescription: String { name }
+}
+
+/// The names of the stored properties of a value, behind a prefix.
+public func optionNames(of value: Any, _ prefix: String = "") -> Set<String> {
+    Set(Mirror(reflecting: value).children.compactMap { child in child.label.map { prefix + $0 } })
+}
+
+/// A check within a time that only an option with an effect can keep.
+public func within(_ time: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
+    try await withTimeout(time, "what the option cuts short", body)
+}
+
+/// `#expect` for a condition that takes `try await`, which the macro cannot have inside a closure of a table.
+public func verify(_ holds: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(holds, sourceLocation: sourceLocation)
+}
