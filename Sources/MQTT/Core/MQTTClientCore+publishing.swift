@@ -34,14 +34,14 @@ extension MQTTClientCore {
         // With a connection a full queue is no more than a full outbox, whatever the policy.
         if configuration.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) { return false }
         guard configuration.queueOverflow == .dropOldest else { throw MQTTError(refusal) }
-        let (failure, dropped) = link.perform { machine in
+        let failure = link.perform { machine in
             let failure = machine.hand(
                 message.topic, message.payload, .atMostOnce, message.retain, message.properties,
                 token: MQTTMachine.looseBit, at: machine.timeForQoS0)
             if failure == nil { machine.publishedCount += 1 }
-            return (failure, machine.takeDropped())
+            return failure
         }
-        for message in dropped { message.resume(self) }
+        reportDropped()
         if let failure { throw failure }
         return true
     }

@@ -2,6 +2,7 @@ import MQTTCore
 import Messaging
 import Synchronization
 import Transport
+import Wire
 
 /// What the client actor, its subscriptions and the loop share.
 final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {

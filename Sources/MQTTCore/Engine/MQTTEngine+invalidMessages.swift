@@ -42,7 +42,7 @@ extension MQTTEngine {
             return MQTTRefusedPacket(type: header.type, topic: "", fingerprint: bytes.extracting(body).hashed)
         }
         let topicStart = body.lowerBound + 2
-        let topic = topicStart..<min(topicStart + Int(bytes.uint16(at: body.lowerBound)), body.upperBound)
+        let topic = topicStart..<min(topicStart + Int(bytes.bigEndian(UInt16.self, at: body.lowerBound)), body.upperBound)
         let idCount = header.flags & 0b0110 == 0 ? 0 : 2
         let rest = min(topic.upperBound + idCount, body.upperBound)..<body.upperBound
         return MQTTRefusedPacket(
@@ -51,6 +51,7 @@ extension MQTTEngine {
     }
 
     private static func text(_ bytes: RawSpan, _ range: Range<Int>) -> String {
-        bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+        // Safe: the buffer is used inside the closure only.
+        unsafe bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -2,6 +2,7 @@ import Messaging
 import STOMPCore
 import Synchronization
 import Transport
+import Wire
 
 /// What the client actor, its subscriptions and the loop share.
 final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {
