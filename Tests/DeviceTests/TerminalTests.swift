@@ -106,6 +106,15 @@ struct TerminalTests {
         }
     }
 
+    @Test func anAlertColoursTheWholeStatusLine() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        console.bar([StyledText("connected", .good), StyledText("  1.0/s")])
+        console.alert("blue")
+        let text = try await terminal.read(until: "1.0/s\u{1B}[K\u{1B}[0m")
+        #expect(text.hasSuffix("\r\n\u{1B}[48;2;0;0;255;97mconnected  1.0/s\u{1B}[K\u{1B}[0m"))
+    }
+
     @Test func anAlertHasNoColourIfTheUserWantsNone() async throws {
         let terminal = try PseudoTerminal()
         let console = Console(

@@ -15,6 +15,8 @@ import Synchronization
 package final class Console: Sendable {
     fileprivate struct State {
         var bar = ""
+        /// The same without styles, which would end the colour of an alert.
+        var plainBar = ""
         var alert: Colour?
         var alertNumber = 0
         var problem: CInt?
@@ -88,6 +90,7 @@ package final class Console: Sendable {
             guard !state.isClosed, text != state.bar else { return "" }
             let eraser = state.eraser
             state.bar = text
+            state.plainBar = texts.map(\.text).joined()
             return eraser + state.drawnBar
         }
     }
@@ -152,7 +155,7 @@ extension Console.State {
     fileprivate var eraser: String { bar.isEmpty ? "" : "\r\u{1B}[K" }
     fileprivate var drawnBar: String {
         guard !bar.isEmpty else { return "" }
-        return alert?.painted(bar) ?? bar
+        return alert?.painted(plainBar) ?? bar
     }
 }
 
