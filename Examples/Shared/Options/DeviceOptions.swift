@@ -12,7 +12,7 @@ import Foundation
 package struct DeviceOptions: Sendable {
     /// The brokers to be tried in turn; none for the embedded broker.
     package var brokers: [BrokerAddress]
-    /// What each of `brokers` is shown, or the embedded broker if there is none.
+    /// The credentials for each of `brokers`, or for the embedded broker if that list is empty.
     package var logins: [Login]
     /// Port of the embedded broker; nil for the usual one, or any.
     package var port: Int?

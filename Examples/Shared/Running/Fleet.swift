@@ -90,7 +90,7 @@ package struct Fleet: Sendable {
             console.line(prefix + text, style)
         }
 
-        /// The recording starts over. Said once for all devices of a fleet, by the first.
+        /// Prints that the recording starts over: once for all devices of a fleet, by the first.
         package func announceRun(_ number: Int) {
             if index == 0 { console.line("the replay starts over: run \(number)", .faint) }
         }
