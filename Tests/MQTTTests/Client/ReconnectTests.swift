@@ -144,7 +144,7 @@ struct ReconnectTests {
 
     @Test func `a server that does not answer CONNECT is given up in time`() async throws {
         let bench = try await Bench { $0.faults.ignoresConnect = true }
-        let client = bench.client { $0.requestTimeout = .milliseconds(100) }
+        let client = bench.client { $0.connectTimeout = .milliseconds(100) }
         await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .timedOut }
         await bench.stop()
     }

@@ -104,7 +104,7 @@ extension OptionTableTests {
         },
         OptionRow("requestTimeout") {
             try await within(.seconds(8)) {
-                try await ReconnectTests().`a server that does not answer CONNECT is given up in time`()
+                try await SubscribeTests().`an unanswered subscription is late, and throws`()
             }
         },
         OptionRow("pingTimeout") {

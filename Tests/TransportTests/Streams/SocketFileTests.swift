@@ -12,8 +12,9 @@ import Transport
     @Test func `a socket that a killed process left is replaced`() async throws {
         let scratch = try ScratchDirectory("socket")
         let path = scratch.file("left")
-        let owner = try await ChildProcess.start(Command("nc", ["-lU", path]))
-        #expect(await eventually { FileManager.default.fileExists(atPath: path) })
+        let owner = try await ChildProcess.start(Command("nc", ["-lkU", path]))
+        // The file is there before its owner listens.
+        #expect(await eventually { (try? await RawConnection.open(unix: path)) != nil })
         let setting = try Setting(.automatic)
         let refused = await #expect(throws: TransportError.self) { try await listen(at: path, setting) }
         #expect(refused?.code == .cannotListen && refused?.message.contains("somebody listens there") == true)

@@ -7,7 +7,7 @@ import Transport
     @Test(arguments: [
         // The server's preference counts among what is offered.
         (offered: ["x-other", "mqtt"], chosen: "mqtt"), (offered: ["http/1.1", "mqtt"], chosen: "mqtt"),
-        (offered: ["http/1.1"], chosen: "http/1.1"), (offered: ["x-other"], chosen: nil), (offered: [], chosen: nil),
+        (offered: ["http/1.1"], chosen: "http/1.1"), (offered: [], chosen: nil),
     ])
     func `the server chooses among the protocols of the options`(offered: [String], chosen: String?) async throws {
         let certificates = try await TestCertificates.shared()
@@ -18,6 +18,18 @@ import Transport
         #expect(connection.layer.applicationProtocol == chosen)
         let stream = connection.stream
         EventLoop.shared.execute { stream.close() }
+    }
+
+    @Test func `a server that speaks none of the protocols refuses the connection`() async throws {
+        let certificates = try await TestCertificates.shared()
+        let server = try await TLSTestServer.start(certificates.server, ["-alpn", "mqtt,http/1.1"])
+        var options = TLSOptions.trusting(certificates)
+        options.applicationProtocols = ["x-other"]
+        await #expect {
+            try await connectTLS(port: server.port, contexts: TLSContexts(client: options))
+        } throws: {
+            ($0 as? TransportError)?.message.contains("no application protocol") == true
+        }
     }
 
     @Test func `what the scheme needs is offered unless the options name others`() async throws {
