@@ -28,6 +28,10 @@ public final class Certificates: Sendable {
     /// An authority that nobody trusts, and a server certificate for `localhost` that it signed.
     public let otherAuthority: Pair
     public let otherServer: Pair
+    /// Signed by the authority, with `localhost` as its common name and no subjectAltName.
+    public let nameless: Pair
+    /// The authority's certificate in DER.
+    public let authorityDER: String
     /// A client certificate with the common name `device`.
     public let client: Pair
     /// The client's key, encrypted with `clientKeyPassword`.
@@ -68,6 +72,9 @@ public final class Certificates: Sendable {
             "wrong-host", "elsewhere.example", ["subjectAltName=DNS:elsewhere.example"], by: authority)
         otherServer = try await maker.signed("other-server", "localhost", [here], by: otherAuthority)
         selfSigned = try await maker.selfSigned("self-signed", "localhost", [here])
+        nameless = try await maker.signed("nameless", "localhost", [], by: authority)
+        authorityDER = scratch.file("authority.crt")
+        try await maker.openssl("x509", "-in", authority.certificate, "-outform", "DER", "-out", authorityDER)
         client = try await maker.signed("client", "device", ["extendedKeyUsage=clientAuth"], by: authority)
 
         encryptedClientKey = scratch.file("client-encrypted.key")

@@ -8,6 +8,9 @@ struct PEMReader {
     ///
     /// - Parameter purpose: what they are for, in words.
     func certificates(_ source: PEMSource, _ purpose: String) throws(TransportError) -> [OpaquePointer] {
+        // What is not text is one certificate in DER: a SEQUENCE.
+        let bytes = try source.read(purpose)
+        if bytes.first == 0x30 { return [try certificate(der: bytes, source, purpose)] }
         let bio = try open(source, purpose)
         defer { _ = openSSL.bioFree(bio) }
         var certificates: [OpaquePointer] = []
@@ -22,8 +25,87 @@ struct PEMReader {
         throw TransportError(
             .tlsConfiguration,
             code == Self.noStartLine
-                ? "\(source) (\(purpose)) holds no certificate; it has to be PEM, from '-----BEGIN CERTIFICATE-----' on"
+                ? "\(source) (\(purpose)) holds no certificate; it has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
+                    + "or DER"
                 : "\(source) (\(purpose)) holds a damaged certificate: \(reason)")
+    }
+
+    private func certificate(
+        der: [UInt8], _ source: PEMSource, _ purpose: String
+    ) throws(TransportError) -> OpaquePointer {
+        openSSL.errorClear()
+        let certificate = der.withUnsafeBufferPointer { bytes in
+            var start = bytes.baseAddress
+            return openSSL.decodeCertificate(nil, &start, bytes.count)
+        }
+        guard let certificate else {
+            throw TransportError(
+                .tlsConfiguration,
+                "\(source) (\(purpose)) holds a damaged certificate: \(openSSL.takeError().text)")
+        }
+        return certificate
+    }
+
+    /// The key of an identity, and its certificate before those of the authorities. The caller frees all of them.
+    func identity(
+        _ identity: TLSIdentity
+    ) throws(TransportError) -> (key: OpaquePointer, certificates: [OpaquePointer]) {
+        switch identity.kind {
+        case .pkcs12(let source):
+            return try container(source, passphrase: identity.passphrase)
+        case .pem(let certificates, let key):
+            let chain = try self.certificates(certificates, "certificate")
+            do throws(TransportError) {
+                return (try self.key(key, passphrase: identity.passphrase), chain)
+            } catch {
+                for certificate in chain { openSSL.certificateFree(certificate) }
+                throw error
+            }
+        #if canImport(Network)
+            case .system:
+                throw TransportError(
+                    .tlsConfiguration,
+                    "OpenSSL cannot use a SecIdentity: choose the implementation .system in the TLS options, or give "
+                        + "the identity as PEM or PKCS #12")
+        #endif
+        }
+    }
+
+    /// What a PKCS #12 container holds: the key, its certificate first, then those of the authorities. The caller frees
+    /// all of them.
+    func container(
+        _ source: PEMSource, passphrase: String?
+    ) throws(TransportError) -> (key: OpaquePointer, certificates: [OpaquePointer]) {
+        let bio = try open(source, "PKCS #12 container")
+        defer { _ = openSSL.bioFree(bio) }
+        openSSL.errorClear()
+        guard let container = openSSL.readContainer(bio, nil) else {
+            _ = openSSL.takeError()
+            throw TransportError(
+                .tlsConfiguration, "\(source) holds no PKCS #12 container; it has to be a .p12 or .pfx file")
+        }
+        defer { openSSL.containerFree(container) }
+        var (key, certificate, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil)
+        guard openSSL.openContainer(container, passphrase ?? "", &key, &certificate, &others) == 1 else {
+            let reason = openSSL.takeError().text
+            throw TransportError(
+                .tlsConfiguration,
+                passphrase == nil
+                    ? "\(source) is encrypted; set the identity's passphrase (\(reason))"
+                    : "\(source) cannot be opened: the passphrase is wrong, or it is damaged (\(reason))")
+        }
+        defer { openSSL.stackFree(others) }
+        var certificates: [OpaquePointer] = []
+        for index in 0..<max(0, others == nil ? 0 : openSSL.stackCount(others)) {
+            if let other = openSSL.stackValue(others, index) { certificates.append(other) }
+        }
+        guard let key, let certificate else {
+            if let key { openSSL.keyFree(key) }
+            if let certificate { certificates.append(certificate) }
+            for certificate in certificates { openSSL.certificateFree(certificate) }
+            throw TransportError(.tlsConfiguration, "\(source) has to hold a private key and its certificate")
+        }
+        return (key, [certificate] + certificates)
     }
 
     /// The first private key of a source; the caller frees it.
@@ -39,7 +121,7 @@ struct PEMReader {
         if let key { return key }
         let reason = openSSL.takeError().text
         let words: String
-        let text = String(decoding: (try? read(source, "private key")) ?? [], as: UTF8.self)
+        let text = String(decoding: (try? source.read("private key")) ?? [], as: UTF8.self)
         if !text.contains("PRIVATE KEY-----") {
             words = "holds no private key; it has to be PEM, from '-----BEGIN PRIVATE KEY-----' on"
         } else if passphrase == nil, text.contains("ENCRYPTED") {
@@ -53,7 +135,7 @@ struct PEMReader {
     }
 
     private func open(_ source: PEMSource, _ purpose: String) throws(TransportError) -> OpaquePointer? {
-        let bytes = try read(source, purpose)
+        let bytes = try source.read(purpose)
         let bio = openSSL.bioNew(openSSL.bioMemory())
         // One BIO_write takes all: memory BIOs have no limit below that of an Int32, and the source is smaller.
         guard bytes.isEmpty || openSSL.bioWrite(bio, bytes, Int32(bytes.count)) == Int32(bytes.count) else {
@@ -61,39 +143,6 @@ struct PEMReader {
             throw TransportError(.systemLimit, "no memory to read \(source)")
         }
         return bio
-    }
-
-    private static let sizeLimit = 8 << 20
-
-    private func read(_ source: PEMSource, _ purpose: String) throws(TransportError) -> [UInt8] {
-        switch source.kind {
-        case .text(let text):
-            guard text.utf8.count <= Self.sizeLimit else { throw tooLarge(source) }
-            return Array(text.utf8)
-        case .file(let path):
-            guard !path.utf8.contains(0), let file = fopen(path, "rbe") else {
-                throw TransportError(
-                    .tlsConfiguration, "cannot read \(source) (\(purpose)): \(System.describe(errno))", errno: errno)
-            }
-            defer { fclose(file) }
-            var bytes: [UInt8] = []
-            var chunk = [UInt8](repeating: 0, count: 64 * 1024)
-            while true {
-                let count = fread(&chunk, 1, chunk.count, file)
-                guard count > 0 else { break }
-                bytes.append(contentsOf: chunk[..<count])
-                guard bytes.count <= Self.sizeLimit else { throw tooLarge(source) }
-            }
-            guard ferror(file) == 0 else {
-                throw TransportError(
-                    .tlsConfiguration, "cannot read \(source) (\(purpose)): \(System.describe(errno))", errno: errno)
-            }
-            return bytes
-        }
-    }
-
-    private func tooLarge(_ source: PEMSource) -> TransportError {
-        TransportError(.tlsConfiguration, "\(source) is larger than \(Self.sizeLimit) bytes; is it the right file?")
     }
 }
 

@@ -48,9 +48,11 @@ final class TLSContext: @unchecked Sendable {
     }
 
     private func setUp() throws(TransportError) {
-        let (minimumVersion, tls12) = (Int32(123), 0x0303)
-        guard openSSL.contextControl(pointer, minimumVersion, tls12, nil) == 1 else {
-            throw TransportError(.tlsFailed, "OpenSSL on this machine does not allow TLS 1.2 as the lowest version")
+        let minimumVersion: Int32 = 123
+        let version = options?.minimumVersion ?? .tls12
+        guard openSSL.contextControl(pointer, minimumVersion, Int(version.number), nil) == 1 else {
+            throw TransportError(
+                .tlsFailed, "OpenSSL on this machine does not allow TLS \(version) as the lowest version")
         }
         let (noCompression, noRenegotiation) = (UInt64(1) << 17, UInt64(1) << 30)
         _ = openSSL.contextSetOptions(pointer, noCompression | noRenegotiation)
@@ -64,7 +66,7 @@ final class TLSContext: @unchecked Sendable {
     private func setUpVerification(_ options: TLSOptions) throws(TransportError) {
         // Called when the server asks for a certificate, which no error tells afterwards.
         openSSL.contextSetCertificateCallback(pointer, noteRequest, Unmanaged.passUnretained(self).toOpaque())
-        guard options.verification == .full else { return openSSL.contextSetVerify(pointer, 0, nil) }
+        guard options.verification.level != .none else { return openSSL.contextSetVerify(pointer, 0, nil) }
         if options.trust.usesSystem { _ = openSSL.contextSystemPaths(pointer) }
         try add(options.trust.authorities)
         verify(mode: 1)
@@ -93,14 +95,14 @@ final class TLSContext: @unchecked Sendable {
 
     private func use(_ identity: TLSIdentity) throws(TransportError) {
         let reader = PEMReader(openSSL: openSSL)
-        let certificates = try reader.certificates(identity.certificates, "certificate")
-        defer { for certificate in certificates { openSSL.certificateFree(certificate) } }
-        let key = try reader.key(identity.key, passphrase: identity.passphrase)
-        defer { openSSL.keyFree(key) }
+        let (key, certificates) = try reader.identity(identity)
+        defer {
+            openSSL.keyFree(key)
+            for certificate in certificates { openSSL.certificateFree(certificate) }
+        }
         openSSL.errorClear()
         guard openSSL.contextUseCertificate(pointer, certificates[0]) == 1 else {
-            throw TransportError(
-                .tlsConfiguration, "\(identity.certificates) cannot be used: \(openSSL.takeError().text)")
+            throw TransportError(.tlsConfiguration, "\(identity) cannot be used: \(openSSL.takeError().text)")
         }
         let (chainCertificate, addsReference) = (Int32(89), 1)
         for certificate in certificates.dropFirst() {
@@ -110,8 +112,7 @@ final class TLSContext: @unchecked Sendable {
         guard openSSL.contextUseKey(pointer, key) == 1, openSSL.contextCheckKey(pointer) == 1 else {
             let reason = openSSL.takeError().text
             throw TransportError(
-                .tlsConfiguration,
-                "the key \(identity.key) does not belong to the certificate \(identity.certificates) (\(reason))")
+                .tlsConfiguration, "the key of \(identity) does not belong to its certificate (\(reason))")
         }
     }
 }
@@ -121,6 +122,7 @@ extension TLSContext {
     var isServer: Bool { options == nil }
     var hasIdentity: Bool { options.map { $0.identity != nil } ?? true }
     var verifiesName: Bool { options.map { $0.verification == .full } ?? false }
+    var verifiesChain: Bool { options.map { $0.verification.level != .none } ?? false }
 
     fileprivate func session(_ connection: OpaquePointer?) -> TLSSession? {
         openSSL.extraData(connection, 0).map { Unmanaged<TLSSession>.fromOpaque($0).takeUnretainedValue() }

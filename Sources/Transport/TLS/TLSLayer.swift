@@ -127,7 +127,7 @@ package final class TLSLayer: ByteLayer {
             break
         case .established:
             // The handshake has failed already if it is not; whoever changes the callbacks finds out here.
-            guard session.isVerified || !session.context.verifiesName else {
+            guard session.isVerified || !session.context.verifiesChain else {
                 phase = .failed
                 throw TransportError(.certificateInvalid, "the certificate of \(peerName) was not verified")
             }

@@ -1,21 +1,25 @@
 /// How a TLS connection is made, and what the server has to prove. The defaults verify everything.
 ///
 ///     var options = TLSOptions()
-///     options.trust = .authorities([.file("authority.pem")])
-///     options.identity = TLSIdentity(certificates: .file("device.pem"), key: .file("device.key"))
+///     options.trust = .authorities([.file("authority.crt")])
+///     options.identity = .pkcs12(.file("device.p12"), passphrase: "…")
 public struct TLSOptions: Sendable, Hashable {
-    /// Who may have signed the server's certificate.
+    /// Who may have signed the server's certificate. Default: those that the system trusts.
     public var trust = TLSTrust.system
-    /// The client's certificate, for servers that ask for one.
+    /// The client's certificate, for servers that ask for one. Default: none.
     public var identity: TLSIdentity?
     /// The name to verify and to ask for, when it is not the host of the URL; a name or an address.
     public var serverName: String?
-    /// What is checked about the server. Everything, unless you write the word `unsafe`.
+    /// What is checked about the server. Default: everything. What checks less has `unsafe` in its name.
     public var verification = TLSVerification.full
+    /// The oldest version of TLS that is accepted. Default: TLS 1.2.
+    public var minimumVersion = TLSVersion.tls12
     /// Protocols to offer by ALPN (RFC 7301), in the order of preference; nil offers what the URL's scheme needs.
     public var applicationProtocols: [String]?
     /// Whether a session of an earlier connection to the same server may be continued, which saves a round trip.
     public var resumesSessions = true
+    /// What does the work. Default: Network.framework on Apple's systems, OpenSSL elsewhere.
+    public var implementation = TLSImplementation.automatic
     /// The path of OpenSSL's libssl; nil finds the system's. `MESSAGING_LIBSSL` in the environment has the same effect.
     public var libraryPath: String?
 
@@ -24,79 +28,42 @@ public struct TLSOptions: Sendable, Hashable {
 
 /// What is checked about a server's certificate.
 public struct TLSVerification: Sendable, Hashable {
-    enum Level: Hashable { case full, none }
+    enum Level: Hashable { case full, chain, none }
     let level: Level
 
     /// The chain up to a trusted authority, the dates, and the name.
     public static let full = TLSVerification(level: .full)
+    /// The chain and the dates, but not the name: every server with a certificate of a trusted authority is accepted.
+    /// Only sensible together with an authority of your own.
+    public static let unsafeAcceptAnyName = TLSVerification(level: .chain)
     /// Nothing: whoever sits between the client and the server can read and alter everything. For experiments only.
     public static let unsafeAcceptAnyCertificate = TLSVerification(level: .none)
 }
 
-/// Who may sign certificates.
-public struct TLSTrust: Sendable, Hashable {
-    let usesSystem: Bool
-    let authorities: [PEMSource]
+/// A version of TLS.
+public struct TLSVersion: Sendable, Hashable, CustomStringConvertible {
+    /// Its number on the wire.
+    let number: UInt16
 
-    /// The authorities that the system trusts.
-    public static let system = TLSTrust(usesSystem: true, authorities: [])
+    /// RFC 5246.
+    public static let tls12 = TLSVersion(number: 0x0303)
+    /// RFC 8446.
+    public static let tls13 = TLSVersion(number: 0x0304)
 
-    /// These authorities and no others.
-    public static func authorities(_ authorities: [PEMSource]) -> TLSTrust {
-        TLSTrust(usesSystem: false, authorities: authorities)
-    }
-
-    /// The authorities that the system trusts, and these.
-    public static func systemAnd(_ authorities: [PEMSource]) -> TLSTrust {
-        TLSTrust(usesSystem: true, authorities: authorities)
-    }
+    public var description: String { self == .tls13 ? "1.3" : "1.2" }
 }
 
-/// Certificates or a key as PEM, in a file or in memory.
-public struct PEMSource: Sendable, Hashable {
-    enum Kind: Hashable {
-        case file(String)
-        case text(String)
-    }
+/// What does the work of TLS.
+public struct TLSImplementation: Sendable, Hashable {
+    enum Kind: Hashable { case automatic, system, openSSL }
     let kind: Kind
 
-    /// The path of a file, read when a connection is made.
-    public static func file(_ path: String) -> PEMSource { PEMSource(kind: .file(path)) }
-    /// The text itself, from `-----BEGIN` on.
-    public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(text)) }
-
-}
-
-extension PEMSource: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The file's name; never the text, which may be a private key.
-    public var description: String {
-        switch kind {
-        case .file(let path): "'\(path)'"
-        case .text: "the PEM text"
-        }
-    }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-/// A certificate and its key, with which one side of a connection proves who it is. Never printed.
-public struct TLSIdentity: Sendable, Hashable {
-    /// The certificate, followed by those of the authorities between it and the root.
-    public var certificates: PEMSource
-    /// The key of the first certificate.
-    public var key: PEMSource
-    /// Opens an encrypted key.
-    public var passphrase: String?
-
-    public init(certificates: PEMSource, key: PEMSource, passphrase: String? = nil) {
-        self.certificates = certificates
-        self.key = key
-        self.passphrase = passphrase
-    }
-}
-
-extension TLSIdentity: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    public var description: String { "TLSIdentity(\(certificates))" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: ["certificates": certificates, "key": key]) }
+    /// Network.framework on Apple's systems, except on macOS with a `libraryPath` or an identity from PEM files, which
+    /// only OpenSSL can use; OpenSSL elsewhere.
+    public static let automatic = TLSImplementation(kind: .automatic)
+    /// Network.framework; elsewhere connections fail with `tlsUnavailable`.
+    public static let system = TLSImplementation(kind: .system)
+    /// OpenSSL 3, loaded when the first connection needs it; on iOS, tvOS, watchOS and visionOS it does not exist, and
+    /// connections fail with `tlsUnavailable`.
+    public static let openSSL = TLSImplementation(kind: .openSSL)
 }

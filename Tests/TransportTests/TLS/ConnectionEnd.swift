@@ -13,14 +13,18 @@ struct SinkMachine: LinkMachine, ~Copyable {
     var output: [UInt8] = []
     var nextDeadline: Int64 { .max }
     var wantsClose = false
+    private(set) var isOpen = false
     var wantsReadingPaused: Bool { false }
     /// What came so far.
     var received: [UInt8] = []
     var end: (@Sendable (TransportError?) -> Void)?
 
-    mutating func connectionOpened(at now: Int64, into scratch: SinkScratch) {}
+    mutating func connectionOpened(at now: Int64, into scratch: SinkScratch) {
+        isOpen = true
+    }
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: SinkScratch) {
+        isOpen = false
         end?(error)
         end = nil
     }

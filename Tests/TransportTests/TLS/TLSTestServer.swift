@@ -1,4 +1,5 @@
 import TestSupport
+import Testing
 import Transport
 
 /// An `openssl s_server` that sends each line back reversed.
@@ -44,4 +45,16 @@ func connectTLS(
         to: .host("127.0.0.1", port: port), timeout: timeout, loop: EventLoop.shared)
     try await LayerHandshake.run(layers, over: stream, loop: EventLoop.shared)
     return (stream, layers, layer)
+}
+
+extension Certificates {
+    /// The authority in each form that the options take.
+    func authoritySources() throws -> [PEMSource] {
+        let der = try #require(try FileSystem.contents(of: authorityDER))
+        let pem = try #require(try FileSystem.contents(of: authority.certificate))
+        return [
+            .file(authority.certificate), .file(authorityDER), .bytes(der), .bytes(pem),
+            .text(String(decoding: pem, as: UTF8.self)),
+        ]
+    }
 }

@@ -78,6 +78,15 @@ struct OpenSSL: Sendable {
     let readCertificate:
         @convention(c) (Pointer?, OpaquePointer?, PassphraseCallback?, UnsafeMutableRawPointer?) -> Pointer?
     let readKey: @convention(c) (Pointer?, OpaquePointer?, PassphraseCallback?, UnsafeMutableRawPointer?) -> Pointer?
+    let decodeCertificate: @convention(c) (Pointer?, UnsafeMutablePointer<Bytes?>?, Int) -> Pointer?
+    let readContainer: @convention(c) (Pointer?, OpaquePointer?) -> Pointer?
+    let openContainer:
+        @convention(c) (
+            Pointer?, Chars?, UnsafeMutablePointer<Pointer?>?, UnsafeMutablePointer<Pointer?>?,
+            UnsafeMutablePointer<Pointer?>?
+        ) -> Int32
+    let containerFree: @convention(c) (Pointer?) -> Void
+    let stackFree: @convention(c) (Pointer?) -> Void
     let certificateFree: @convention(c) (Pointer?) -> Void
     let keyFree: @convention(c) (Pointer?) -> Void
     let storeAdd: @convention(c) (Pointer?, Pointer?) -> Int32

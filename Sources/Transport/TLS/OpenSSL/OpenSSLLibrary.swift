@@ -76,7 +76,13 @@ extension OpenSSL {
         #if os(macOS)
             let advice = "install it with 'brew install openssl@3'"
         #elseif canImport(Darwin)
-            let advice = "it cannot be had on this system"
+            let advice = "this system does not have it; choose the implementation .system in the TLS options"
+        #elseif canImport(Musl)
+            let advice =
+                "install the package libssl3 (Alpine); a fully static program cannot load it, link dynamically or end "
+                + "TLS in a proxy on the same machine"
+        #elseif canImport(Android)
+            let advice = "the app has to bring it; name its libssl in libraryPath of the TLS options"
         #else
             let advice = "install the package libssl3 (Debian, Ubuntu), openssl-libs (Fedora) or libssl3 (Alpine)"
         #endif

@@ -1,0 +1,106 @@
+import WebSocketCore
+
+/// Certificates or a key, in a file or in memory: PEM, or certificates and PKCS #12 containers as they are (DER).
+public struct PEMSource: Sendable, Hashable {
+    enum Kind: Hashable {
+        case file(String)
+        case text(String)
+        case bytes([UInt8])
+    }
+    let kind: Kind
+
+    /// The path of a file, read when a connection is made.
+    public static func file(_ path: String) -> PEMSource { PEMSource(kind: .file(path)) }
+    /// The text itself, from `-----BEGIN` on.
+    public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(text)) }
+    /// What a file would hold.
+    public static func bytes(_ bytes: [UInt8]) -> PEMSource { PEMSource(kind: .bytes(bytes)) }
+}
+
+extension PEMSource: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The file's name; never the content, which may be a private key.
+    public var description: String {
+        switch kind {
+        case .file(let path): "'\(path)'"
+        case .text: "the PEM text"
+        case .bytes(let bytes): "the \(bytes.count) bytes given"
+        }
+    }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension PEMSource {
+    private static let maximumSize = 8 << 20
+
+    /// The content.
+    ///
+    /// - Parameter purpose: what it is for, as in "private key".
+    /// - Throws: `tlsConfiguration`.
+    func read(_ purpose: String) throws(TransportError) -> [UInt8] {
+        let bytes: [UInt8]
+        switch kind {
+        case .text(let text): bytes = Array(text.utf8)
+        case .bytes(let given): bytes = given
+        case .file(let path): bytes = try contents(of: path, purpose)
+        }
+        guard bytes.count <= Self.maximumSize else { throw tooLarge }
+        return bytes
+    }
+
+    private func contents(of path: String, _ purpose: String) throws(TransportError) -> [UInt8] {
+        guard !path.utf8.contains(0), let file = fopen(path, "rbe") else {
+            throw TransportError(
+                .tlsConfiguration, "cannot read \(self) (\(purpose)): \(System.describe(errno))", errno: errno)
+        }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = fread(&chunk, 1, chunk.count, file)
+            guard count > 0 else { break }
+            bytes.append(contentsOf: chunk[..<count])
+            guard bytes.count <= Self.maximumSize else { throw tooLarge }
+        }
+        guard ferror(file) == 0 else {
+            throw TransportError(
+                .tlsConfiguration, "cannot read \(self) (\(purpose)): \(System.describe(errno))", errno: errno)
+        }
+        return bytes
+    }
+
+    private var tooLarge: TransportError {
+        TransportError(.tlsConfiguration, "\(self) is larger than \(Self.maximumSize) bytes; is it the right file?")
+    }
+
+    /// All certificates, each in DER.
+    ///
+    /// - Throws: `tlsConfiguration` if there is none, or what lies between the lines of PEM is not Base64.
+    func certificates(_ purpose: String) throws(TransportError) -> [[UInt8]] {
+        let bytes = try read(purpose)
+        // What is not text is one certificate: a SEQUENCE.
+        if bytes.first == 0x30 { return [bytes] }
+        var certificates: [[UInt8]] = []
+        var body: String?
+        for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {
+            if line.hasPrefix("-----BEGIN CERTIFICATE-----") {
+                body = ""
+            } else if line.hasPrefix("-----END CERTIFICATE-----"), let text = body {
+                guard let der = Base64.decode(text) else {
+                    throw TransportError(.tlsConfiguration, "\(self) (\(purpose)) holds a damaged certificate")
+                }
+                certificates.append(der)
+                body = nil
+            } else if body != nil {
+                body!.append(contentsOf: line.filter { !$0.isWhitespace })
+            }
+        }
+        guard !certificates.isEmpty else {
+            throw TransportError(
+                .tlsConfiguration,
+                "\(self) (\(purpose)) holds no certificate; it has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
+                    + "or DER")
+        }
+        return certificates
+    }
+}

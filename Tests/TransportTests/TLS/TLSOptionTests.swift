@@ -1,0 +1,93 @@
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// What the options change, with OpenSSL on both sides.
+@Suite(.requires(program: "openssl"), .turns)
+struct TLSOptionTests {
+    private func connect(_ server: TLSTestServer, _ options: TLSOptions) async throws(TransportError) {
+        let connection = try await connectTLS(port: server.port, contexts: TLSContexts(client: options))
+        let stream = connection.stream
+        EventLoop.shared.execute { stream.close() }
+    }
+
+    @Test func `authorities may be PEM or DER, in files and in memory`() async throws {
+        let certificates = try await TestCertificates.shared()
+        let server = try await TLSTestServer.start(certificates.server)
+        for source in try certificates.authoritySources() {
+            var options = TLSOptions()
+            options.trust = .authorities([source])
+            try await connect(server, options)
+        }
+        var options = TLSOptions()
+        options.trust = .authorities([.bytes([0x30, 0x03, 1, 2, 3])])
+        await #expect { try await connect(server, options) } throws: {
+            ($0 as? TransportError)?.message.contains("damaged certificate") == true
+        }
+    }
+
+    @Test func `the name is not checked where the options say so, and the chain still is`() async throws {
+        let certificates = try await TestCertificates.shared()
+        var options = TLSOptions.trusting(certificates)
+        options.verification = .unsafeAcceptAnyName
+        try await connect(try await TLSTestServer.start(certificates.wrongHost), options)
+        let other = try await TLSTestServer.start(certificates.otherServer)
+        await #expect { try await connect(other, options) } throws: {
+            ($0 as? TransportError)?.code == .certificateUntrusted
+        }
+    }
+
+    @Test func `a certificate without subjectAltName is refused with a message that names it`() async throws {
+        let certificates = try await TestCertificates.shared()
+        let server = try await TLSTestServer.start(certificates.nameless)
+        await #expect { try await connect(server, .trusting(certificates)) } throws: {
+            let error = $0 as? TransportError
+            return error?.code == .certificateNameMismatch
+                && error?.message.contains("only subjectAltName counts") == true
+        }
+    }
+
+    @Test func `a server below the minimum version is refused`() async throws {
+        let certificates = try await TestCertificates.shared()
+        let server = try await TLSTestServer.start(certificates.server, ["-tls1_2"])
+        var options = TLSOptions.trusting(certificates)
+        try await connect(server, options)
+        options.minimumVersion = .tls13
+        await #expect { try await connect(server, options) } throws: {
+            ($0 as? TransportError)?.code == .tlsVersion
+        }
+    }
+
+    @Test func `a client certificate comes from PKCS 12`() async throws {
+        let certificates = try await TestCertificates.shared()
+        let server = try await TLSTestServer.start(
+            certificates.server,
+            ["-Verify", "1", "-verify_return_error", "-tls1_2", "-CAfile", certificates.authority.certificate])
+        var options = TLSOptions.trusting(certificates)
+        let container = PEMSource.file(certificates.clientPKCS12)
+        options.identity = .pkcs12(container, passphrase: certificates.clientKeyPassword)
+        try await connect(server, options)
+        for (identity, reason) in [
+            (TLSIdentity.pkcs12(container, passphrase: "guess"), "passphrase is wrong"),
+            (.pkcs12(container), "set the identity's passphrase"),
+            (.pkcs12(.file(certificates.client.key)), "holds no PKCS #12 container"),
+        ] {
+            options.identity = identity
+            await #expect { try await connect(server, options) } throws: {
+                let error = $0 as? TransportError
+                return error?.code == .tlsConfiguration && error?.message.contains(reason) == true
+            }
+        }
+    }
+
+    #if !canImport(Network)
+        @Test func `the system's TLS is refused where the system has none`() {
+            var options = TLSOptions()
+            options.implementation = .system
+            #expect { _ = try TLSContexts(client: options).usesSystem() } throws: {
+                ($0 as? TransportError)?.code == .tlsUnavailable
+            }
+        }
+    #endif
+}
