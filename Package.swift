@@ -19,6 +19,24 @@ let common: [SwiftSetting] = [
 /// https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
 let core: [SwiftSetting] = common + [.strictMemorySafety()]
 
+/// With FAKE_APPLE=1 in the environment, on Linux: Transport is built as on Apple's systems, over fakes of their
+/// frameworks (Tests/AppleStubs). On Apple's systems, and without the variable, none of them exists.
+#if os(Linux)
+    let fakesApple = Context.environment["FAKE_APPLE"] == "1"
+#else
+    let fakesApple = false
+#endif
+let appleFakes: [Target] =
+    fakesApple
+    ? [
+        .target(name: "CoreFoundation", path: "Tests/AppleStubs/CoreFoundation", swiftSettings: common),
+        .target(
+            name: "Security", dependencies: ["CoreFoundation"], path: "Tests/AppleStubs/Security",
+            swiftSettings: common),
+        .target(name: "Network", dependencies: ["Security"], path: "Tests/AppleStubs/Network", swiftSettings: common),
+    ] : []
+let appleFrameworks: [Target.Dependency] = appleFakes.map { .target(name: $0.name) }
+
 let package = Package(
     name: "swift-messaging",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -42,7 +60,9 @@ let package = Package(
 
         // Every system call.
         .target(name: "CPosix"),
-        .target(name: "Transport", dependencies: ["WebSocketCore", "Wire", "CPosix"], swiftSettings: common),
+        .target(
+            name: "Transport", dependencies: ["WebSocketCore", "Wire", "CPosix"] + appleFrameworks,
+            swiftSettings: common),
 
         // What people import.
         .target(name: "Messaging", dependencies: ["Transport", "Wire"], swiftSettings: common),
@@ -82,7 +102,9 @@ let package = Package(
         .testTarget(name: "MQTTCoreTests", dependencies: ["MQTTCore", "TestSupport"], swiftSettings: common),
         .testTarget(name: "STOMPCoreTests", dependencies: ["STOMPCore", "TestSupport"], swiftSettings: common),
         .testTarget(name: "WebSocketCoreTests", dependencies: ["WebSocketCore", "TestSupport"], swiftSettings: common),
-        .testTarget(name: "TransportTests", dependencies: ["Transport", "TestSupport", "Wire"], swiftSettings: common),
+        .testTarget(
+            name: "TransportTests", dependencies: ["Transport", "TestSupport", "Wire"] + appleFrameworks,
+            swiftSettings: common),
         .testTarget(name: "MessagingTests", dependencies: ["Messaging", "TestSupport", "Wire"], swiftSettings: common),
         .testTarget(
             name: "MQTTTests",
@@ -125,6 +147,6 @@ let package = Package(
             name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"],
             path: "Tests/Benchmarks",
             exclude: ["C", "RESULTS.md"], swiftSettings: common),
-    ],
+    ] + appleFakes,
     swiftLanguageModes: [.v6]
 )

@@ -93,8 +93,11 @@ package final class StreamOpener: Sendable {
     private func openNow(_ url: BrokerURL, _ deadline: Int64) async throws(TransportError) -> OpenedStream {
         // Before the connection: what cannot work needs no server.
         let proxy = try proxies?.value.proxy(for: url.endpoint)
-        let layers = try layers(for: url, proxy)
-        let stream = try await connect(to: url, proxy, deadline)
+        let systemDoesTLS = url.scheme.isSecure ? try tls().usesSystem() : false
+        let layers = try layers(for: url, proxy, systemDoesTLS: systemDoesTLS)
+        let stream =
+            systemDoesTLS
+            ? try await connectSecurely(to: url, proxy, deadline) : try await connect(to: url, proxy, deadline)
         guard !layers.isEmpty else { return OpenedStream(stream: stream) }
         let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url, proxy))
         try await LayerHandshake.run(stack, over: stream, loop: loop)
@@ -103,27 +106,41 @@ package final class StreamOpener: Sendable {
 
     private func connect(
         to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
-    ) async throws(TransportError) -> SocketStream {
+    ) async throws(TransportError) -> any ByteStream {
         let timeout = max(0, deadline - MonotonicClock.now)
-        guard let proxy else { return try await Connector.connect(to: url.endpoint, timeout: timeout, loop: loop) }
+        guard let proxy else { return try await Connector.open(to: url.endpoint, timeout: timeout, loop: loop) }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"
-            return try await Connector.connect(to: proxy.endpoint, peerName: name, timeout: timeout, loop: loop)
+            return try await Connector.open(to: proxy.endpoint, peerName: name, timeout: timeout, loop: loop)
         } catch {
             throw TransportError(error.code, "no way to the proxy: \(error.message)", errno: error.errno)
         }
     }
 
+    /// The stream comes with TLS, and has passed the proxy: both are below what a layer could do.
+    private func connectSecurely(
+        to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
+    ) async throws(TransportError) -> any ByteStream {
+        try await Connector.openSecurely(
+            to: url.endpoint, tls: tls(), protocols: protocols(for: url), proxy: proxy,
+            timeout: max(0, deadline - MonotonicClock.now), loop: loop)
+    }
+
+    /// A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.
+    private func protocols(for url: BrokerURL) -> [String] {
+        url.scheme.isWebSocket ? ["http/1.1"] : []
+    }
+
     /// The lowest first.
-    private func layers(for url: BrokerURL, _ proxy: ProxyServer?) throws(TransportError) -> [any ByteLayer] {
+    private func layers(
+        for url: BrokerURL, _ proxy: ProxyServer?, systemDoesTLS: Bool
+    ) throws(TransportError) -> [any ByteLayer] {
         guard case .host(let host, let port) = url.endpoint else { return [] }
         let options = options.value
         var layers: [any ByteLayer] = []
-        if let proxy { layers.append(try proxy.layer(to: host, port: port)) }
-        if url.scheme.isSecure {
-            // A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.
-            let protocols = url.scheme.isWebSocket ? ["http/1.1"] : []
-            layers.append(try TLSLayer(client: tls(), host: host, port: port, protocols: protocols))
+        if let proxy, !systemDoesTLS { layers.append(try proxy.layer(to: host, port: port)) }
+        if url.scheme.isSecure, !systemDoesTLS {
+            layers.append(try TLSLayer(client: tls(), host: host, port: port, protocols: protocols(for: url)))
         }
         if url.scheme.isWebSocket {
             layers.append(

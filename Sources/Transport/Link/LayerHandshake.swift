@@ -85,8 +85,9 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         case .failed(let code):
             // A peer that speaks something else often closes with our bytes unread, which resets the connection.
             advance { () throws(TransportError) in
-                try layers.endReceived()
-                throw TransportError.lost(stream.peerName, code)
+                let failure = stream.failure(code)
+                if failure.code == .connectionLost { try layers.endReceived() }
+                throw failure
             }
         }
     }

@@ -145,12 +145,14 @@ extension Link where Machine: ~Copyable {
                 connectionEnded(error, at: now)
             }
         case .failed(let code):
-            connectionEnded(explained(.lost(stream.peerName, code)), at: now)
+            connectionEnded(explained(stream.failure(code)), at: now)
         }
     }
 
     /// A layer may know why the peer broke the connection, where the system only knows that it did.
     func explained(_ failure: TransportError) -> TransportError {
+        // The stream knows the reason itself.
+        guard failure.code == .connectionLost else { return failure }
         do throws(TransportError) {
             try layers?.endReceived()
             return failure

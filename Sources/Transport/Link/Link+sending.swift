@@ -43,7 +43,7 @@ extension Link where Machine: ~Copyable {
             case .endOfStream, .failed:
                 wireOffset = wire.count
                 let code = if case .failed(let code) = result { code } else { Int32(0) }
-                breakOff(stream, .lost(stream.peerName, code))
+                breakOff(stream, stream.failure(code))
             }
         }
         return true

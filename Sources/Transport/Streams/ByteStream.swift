@@ -20,6 +20,12 @@ package protocol ByteStream: AnyObject, Sendable {
     var callersMaySend: Bool { get }
     /// The peer, for messages to people.
     var peerName: String { get }
+    /// What a `failed` result of this stream means; `code` is what it carried.
+    func failure(_ code: Int32) -> TransportError
+}
+
+extension ByteStream {
+    package func failure(_ code: Int32) -> TransportError { .lost(peerName, code) }
 }
 
 /// How far the bytes of a stream have come.

@@ -5,6 +5,9 @@ import Transport
 /// The streams that links run over.
 enum StreamKind: CaseIterable, Sendable {
     case tcp, unix, memory
+    #if canImport(Network)
+        case network
+    #endif
 }
 
 /// One loop and pairs of connected streams on it; every test runs with both selectors.
@@ -45,13 +48,21 @@ final class Setting: Sendable {
         let listener = try await Listener.listen(on: endpoint, loop: loop) { stream in
             accepted.withLock { $0 = stream }
         }
-        let client = try await Connector.connect(
-            to: self.endpoint(of: listener, on: endpoint), timeout: 20_000_000_000, loop: loop)
+        let client = try await connect(to: self.endpoint(of: listener, on: endpoint))
         guard await eventually({ accepted.withLock { $0 != nil } }), let server = accepted.withLock({ $0 }) else {
             throw TimeoutError("nothing was accepted")
         }
         await listener.close()
         return (client, server)
+    }
+
+    private func connect(to endpoint: Endpoint) async throws -> any ByteStream {
+        #if canImport(Network)
+            if kind == .network {
+                return try await Connector.connectByNetwork(to: endpoint, timeout: 20_000_000_000, loop: loop)
+            }
+        #endif
+        return try await Connector.connect(to: endpoint, timeout: 20_000_000_000, loop: loop)
     }
 
     func link(_ probe: Probe, limit: Int = 1 << 20, _ change: (inout LineMachine) -> Void = { _ in }) -> LineLink {

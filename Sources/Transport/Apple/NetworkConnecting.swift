@@ -1,0 +1,114 @@
+#if canImport(Network)
+    import Dispatch
+    import Network
+
+    /// One connection of Network.framework that is being opened: name, TCP, proxy and TLS, until one deadline.
+    final class NetworkConnecting: LoopHandler, @unchecked Sendable {
+        // Sendable because the constants never change, and the rest is touched on the loop's thread only.
+        private let connection: NWConnection
+        private let queue = DispatchQueue(label: "messaging-network", qos: .userInitiated)
+        private let endpoint: Endpoint
+        private let peerName: String
+        private let failures: NetworkFailures
+        /// Ended on the loop's thread only.
+        private let call = PendingCall<Result<NetworkStream, TransportError>>()
+        private var lastWaiting: TransportError?
+
+        private init(
+            _ connection: NWConnection, _ endpoint: Endpoint, peerName: String, failures: NetworkFailures,
+            loop: EventLoop
+        ) {
+            self.connection = connection
+            self.endpoint = endpoint
+            self.peerName = peerName
+            self.failures = failures
+            super.init(loop: loop)
+        }
+
+        /// Opens a connection; its TLS, if any, is established when this returns.
+        ///
+        /// While no network path exists, it waits for one until the deadline.
+        static func open(
+            to endpoint: Endpoint, parameters: NWParameters, peerName: String, failures: NetworkFailures,
+            deadline: Int64, loop: EventLoop
+        ) async throws(TransportError) -> NetworkStream {
+            guard let target = NWEndpoint(endpoint) else {
+                throw TransportError(.badURL, "'\(endpoint)' has no port that can be connected to; give one from 1 on")
+            }
+            let connecting = NetworkConnecting(
+                NWConnection(to: target, using: parameters), endpoint, peerName: peerName, failures: failures,
+                loop: loop)
+            let result = await connecting.call.answer {
+                loop.execute { connecting.start(deadline) }
+            } onCancel: {
+                loop.execute { connecting.finish(.failure(connecting.cancelled)) }
+            }
+            return try result.get()
+        }
+
+        private func start(_ deadline: Int64) {
+            guard !call.isOver else { return }
+            loop.setDeadline(self, to: deadline)
+            connection.stateUpdateHandler = { [weak self] state in
+                guard let self else { return }
+                loop.execute { self.moved(to: state) }
+            }
+            connection.start(queue: queue)
+        }
+
+        private func moved(to state: NWConnection.State) {
+            guard !call.isOver else { return }
+            switch state {
+            case .ready:
+                finish(
+                    .success(
+                        NetworkStream(connection, queue: queue, peerName: peerName) { [failures] in
+                            failures.error($0, isOpen: true)
+                        }))
+            case .waiting(let error):
+                // Only a path that may come back is worth the wait: every address has been tried already.
+                let failure = failures.error(error, isOpen: false)
+                guard connection.currentPath?.status == .unsatisfied else { return finish(.failure(failure)) }
+                lastWaiting = failure
+            case .failed(let error):
+                finish(.failure(failures.error(error, isOpen: false)))
+            case .cancelled:
+                finish(.failure(cancelled))
+            default:
+                break
+            }
+        }
+
+        override func deadlineReached(at now: Int64) {
+            finish(
+                .failure(
+                    lastWaiting
+                        ?? TransportError(
+                            .timedOut,
+                            "\(endpoint) did not answer in time; check the address, or allow more time to connect")))
+        }
+
+        private var cancelled: TransportError {
+            TransportError(.cancelled, "connecting to \(endpoint) was cancelled")
+        }
+
+        private func finish(_ result: Result<NetworkStream, TransportError>) {
+            guard call.end(result) else { return }
+            loop.setDeadline(self, to: .max)
+            if case .failure = result {
+                connection.stateUpdateHandler = nil
+                connection.cancel()
+            }
+        }
+    }
+
+    extension NWEndpoint {
+        /// Nil for a port that is 0, or a path.
+        init?(_ endpoint: Endpoint) {
+            guard case .host(let host, let port) = endpoint, port > 0, let port = NWEndpoint.Port(rawValue: port) else {
+                return nil
+            }
+            self = .hostPort(host: NWEndpoint.Host(host), port: port)
+        }
+    }
+#endif

@@ -1,0 +1,119 @@
+#if canImport(Network)
+    import Network
+    import Security
+    import Synchronization
+
+    /// What the errors of Network.framework mean: the one table of its TLS statuses, from Apple's SecureTransport.h and
+    /// SecBase.h.
+    final class NetworkFailures: Sendable {
+        private struct State {
+            var rejection: TransportError?
+            var certificateWasRequested = false
+        }
+
+        private let peerName: String
+        private let hasIdentity: Bool
+        private let state = Lock(State())
+
+        init(peerName: String, hasIdentity: Bool) {
+            self.peerName = peerName
+            self.hasIdentity = hasIdentity
+        }
+
+        /// Our verification refused the server's certificate; what the connection then fails with says less.
+        func reject(_ error: TransportError) {
+            state.withLock { $0.rejection = error }
+        }
+
+        func noteRequest() {
+            state.withLock { $0.certificateWasRequested = true }
+        }
+
+        /// - Parameter isOpen: whether the connection was established before.
+        func error(_ error: NWError, isOpen: Bool) -> TransportError {
+            if let rejection = state.withLock({ $0.rejection }) { return rejection }
+            switch error {
+            case .posix(let code):
+                return posix(code.rawValue, isOpen)
+            case .tls(let status):
+                return tls(status, isOpen)
+            case .dns(let code):
+                return TransportError(
+                    .unknownHost, "cannot find the host of \(peerName): DNS error \(code); check its spelling and DNS")
+            default:
+                return TransportError(.unreachable, "cannot connect to \(peerName): \(error)")
+            }
+        }
+
+        private func posix(_ code: Int32, _ isOpen: Bool) -> TransportError {
+            if isOpen { return .lost(peerName, code) }
+            switch code {
+            case ECONNREFUSED:
+                return TransportError(
+                    .connectionRefused, "\(peerName) refused the connection: nothing listens there", errno: code)
+            case ETIMEDOUT:
+                return TransportError(
+                    .timedOut, "\(peerName) did not answer in time; check the address, or allow more time to connect",
+                    errno: code)
+            case ENETDOWN:
+                return TransportError(
+                    .unreachable, "\(peerName) cannot be reached: this device has no network now", errno: code)
+            default:
+                return TransportError(
+                    .unreachable, "\(peerName) cannot be reached: \(System.describe(code))", errno: code)
+            }
+        }
+
+        private func tls(_ status: OSStatus, _ isOpen: Bool) -> TransportError {
+            let wasAsked = state.withLock { $0.certificateWasRequested }
+            let refusal = TransportError(
+                .clientCertificateRefused,
+                "\(peerName) refused the client certificate (\(status)); check its dates and who signed it")
+            switch status {
+            case errSSLClosedNoNotify, errSSLClosedAbort:
+                if wasAsked && !hasIdentity { return TLSFailure.clientCertificateMissing(peerName) }
+                return isOpen
+                    ? TransportError(
+                        .tlsTruncated,
+                        "\(peerName) ended the stream without TLS's good-bye: it broke down, or the connection was cut")
+                    : TransportError(
+                        .notTLS,
+                        "\(peerName) ended the connection during the TLS handshake; does it speak TLS at this port?")
+            case errSSLProtocol, errSSLUnexpectedRecord:
+                return TransportError(
+                    .notTLS,
+                    "\(peerName) does not answer in TLS (\(status)); use the port that it speaks TLS at, or a URL "
+                        + "without TLS")
+            case errSSLPeerProtocolVersion, errSSLPeerInsufficientSecurity, errSSLNegotiation:
+                return TransportError(
+                    .tlsVersion,
+                    "\(peerName) and this client have no version of TLS in common (\(status)): check the server's "
+                        + "versions and the minimumVersion of the TLS options")
+            case errSSLCertificateRequired:
+                return hasIdentity ? refusal : TLSFailure.clientCertificateMissing(peerName)
+            case errSSLPeerBadCert, errSSLPeerUnsupportedCert, errSSLPeerCertRevoked, errSSLPeerCertExpired,
+                errSSLPeerCertUnknown, errSSLPeerUnknownCA, errSSLPeerAccessDenied, errSSLPeerHandshakeFail:
+                guard wasAsked else { break }
+                return hasIdentity ? refusal : TLSFailure.clientCertificateMissing(peerName)
+            case errSSLUnrecognizedName, errSSLHostNameMismatch:
+                return TransportError(
+                    .certificateNameMismatch, "\(peerName) does not know the name that it was asked for (\(status))")
+            case errSSLCertExpired:
+                return TransportError(.certificateExpired, "the certificate of \(peerName) has expired")
+            case errSSLCertNotYetValid:
+                return TransportError(
+                    .certificateNotYetValid, "the certificate of \(peerName) is not valid yet; is this clock right?")
+            case errSSLXCertChainInvalid, errSSLUnknownRootCert, errSSLNoRootCert:
+                return TransportError(
+                    .certificateUntrusted,
+                    "no trusted authority has signed the certificate of \(peerName); name the authority in the TLS "
+                        + "options")
+            case errSSLBadCert:
+                return TransportError(.certificateInvalid, "the certificate of \(peerName) cannot be accepted")
+            default:
+                break
+            }
+            return TransportError(.tlsFailed, "TLS with \(peerName) failed with status \(status)")
+        }
+    }
+#endif

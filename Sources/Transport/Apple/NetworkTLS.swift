@@ -1,0 +1,200 @@
+#if canImport(Network)
+    import CoreFoundation
+    import Dispatch
+    import Network
+    import Security
+
+    /// One configuration of TLS for connections of Network.framework: what `TLSContext` is for OpenSSL.
+    final class NetworkTLS: @unchecked Sendable {
+        // Sendable because nothing changes after `init`, and a `sec_identity_t` may be used by many connections.
+        private let options: TLSOptions
+        /// Own authorities, each in DER.
+        private let authorities: [[UInt8]]
+        private let identity: sec_identity_t?
+        private let queue = DispatchQueue(label: "messaging-tls", qos: .userInitiated)
+
+        /// Reads all files that the options name.
+        ///
+        /// - Throws: `tlsConfiguration`.
+        init(_ options: TLSOptions) throws(TransportError) {
+            self.options = options
+            var authorities: [[UInt8]] = []
+            for source in options.trust.authorities { authorities += try source.certificates("trusted authorities") }
+            for der in authorities where Self.certificate(der) == nil {
+                throw TransportError(
+                    .tlsConfiguration, "A trusted authority of the TLS options is a damaged certificate.")
+            }
+            self.authorities = authorities
+            identity = try options.identity.map { identity throws(TransportError) in try identity.forNetwork() }
+        }
+
+        var hasIdentity: Bool { identity != nil }
+
+        /// Options for one connection.
+        ///
+        /// - Throws: `tlsConfiguration` for a name that cannot be verified.
+        func options(
+            host: String, protocols: [String], peerName: String, failures: NetworkFailures
+        ) throws(TransportError) -> NWProtocolTLS.Options {
+            let name = try ServerName(options.serverName ?? host)
+            let made = NWProtocolTLS.Options()
+            let security = made.securityProtocolOptions
+            sec_protocol_options_set_tls_server_name(security, name.text)
+            sec_protocol_options_set_min_tls_protocol_version(
+                security, options.minimumVersion == .tls13 ? .TLSv13 : .TLSv12)
+            for name in options.applicationProtocols ?? protocols {
+                guard (1...255).contains(name.utf8.count) else {
+                    throw TransportError(
+                        .tlsConfiguration, "an application protocol has 1 to 255 bytes, unlike '\(name)'")
+                }
+                sec_protocol_options_add_tls_application_protocol(security, name)
+            }
+            sec_protocol_options_set_tls_resumption_enabled(security, options.resumesSessions && identity == nil)
+            sec_protocol_options_set_challenge_block(
+                security,
+                { [identity] _, complete in
+                    failures.noteRequest()
+                    complete(identity)
+                }, queue)
+            sec_protocol_options_set_verify_block(
+                security,
+                { [self] _, trust, complete in
+                    if let rejection = rejection(of: sec_trust_copy_ref(trust).takeRetainedValue(), name, peerName) {
+                        failures.reject(rejection)
+                        complete(false)
+                    } else {
+                        complete(true)
+                    }
+                }, queue)
+            return made
+        }
+
+        /// Why the server's certificate is refused; nil if it is accepted.
+        private func rejection(of trust: SecTrust, _ name: ServerName, _ peerName: String) -> TransportError? {
+            if options.verification.level == .none { return nil }
+            let verifiesName = options.verification.level == .full
+            let policy =
+                verifiesName ? SecPolicyCreateSSL(true, Self.string(name.text)) : SecPolicyCreateBasicX509()
+            guard SecTrustSetPolicies(trust, policy) == errSecSuccess, setAnchors(of: trust) else {
+                return TransportError(.tlsFailed, "the certificate of \(peerName) cannot be verified on this system")
+            }
+            var error: CFError?
+            if SecTrustEvaluateWithError(trust, &error) { return nil }
+            let code = error.map { CFErrorGetCode($0) } ?? 0
+            return NetworkRejection(trust, code: OSStatus(truncatingIfNeeded: code), trust: options.trust)
+                .error(peerName)
+        }
+
+        private func setAnchors(of trust: SecTrust) -> Bool {
+            guard !options.trust.usesSystem || !authorities.isEmpty else { return true }
+            let anchors = withUnsafePointer(to: kCFTypeArrayCallBacks) {
+                CFArrayCreateMutable(kCFAllocatorDefault, 0, $0)
+            }
+            for der in authorities {
+                guard let certificate = Self.certificate(der) else { return false }
+                CFArrayAppendValue(anchors, Unmanaged.passUnretained(certificate).toOpaque())
+            }
+            return SecTrustSetAnchorCertificates(trust, anchors) == errSecSuccess
+                && SecTrustSetAnchorCertificatesOnly(trust, !options.trust.usesSystem) == errSecSuccess
+        }
+
+        private static func certificate(_ der: [UInt8]) -> SecCertificate? {
+            CFDataCreate(kCFAllocatorDefault, der, der.count).flatMap {
+                SecCertificateCreateWithData(kCFAllocatorDefault, $0)
+            }
+        }
+
+        static func string(_ text: String) -> CFString? {
+            let bytes = Array(text.utf8)
+            return CFStringCreateWithBytes(
+                kCFAllocatorDefault, bytes, bytes.count, CFStringBuiltInEncodings.UTF8.rawValue, false)
+        }
+    }
+
+    /// Why the system's verification refused a chain.
+    struct NetworkRejection {
+        private let code: OSStatus
+        private let isSelfSigned: Bool
+        private let hasAlternativeNames: Bool
+        private let subject: String
+        private let usesSystemAlone: Bool
+
+        init(_ chain: SecTrust, code: OSStatus, trust: TLSTrust) {
+            self.code = code
+            usesSystemAlone = trust == .system
+            var first: SecCertificate?
+            if let certificates = SecTrustCopyCertificateChain(chain), CFArrayGetCount(certificates) > 0,
+                let value = CFArrayGetValueAtIndex(certificates, 0)
+            {
+                first = Unmanaged<SecCertificate>.fromOpaque(value).takeUnretainedValue()
+            }
+            isSelfSigned = first.map(Self.isSelfSigned) ?? false
+            hasAlternativeNames = first.map(Self.hasAlternativeNames) ?? false
+            subject = first.flatMap { SecCertificateCopySubjectSummary($0) }.map(Self.text) ?? "?"
+        }
+
+        func error(_ peerName: String) -> TransportError {
+            let whose = "the certificate of \(peerName)"
+            switch code {
+            case errSecCertificateExpired:
+                return TransportError(
+                    .certificateExpired,
+                    "\(whose) ('\(subject)') or one above it has expired; the server needs a new one (or this clock "
+                        + "is wrong)")
+            case errSecCertificateNotValidYet:
+                return TransportError(
+                    .certificateNotYetValid,
+                    "\(whose) ('\(subject)') or one above it is not valid yet; is this device's clock right?")
+            case errSecHostNameMismatch:
+                return TransportError(
+                    .certificateNameMismatch,
+                    hasAlternativeNames
+                        ? "\(whose) is not for this name, but for '\(subject)' and others; connect to one of its "
+                            + "names, or set serverName in the TLS options"
+                        : "\(whose) names no host (only subjectAltName counts, not the common name '\(subject)'); the "
+                            + "server needs one with its name in it")
+            case errSecNotTrusted, errSecCreateChainFailed:
+                if isSelfSigned {
+                    return TransportError(
+                        .certificateSelfSigned,
+                        "\(whose) is signed by itself; if you know it, name it as a trusted authority in the TLS "
+                            + "options")
+                }
+                let judgement = usesSystemAlone ? "this system does not trust" : "the TLS options do not trust"
+                return TransportError(
+                    .certificateUntrusted,
+                    "\(whose) ('\(subject)') is signed by an authority that \(judgement); name the authority in the "
+                        + "TLS options, or have the server send its intermediate certificates")
+            default:
+                return TransportError(
+                    .certificateInvalid, "\(whose) ('\(subject)') cannot be accepted: status \(code)")
+            }
+        }
+
+        private static func isSelfSigned(_ certificate: SecCertificate) -> Bool {
+            guard let issuer = SecCertificateCopyNormalizedIssuerSequence(certificate),
+                let subject = SecCertificateCopyNormalizedSubjectSequence(certificate)
+            else { return false }
+            return bytes(issuer) == bytes(subject)
+        }
+
+        /// Whether the identifier of subjectAltName (2.5.29.17) is in it.
+        private static func hasAlternativeNames(_ certificate: SecCertificate) -> Bool {
+            let der = bytes(SecCertificateCopyData(certificate))
+            let identifier: [UInt8] = [0x06, 0x03, 0x55, 0x1D, 0x11]
+            return der.indices.contains { der[$0...].starts(with: identifier) }
+        }
+
+        private static func bytes(_ data: CFData) -> [UInt8] {
+            Array(UnsafeBufferPointer(start: CFDataGetBytePtr(data), count: CFDataGetLength(data)))
+        }
+
+        private static func text(_ string: CFString) -> String {
+            var buffer = [CChar](repeating: 0, count: 512)
+            let fits = CFStringGetCString(
+                string, &buffer, buffer.count, CFStringBuiltInEncodings.UTF8.rawValue)
+            guard fits else { return "?" }
+            return buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        }
+    }
+#endif

@@ -1,0 +1,91 @@
+#if canImport(Network)
+    import Network
+    import Synchronization
+    import TestSupport
+    import Testing
+
+    @testable import Transport
+
+    /// A stream of Network.framework: its bounds, its states, and its end.
+    @Suite(.turns) struct NetworkStreamTests {
+        @Test func `ten megabytes to a slow reader stay within the bound`() async throws {
+            let setting = try Setting(.automatic, .network)
+            let ends = try await setting.links(limit: 100_000) { $0.wantsReadingPaused = true }
+            ends.server.probe.dropBytes()
+            let line = [UInt8](repeating: 65, count: 65_535) + [10]
+            let sender = Task {
+                for _ in 0..<160 { guard await ends.client.send(line, limit: 100_000) else { return } }
+            }
+            #expect(await eventually { FakeNetwork.counts.mostUnsentBytes > 0 })
+            ends.server.perform { $0.wantsReadingPaused = false }
+            await sender.value
+            #expect(await eventually { ends.server.probe.byteCount == 160 * line.count })
+            #expect(FakeNetwork.counts.mostUnsentBytes <= NetworkStream.maximumUnsent)
+        }
+
+        @Test func `a reader that does not read stops the sender, and holds no more than the bound`() async throws {
+            let setting = try Setting(.automatic, .network)
+            let streams = try await setting.streams()
+            let stream = try #require(streams.client as? NetworkStream)
+            let loop = setting.loop
+            // Attached without interest in reading: the first receive is all that may be outstanding.
+            let handler = SilentHandler(loop: loop)
+            loop.execute { stream.attach(handler, interest: []) }
+            let block = [UInt8](repeating: 7, count: 1 << 16)
+            var written = 0
+            var refusals = 0
+            while refusals < 200, written < 64 << 20 {
+                let result = block.withUnsafeBytes { streams.server.write(from: $0) }
+                if case .bytes(let count) = result {
+                    written += count
+                    refusals = 0
+                } else {
+                    refusals += 1
+                    try await Task.sleep(for: .milliseconds(2))
+                }
+            }
+            #expect(written < 64 << 20)
+            #expect(stream.unreadBytes <= NetworkStream.maximumUnread)
+            loop.execute { stream.close() }
+            streams.server.endWriting()
+        }
+
+        @Test func `a refused connection and an unknown host have their errors`() async throws {
+            await #expect { _ = try await connect(to: .host("127.0.0.1", port: UInt16(FreePort.next()))) } throws: {
+                ($0 as? TransportError)?.code == .connectionRefused
+            }
+            await #expect { _ = try await connect(to: .host("nowhere.invalid", port: 1)) } throws: {
+                ($0 as? TransportError)?.code == .unknownHost
+            }
+        }
+
+        @Test func `cancelling the task ends the attempt and the connection`() async throws {
+            let server = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { _ in }
+            let cancelled = FakeNetwork.counts.cancelled
+            let certificates = try await TestCertificates.shared()
+            let task = Task { () async -> TransportError? in
+                do throws(TransportError) {
+                    // It accepts and says nothing: the handshake would last until the deadline.
+                    _ = try await Connector.connectByNetwork(
+                        to: .host("127.0.0.1", port: server.port),
+                        secure: TLSContexts(client: .trusting(certificates)), timeout: .max, loop: .shared)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            #expect(await eventually { FakeNetwork.counts.cancelled > cancelled })
+            await server.close()
+        }
+
+        private func connect(to endpoint: Endpoint) async throws(TransportError) -> any ByteStream {
+            try await Connector.connectByNetwork(to: endpoint, timeout: 20_000_000_000, loop: .shared)
+        }
+    }
+
+    private final class SilentHandler: LoopHandler, @unchecked Sendable {
+        // Sendable because it has nothing of its own.
+    }
+#endif
