@@ -27,6 +27,7 @@
             var hasEnded = false
             var unsent = 0
             var sends = 0
+            var written = 0
             var isFinished = false
             var isClosed = false
             var failure: TransportError?
@@ -152,6 +153,7 @@
                 let count = min(buffer.count, Self.maximumUnsent - state.unsent)
                 state.unsent += count
                 state.sends += 1
+                state.written += count
                 return (.bytes(count), count)
             }
             guard count > 0 else { return result }
@@ -161,6 +163,10 @@
                 completion: .contentProcessed { [weak self] error in self?.sent(count, error) })
             return result
         }
+
+        /// Network.framework does not report what the peer's TCP has acknowledged: 0 is the lower bound that is
+        /// always right, so that a silent server is never taken for a living one.
+        var progress: StreamProgress { StreamProgress(written: state.withLock { $0.written }, acknowledged: 0) }
 
         /// What has come and was not read.
         var unreadBytes: Int { state.withLock { $0.unread } }
