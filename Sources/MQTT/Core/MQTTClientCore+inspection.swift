@@ -7,13 +7,10 @@ extension MQTTClientCore {
     var inspector: FrameInspector<MQTTFrameRecord> {
         link.tap {
             let aliases = MQTTSeenAliases()
-            return FrameInspector { [weak link] bytes, direction, showsSecrets in
+            return FrameInspector { [weak link] bytes, direction, wishes in
                 // Asked anew each time: it may have fallen back. CONNECT says its own.
                 let version = link?.perform { $0.engine.version } ?? .v5_0
-                return MQTTFrameRecord.records(bytes, version: version, direction, showsSecrets: showsSecrets)
-            } log: { [weak link] bytes, direction, limit in
-                let version = link?.perform { $0.engine.version } ?? .v5_0
-                return MQTTFrameRecord.logged(bytes, version: version, direction, limit: limit, aliases: aliases)
+                return MQTTFrameRecord.read(bytes, version: version, direction, wishes, aliases: aliases)
             }
         }
     }

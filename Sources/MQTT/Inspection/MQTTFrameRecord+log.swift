@@ -3,28 +3,41 @@ import Messaging
 import Transport
 
 extension MQTTFrameRecord {
-    /// Whole packets as a log keeps them, with secrets masked.
-    static func logged(
-        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, limit: Int,
+    /// Decodes whole packets, each once, into what is wished of them; logs get them with their secrets masked.
+    static func read(
+        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, _ wishes: FrameWishes,
         aliases: MQTTSeenAliases = MQTTSeenAliases()
-    ) -> [LoggedFrame] {
+    ) -> [InspectedFrame<MQTTFrameRecord>] {
         var version = version
-        var frames: [LoggedFrame] = []
+        var frames: [InspectedFrame<MQTTFrameRecord>] = []
         forEachPacket(in: bytes, version: version) { packet, range in
-            if case .connect(let connect) = packet {
+            if case .connect(let connect) = packet, wishes.logLimit != nil {
                 version = connect.version
                 aliases.reset()
             }
-            let record = MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: false)
-            frames.append(
-                LoggedFrame(
-                    direction, time: record.time, protocolName: "MQTT \(version)", type: record.type.description,
-                    size: range.count, destination: record.destination(aliases), qos: record.qos,
-                    payloadCount: record.payloadCount, bytes: masked(packet, bytes, range, limit: limit),
-                    opensConnection: record.type == .connect, endsConnection: record.type == .disconnect,
-                    carriesMessage: record.type == .publish, exchange: record.exchange, content: record))
+            var frame = InspectedFrame<MQTTFrameRecord>()
+            if wishes.complete {
+                frame.complete = MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: true)
+            }
+            if wishes.masked || wishes.logLimit != nil {
+                let record = MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: false)
+                frame.masked = record
+                frame.logged = wishes.logLimit.map { limit in
+                    record.logged(
+                        version, aliases, bytes: masked(packet, bytes, range, limit: limit))
+                }
+            }
+            frames.append(frame)
         }
         return frames
+    }
+
+    private func logged(_ version: MQTTVersion, _ aliases: MQTTSeenAliases, bytes: [UInt8]) -> LoggedFrame {
+        LoggedFrame(
+            direction, time: time, protocolName: "MQTT \(version)", type: type.description, size: size,
+            destination: destination(aliases), qos: qos, payloadCount: payloadCount, bytes: bytes,
+            opensConnection: type == .connect, endsConnection: type == .disconnect,
+            carriesMessage: type == .publish, exchange: exchange, content: self)
     }
 
     private func destination(_ aliases: MQTTSeenAliases) -> String? {

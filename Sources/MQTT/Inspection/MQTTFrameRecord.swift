@@ -24,17 +24,6 @@ public struct MQTTFrameRecord: Sendable {
         self.packet = packet.trimmed(showsSecrets: showsSecrets)
     }
 
-    /// Reads whole packets.
-    static func records(
-        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, showsSecrets: Bool
-    ) -> [MQTTFrameRecord] {
-        var records: [MQTTFrameRecord] = []
-        forEachPacket(in: bytes, version: version) { packet, range in
-            records.append(MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: showsSecrets))
-        }
-        return records
-    }
-
     /// Reads whole packets, with their secrets, and where they stand.
     static func forEachPacket(
         in bytes: RawSpan, version: MQTTVersion, _ body: (_ packet: MQTTPacket, _ range: Range<Int>) -> Void

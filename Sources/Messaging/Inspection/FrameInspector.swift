@@ -6,26 +6,22 @@ import Transport
 /// Each onlooker has a bounded buffer and misses the oldest records when it is slow, and so has each log: a connection
 /// never waits for them.
 package final class FrameInspector<Record: Sendable>: LinkTap {
-    /// Reads whole frames.
-    package typealias Decode =
-        @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ showsSecrets: Bool) -> [Record]
-    /// Reads whole frames for logs, with the octets of those that are not larger than `limit`.
-    package typealias Log =
-        @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ limit: Int) -> [LoggedFrame]
+    /// Decodes whole frames, each once, into what is wished of them.
+    package typealias Read =
+        @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ wishes: FrameWishes) -> [InspectedFrame<Record>]
 
     // Two, so that who may not see secrets does not get them because somebody else may.
     private let masked = Broadcaster<Record>(capacity: 1024)
     private let complete = Broadcaster<Record>(capacity: 1024)
     private let logs = Lock<[FrameLogSource]>([])
-    private let decode: Wrapped
+    private let read: Wrapped
 
     private struct Wrapped: Sendable {
-        let call: Decode
-        let log: Log
+        let call: Read
     }
 
-    package init(_ decode: @escaping Decode, log: @escaping Log) {
-        self.decode = Wrapped(call: decode, log: log)
+    package init(_ read: @escaping Read) {
+        self.read = Wrapped(call: read)
     }
 
     package func frames(showingSecrets: Bool) -> Updates<Record> {
@@ -56,18 +52,20 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     }
 
     private func record(_ bytes: RawSpan, _ direction: FrameDirection) {
-        show(bytes, direction, to: masked, showsSecrets: false)
-        show(bytes, direction, to: complete, showsSecrets: true)
-        for source in logs.withLock({ $0 }) {
-            source.log.append(decode.log(bytes, direction, source.log.largestFrame), from: source)
+        let sources = logs.withLock { $0 }
+        let wishes = FrameWishes(
+            masked: masked.hasListeners, complete: complete.hasListeners,
+            logLimit: sources.map(\.log.largestFrame).max())
+        guard !wishes.isEmpty else { return }
+        let frames = read.call(bytes, direction, wishes)
+        for frame in frames {
+            if let record = frame.masked { masked.send(record) }
+            if let record = frame.complete { complete.send(record) }
         }
-    }
-
-    private func show(
-        _ bytes: RawSpan, _ direction: FrameDirection, to audience: Broadcaster<Record>, showsSecrets: Bool
-    ) {
-        guard audience.hasListeners else { return }
-        for record in decode.call(bytes, direction, showsSecrets) { audience.send(record) }
+        for source in sources {
+            let limit = source.log.largestFrame
+            source.log.append(frames.compactMap { $0.logged?.limited(to: limit) }, from: source)
+        }
     }
 
     package func finish() {

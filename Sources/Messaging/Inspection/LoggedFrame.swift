@@ -26,7 +26,7 @@ public struct LoggedFrame: Sendable {
     public let payloadCount: Int
     /// The octets, of which passwords, passcodes and authentication data are replaced by as many `*`. Of a frame that is
     /// larger than an eighth of the log's bound only the first 4096.
-    public let bytes: [UInt8]
+    public private(set) var bytes: [UInt8]
     /// Whether it is the first frame of its connection.
     package let opensConnection: Bool
     /// Whether its sender says goodbye with it.
@@ -60,6 +60,15 @@ public struct LoggedFrame: Sendable {
         self.exchange = exchange
         self.instant = instant
         self.content = content
+    }
+
+    /// The frame as a log keeps it whose bound for whole frames is `limit` bytes.
+    func limited(to limit: Int) -> LoggedFrame {
+        let count = FrameBytes.keptCount(of: size, limit: limit)
+        guard bytes.count > count else { return self }
+        var frame = self
+        frame.bytes = Array(bytes.prefix(count))
+        return frame
     }
 
     /// Whether all octets were kept.

@@ -3,25 +3,38 @@ import STOMPCore
 import Transport
 
 extension STOMPFrameRecord {
-    /// Whole frames as a log keeps them, with secrets masked.
-    static func logged(
-        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, limit: Int
-    ) -> [LoggedFrame] {
-        var frames: [LoggedFrame] = []
+    /// Decodes whole frames or the line ends that are heart-beats, each once, into what is wished of them; logs get them
+    /// with their secrets masked.
+    static func read(
+        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, _ wishes: FrameWishes
+    ) -> [InspectedFrame<STOMPFrameRecord>] {
+        var frames: [InspectedFrame<STOMPFrameRecord>] = []
         forEachFrame(in: bytes, version: version) { frame, range in
-            let record = STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: false)
-            frames.append(
-                LoggedFrame(
-                    direction, time: record.time, protocolName: "STOMP \(version)",
-                    type: frame?.commandName ?? "heart-beat", size: range.count,
-                    destination: record.frame?.headers["destination"], qos: nil, payloadCount: record.bodyCount,
-                    bytes: masked(frame, bytes, range, limit: limit),
-                    opensConnection: frame?.command == .connect || frame?.command == .stomp,
-                    endsConnection: frame?.command == .disconnect || frame?.command == .error,
-                    carriesMessage: frame?.command == .send || frame?.command == .message,
-                    exchange: frame.map(exchange) ?? FrameExchange(), content: record))
+            var inspected = InspectedFrame<STOMPFrameRecord>()
+            if wishes.complete {
+                inspected.complete = STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: true)
+            }
+            if wishes.masked || wishes.logLimit != nil {
+                let record = STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: false)
+                inspected.masked = record
+                inspected.logged = wishes.logLimit.map { limit in
+                    record.logged(frame, version, bytes: masked(frame, bytes, range, limit: limit))
+                }
+            }
+            frames.append(inspected)
         }
         return frames
+    }
+
+    /// - Parameter whole: The frame with its secrets.
+    private func logged(_ whole: STOMPFrame?, _ version: STOMPVersion, bytes: [UInt8]) -> LoggedFrame {
+        LoggedFrame(
+            direction, time: time, protocolName: "STOMP \(version)", type: whole?.commandName ?? "heart-beat",
+            size: size, destination: frame?.headers["destination"], qos: nil, payloadCount: bodyCount, bytes: bytes,
+            opensConnection: whole?.command == .connect || whole?.command == .stomp,
+            endsConnection: whole?.command == .disconnect || whole?.command == .error,
+            carriesMessage: whole?.command == .send || whole?.command == .message,
+            exchange: whole.map(Self.exchange) ?? FrameExchange(), content: self)
     }
 
     /// A receipt answers the frame that asked for it, ACK and NACK the message with their identifier (STOMP 1.2 "ACK").

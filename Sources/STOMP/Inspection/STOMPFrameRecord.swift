@@ -23,17 +23,6 @@ public struct STOMPFrameRecord: Sendable {
         self.frame = frame?.trimmed(showsSecrets: showsSecrets)
     }
 
-    /// Reads whole frames, or the line ends that are heart-beats.
-    static func records(
-        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, showsSecrets: Bool
-    ) -> [STOMPFrameRecord] {
-        var records: [STOMPFrameRecord] = []
-        forEachFrame(in: bytes, version: version) { frame, range in
-            records.append(STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: showsSecrets))
-        }
-        return records
-    }
-
     /// Reads whole frames, with their secrets, and where they stand; nil stands for a heart-beat.
     static func forEachFrame(
         in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void

@@ -102,7 +102,9 @@ struct LogTests {
         for packet in packets {
             let bytes = try packet.encoded(version: .v5_0)
             let frame = try #require(
-                MQTTFrameRecord.logged(bytes.span.bytes, version: .v5_0, .sent, limit: 4096).first)
+                MQTTFrameRecord.read(bytes.span.bytes, version: .v5_0, .sent, FrameWishes(logLimit: 4096)).compactMap(
+                    \.logged
+                ).first)
             #expect(frame.bytes.count == bytes.count)
             let text = String(decoding: frame.bytes, as: UTF8.self)
             #expect(!text.contains("hush") && !text.contains("secret"))
@@ -113,7 +115,10 @@ struct LogTests {
             #expect(zip(bytes, frame.bytes).allSatisfy { $0 == $1 || $1 == UInt8(ascii: "*") })
         }
         let connect = try packets[0].encoded(version: .v5_0)
-        let frame = try #require(MQTTFrameRecord.logged(connect.span.bytes, version: .v3_1_1, .sent, limit: 4096).first)
+        let frame = try #require(
+            MQTTFrameRecord.read(connect.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 4096)).compactMap(
+                \.logged
+            ).first)
         #expect(frame.protocolName == "MQTT 5.0")
         #expect(frame.fields.contains(.init("Password", "***")))
         #expect(frame.fields.contains(.init("User Name", "***")))
@@ -138,7 +143,8 @@ struct LogTests {
         for (packet, direction) in packets {
             let bytes = try packet.encoded(version: .v5_0)
             log.append(
-                MQTTFrameRecord.logged(bytes.span.bytes, version: .v5_0, direction, limit: 4096), from: source)
+                MQTTFrameRecord.read(bytes.span.bytes, version: .v5_0, direction, FrameWishes(logLimit: 4096))
+                    .compactMap(\.logged), from: source)
         }
         try await expectAgreement(log)
     }
@@ -147,7 +153,9 @@ struct LogTests {
         let packet = MQTTPacket.publish(.init(topic: "t", payload: Array(repeating: 7, count: 100_000)))
         let bytes = try packet.encoded(version: .v3_1_1)
         let frame = try #require(
-            MQTTFrameRecord.logged(bytes.span.bytes, version: .v3_1_1, .sent, limit: 50_000).first)
+            MQTTFrameRecord.read(bytes.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 50_000)).compactMap(
+                \.logged
+            ).first)
         #expect(frame.bytes == Array(bytes.prefix(4096)))
         #expect(frame.size == bytes.count)
         #expect(!frame.isWhole)
@@ -155,7 +163,9 @@ struct LogTests {
             .init(version: .v3_1_1, clientID: "c", username: "ann", password: Array(repeating: 0x41, count: 60_000)))
         let whole = try connect.encoded(version: .v3_1_1)
         let masked = try #require(
-            MQTTFrameRecord.logged(whole.span.bytes, version: .v3_1_1, .sent, limit: 50_000).first)
+            MQTTFrameRecord.read(whole.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 50_000)).compactMap(
+                \.logged
+            ).first)
         #expect(masked.bytes.count == 4096)
         #expect(!masked.bytes.contains(0x41))
     }

@@ -39,7 +39,8 @@ struct InspectionTests {
 
     @Test func `takes line ends for heart-beats only where no frame is near`() {
         func records(_ bytes: [UInt8]) -> [String] {
-            STOMPFrameRecord.records(bytes.span.bytes, version: .v12, .received, showsSecrets: false).map { "\($0)" }
+            STOMPFrameRecord.read(bytes.span.bytes, version: .v12, .received, FrameWishes(masked: true))
+                .compactMap(\.masked).map { "\($0)" }
         }
         #expect(records([10]) == ["heart-beat"])
         #expect(records(Array("RECEIPT\nreceipt-id:7\n\n\0\n".utf8)) == ["RECEIPT receipt-id:7"])

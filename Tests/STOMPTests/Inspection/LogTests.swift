@@ -63,7 +63,9 @@ struct LogTests {
         ]
         let bytes = Array((lines.joined(separator: lineEnd) + "\0\n").utf8)
         let frame = try #require(
-            STOMPFrameRecord.logged(bytes.span.bytes, version: .v12, .sent, limit: 4096).first)
+            STOMPFrameRecord.read(bytes.span.bytes, version: .v12, .sent, FrameWishes(logLimit: 4096)).compactMap(
+                \.logged
+            ).first)
         let text = String(decoding: frame.bytes, as: UTF8.self)
         let masked = [
             "", "CONNECT", "login:***", "passcode:*********", "Authorization:******", "passcode:", "x:y", "", "",
@@ -76,14 +78,17 @@ struct LogTests {
     @Test func `leaves a body alone that looks like a header`() throws {
         let bytes = Array("SEND\ndestination:/a\ntoken:t\n\npasscode:seen\n\0".utf8)
         let frame = try #require(
-            STOMPFrameRecord.logged(bytes.span.bytes, version: .v12, .sent, limit: 4096).first)
+            STOMPFrameRecord.read(bytes.span.bytes, version: .v12, .sent, FrameWishes(logLimit: 4096)).compactMap(
+                \.logged
+            ).first)
         #expect(String(decoding: frame.bytes, as: UTF8.self) == "SEND\ndestination:/a\ntoken:*\n\npasscode:seen\n\0")
         #expect(frame.payload == "\"passcode:seen\n\"")
     }
 
     @Test func `logs heart-beats`() throws {
         let beat = try #require(
-            STOMPFrameRecord.logged(([10] as [UInt8]).span.bytes, version: .v12, .received, limit: 4096).first)
+            STOMPFrameRecord.read(([10] as [UInt8]).span.bytes, version: .v12, .received, FrameWishes(logLimit: 4096))
+                .compactMap(\.logged).first)
         #expect(beat.type == "heart-beat")
         #expect(beat.size == 1)
     }
