@@ -83,7 +83,7 @@ let package = Package(
             name: "WebPages", path: "Examples/Pages", exclude: ["Screenshots"],
             resources: [
                 "locations.html", "motions.html", "style.css", "stomp.js", "mqtt.js", "session.js", "frames.js",
-                "panel.js", "map.js", "sparkline.js", "locations.js", "motions.js",
+                "panel.js", "fleet.js", "map.js", "sparkline.js", "locations.js", "motions.js",
             ].map { .embedInCode($0) }, swiftSettings: common),
         .target(
             name: "DeviceSupport",

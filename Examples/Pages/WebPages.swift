@@ -25,7 +25,8 @@ package enum WebPages {
         ("style.css", PackageResources.style_css), ("stomp.js", PackageResources.stomp_js),
         ("mqtt.js", PackageResources.mqtt_js), ("session.js", PackageResources.session_js),
         ("frames.js", PackageResources.frames_js), ("panel.js", PackageResources.panel_js),
-        ("map.js", PackageResources.map_js), ("sparkline.js", PackageResources.sparkline_js),
+        ("fleet.js", PackageResources.fleet_js), ("map.js", PackageResources.map_js),
+        ("sparkline.js", PackageResources.sparkline_js),
         ("locations.js", PackageResources.locations_js), ("motions.js", PackageResources.motions_js),
     ]
 }

@@ -12,15 +12,22 @@ const Locations = (() => {
   const LIST_PAUSE = 250;
 
   const devices = new Map();
+  // The devices of the list, by their identifiers: "van-2" before "van-10".
+  const order = [];
+  const collator = new Intl.Collator('en', { numeric: true });
   const dirty = new Set();
   let selected = null;
   let client = null;
+  let listeningSince = 0;
   let subscription = null;
   let ignored = 0;
 
   const map = new WorldMap($('map'), {
     onSelect: (id) => select(id, { fromMap: true }),
-    onFitting: (on) => $('fit').setAttribute('aria-pressed', String(on)),
+    onView: ({ isFitting, followed }) => {
+      $('fit').setAttribute('aria-pressed', String(isFitting));
+      $('follow').setAttribute('aria-pressed', String(followed !== null));
+    },
   });
 
   const panel = new Panel.Panel({
@@ -44,6 +51,7 @@ const Locations = (() => {
 
   function subscribe() {
     const selector = $('selector').value.trim();
+    listeningSince = performance.now();
     subscription = client.subscribe(LOCATIONS, { selector }, receive);
     const { id } = subscription;
     subscription.receipt.then(
@@ -62,17 +70,15 @@ const Locations = (() => {
     let device = devices.get(fix.id);
     if (!device) {
       if (devices.size >= MOST_DEVICES) return;
-      device = { id: fix.id, colour: colour(devices.size), row: null, fixes: 0 };
+      device = Object.assign(new Fleet.Device(fix.id, colour(devices.size)), {
+        row: null, presence: 'here', since: new Date().toLocaleTimeString(),
+      });
       devices.set(fix.id, device);
     }
-    device.latitude = fix.latitude;
-    device.longitude = fix.longitude;
-    device.time = fix.time;
-    device.heard = performance.now();
-    device.fixes += 1;
+    const jumps = device.add(fix, performance.now());
     dirty.add(device);
     if (device.row === null) Frames.draw(list);
-    map.move(fix.id, fix.latitude, fix.longitude, device.colour);
+    map.move(fix.id, fix.latitude, fix.longitude, { colour: device.colour, heading: device.heading, jumps });
   }
 
   // What devices send is checked as what any stranger sends; null when it is no location.
@@ -103,29 +109,87 @@ const Locations = (() => {
     $('count').textContent = devices.size;
     $('empty').hidden = devices.size > 0;
     $('filter').hidden = devices.size <= 8;
+    sayPresence();
   }
 
   function addRow(device) {
     const row = document.createElement('li');
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'device';
-    button.title = device.id;
-    button.setAttribute('aria-pressed', 'false');
+    row.innerHTML = '<button type="button" class="device" aria-pressed="false"><span class="dot"></span>'
+      + '<span class="id"></span><span class="ago"></span><span class="place"></span>'
+      + '<span class="drive"><span class="length"></span><i aria-hidden="true"></i><span class="speed"></span></span></button>';
+    const [button] = row.children;
     button.style.setProperty('--device', device.colour);
-    button.innerHTML = '<span class="dot"></span><span class="id"></span><span class="place"></span>';
+    button.tabIndex = order.length === 0 ? 0 : -1;
     button.querySelector('.id').textContent = device.id;
     button.addEventListener('click', () => select(device.id === selected ? null : device.id));
-    row.append(button);
-    device.row = row;
-    device.button = button;
-    device.place = button.querySelector('.place');
+    button.addEventListener('focus', () => {
+      for (const other of devices.values()) if (other.button) other.button.tabIndex = other === device ? 0 : -1;
+    });
+    Object.assign(device, {
+      row, button, place: button.querySelector('.place'), arrow: button.querySelector('i'),
+      lengthText: button.querySelector('.length'), speedText: button.querySelector('.speed'), ago: button.querySelector('.ago'),
+    });
     row.hidden = !matches(device);
-    $('devices').append(row);
+    const next = place(device);
+    $('devices').insertBefore(row, order[next]?.row ?? null);
+    order.splice(next, 0, device);
+  }
+
+  // Where a device belongs in the list.
+  function place({ id }) {
+    let [low, high] = [0, order.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (collator.compare(order[middle].id, id) <= 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   function refresh(device) {
-    if (device.place) device.place.textContent = `φ:${device.latitude.toFixed(4)}, λ:${device.longitude.toFixed(4)}`;
+    if (!device.place) return;
+    const { latitude, longitude, length, speed, heading } = device;
+    put(device.place, `φ:${latitude.toFixed(4)}, λ:${longitude.toFixed(4)}`);
+    put(device.lengthText, Fleet.kilometres(length));
+    put(device.speedText, speed === null ? '' : `${(speed * 3.6).toFixed(0)} km/h`);
+    device.arrow.hidden = heading === null;
+    if (heading !== null) device.arrow.style.rotate = `${heading.toFixed(0)}deg`;
+    appear(device, performance.now());
+  }
+
+  // What changes with time alone.
+  function appear(device, now) {
+    if (!device.ago) return;
+    const isListening = client !== null;
+    const presence = isListening ? device.presenceAt(now, listeningSince) : device.presence;
+    if (presence !== device.presence || device.row.dataset.presence === undefined) {
+      device.presence = presence;
+      device.row.dataset.presence = presence;
+      map.mark(device.id, presence);
+    }
+    const ago = Fleet.ago(now - device.heard);
+    put(device.ago, presence === 'gone' ? `gone, ${ago}` : ago);
+    const heading = device.heading === null ? '' : `, heading ${Fleet.compass(device.heading)}`;
+    const title = `${device.id}\nlast fix ${device.time || ago}${heading}\n${Fleet.kilometres(device.length)} since ${device.since}`;
+    if (device.button.title !== title) device.button.title = title;
+  }
+
+  function age(now = performance.now()) {
+    for (const device of devices.values()) appear(device, now);
+    sayPresence();
+  }
+
+  function sayPresence() {
+    const counts = { here: 0, silent: 0, gone: 0 };
+    for (const { presence } of devices.values()) counts[presence] += 1;
+    put($('presence'), [
+      counts.silent > 0 ? `${counts.silent} silent` : '', counts.gone > 0 ? `${counts.gone} gone` : '',
+    ].filter(Boolean).join(' · '));
+    $('forget').hidden = counts.gone === 0;
+  }
+
+  function put(element, text) {
+    if (element.textContent !== text) element.textContent = text;
   }
 
   const matches = ({ id }) => id.toLowerCase().includes($('filter').value.trim().toLowerCase());
@@ -137,18 +201,57 @@ const Locations = (() => {
     device?.button?.setAttribute('aria-pressed', 'true');
     if (fromMap) device?.row?.scrollIntoView({ block: 'nearest' });
     map.select(selected);
-    if (device && !fromMap) map.show(selected);
+    if (map.followed !== null) map.follow(selected);
+    else if (device && !fromMap) map.show(selected);
+    $('follow').disabled = !device;
     offerText();
+  }
+
+  function follow() {
+    if (selected) map.follow(map.followed === selected ? null : selected);
+  }
+
+  function forget(device) {
+    devices.delete(device.id);
+    dirty.delete(device);
+    device.row?.remove();
+    if (order.includes(device)) order.splice(order.indexOf(device), 1);
+    map.remove(device.id);
+    if (device.id === selected) select(null);
+    if (order.length > 0 && !order.some(({ button }) => button.tabIndex === 0)) order[0].button.tabIndex = 0;
+  }
+
+  function forgetGone() {
+    for (const device of [...devices.values()]) if (device.presence === 'gone') forget(device);
+    list();
   }
 
   function forgetAll() {
     devices.clear();
+    order.length = 0;
     dirty.clear();
-    selected = null;
+    select(null);
     ignored = 0;
     map.clear();
     $('devices').replaceChildren();
     list();
+  }
+
+  // The arrow keys lead from device to device; the others work on the one that they have led to.
+  function key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const shown = order.filter(({ row }) => !row.hidden);
+    const index = shown.findIndex(({ button }) => button === event.target);
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -shown.length, End: shown.length }[event.key];
+    if (index < 0) return;
+    if (step !== undefined) shown[Math.min(shown.length - 1, Math.max(0, index + step))].button.focus();
+    else if (event.key === 'f') {
+      if (shown[index].id !== selected) select(shown[index].id);
+      follow();
+    } else if (event.key === 'Escape') select(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   // MARK: Texts
@@ -215,9 +318,23 @@ const Locations = (() => {
   $('closer').addEventListener('click', () => map.zoomBy(0.75));
   $('farther').addEventListener('click', () => map.zoomBy(-0.75));
   $('fit').addEventListener('click', () => map.fit());
+  $('follow').addEventListener('click', follow);
+  $('forget').addEventListener('click', forgetGone);
+  $('devices').addEventListener('keydown', key);
+  $('map').addEventListener('keydown', (event) => {
+    if (event.key !== 'f' || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    follow();
+  });
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== '/' || $('filter').hidden || event.target.matches('input')) return;
+    event.preventDefault();
+    $('filter').focus();
+  });
   $('tiles').addEventListener('change', (event) => { map.streetTiles = event.target.checked; });
   setInterval(() => { if (dirty.size > 0) Frames.draw(list); }, LIST_PAUSE);
+  setInterval(() => age(), 1000);
 
   panel.open();
-  return { devices, map, select, get ignored() { return ignored; } };
+  return { devices, map, select, follow, age, get selected() { return selected; }, get ignored() { return ignored; } };
 })();

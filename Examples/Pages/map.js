@@ -14,6 +14,7 @@ const WorldMap = (() => {
   const NEAREST = 18;
   const FARTHEST = 0;
   const FIT_LIMIT = 16;
+  const FOLLOW_ZOOM = 13;
   const PADDING = 56;
   const MARKER_PAUSE = 0.25;
   const TRACK_POINTS = 400;
@@ -38,23 +39,34 @@ const WorldMap = (() => {
   // journey stays, coarser towards its beginning.
   class Track {
     points = new Float64Array(2 * TRACK_POINTS);
+    // 1 where a point starts another piece, which no line joins to the one before.
+    starts = new Uint8Array(TRACK_POINTS);
     count = 0;
 
-    add(x, y) {
+    add(x, y, startsPiece = false) {
       const last = 2 * (this.count - 1);
-      if (this.count > 0 && Math.hypot(x - this.points[last], y - this.points[last + 1]) < TRACK_STEP) return;
+      const isNear = this.count > 0 && Math.hypot(x - this.points[last], y - this.points[last + 1]) < TRACK_STEP;
+      if (isNear && !startsPiece) return;
       if (this.count === TRACK_POINTS) this.#thin();
       this.points[2 * this.count] = x;
       this.points[2 * this.count + 1] = y;
+      this.starts[this.count] = startsPiece || this.count === 0 ? 1 : 0;
       this.count += 1;
     }
 
     #thin() {
       const half = TRACK_POINTS / 2;
       let to = 0;
-      for (let from = 0; from < TRACK_POINTS; from += from < half ? 2 : 1, to += 1) {
+      let startsPiece = 0;
+      for (let from = 0; from < TRACK_POINTS; from += 1) {
+        startsPiece |= this.starts[from];
+        if (from < half && from % 2 === 1) continue;
         this.points[2 * to] = this.points[2 * from];
         this.points[2 * to + 1] = this.points[2 * from + 1];
+        // A piece whose first point goes starts at the next one.
+        this.starts[to] = startsPiece;
+        startsPiece = 0;
+        to += 1;
       }
       this.count = to;
     }
@@ -72,6 +84,7 @@ const WorldMap = (() => {
     #view = { x: projectX(-122.2), y: projectY(37.55), zoom: 8 };
     #flight = null;
     #fitting = true;
+    #followed = null;
     #fittedAt = 0;
     #fitDue = false;
     #drawnAt = 0;
@@ -80,7 +93,7 @@ const WorldMap = (() => {
     #viewChanged = true;
     #selected = null;
     #onSelect;
-    #onFitting;
+    #onView;
     #colours = {};
     #tilesOn = false;
     #tiles = new Map();
@@ -88,11 +101,11 @@ const WorldMap = (() => {
     #task = (now) => this.#draw(now);
 
     // - onSelect(id or null): a marker was clicked, or the ground beside them
-    // - onFitting(boolean): whether the view follows all devices by itself
-    constructor(box, { onSelect, onFitting }) {
+    // - onView({ isFitting, followed }): whether the view holds all devices by itself, and the device that it follows or null
+    constructor(box, { onSelect, onView }) {
       this.#box = box;
       this.#onSelect = onSelect;
-      this.#onFitting = onFitting;
+      this.#onView = onView;
       this.#ground = this.#layer('canvas', 'ground');
       this.#tracks = this.#layer('canvas', 'tracks');
       this.#overlay = this.#layer('div', 'overlay');
@@ -111,9 +124,16 @@ const WorldMap = (() => {
     }
 
     get size() { return this.#devices.size; }
+    get followed() { return this.#followed; }
 
-    // Creates the marker of a device, or lets it glide to its new place.
-    move(id, latitude, longitude, colour) {
+    // How many pieces the track of a device has.
+    pieces(id) {
+      const { starts, count } = this.#devices.get(id).track;
+      return starts.subarray(0, count).reduce((sum, start) => sum + start, 0);
+    }
+
+    // Creates the marker of a device, or lets it glide to its new place; one that `jumps` is there at once.
+    move(id, latitude, longitude, { colour, heading, jumps }) {
       const now = performance.now();
       const x = projectX(longitude);
       const y = projectY(latitude);
@@ -121,13 +141,18 @@ const WorldMap = (() => {
       if (!device) {
         device = {
           id, colour, x, y, fromX: x, fromY: y, toX: x, toY: y, start: now, end: now, drawnX: x, drawnY: y, heard: now,
-          minX: x, maxX: x, minY: y, maxY: y, track: new Track(), marker: this.#marker(id, colour), placed: false,
+          minX: x, maxX: x, minY: y, maxY: y, track: new Track(), marker: this.#marker(id, colour), placed: false, heading: null,
         };
         device.track.add(x, y);
         this.#devices.set(id, device);
         this.#fittedAt = 0;
       } else {
         device.track.add(device.x, device.y);
+        if (jumps) {
+          device.track.add(device.toX, device.toY);
+          device.track.add(x, y, true);
+          Object.assign(device, { x, y, drawnX: x, drawnY: y });
+        }
         // As long as the device took between its last two fixes: it then moves without stops.
         const pause = this.#calm.matches ? 0 : clamp(now - device.heard, 50, 1200);
         Object.assign(device, {
@@ -136,15 +161,37 @@ const WorldMap = (() => {
           minY: Math.min(device.minY, y), maxY: Math.max(device.maxY, y),
         });
       }
+      if (heading !== null && heading !== device.heading) {
+        device.heading = heading;
+        device.marker.style.setProperty('--heading', `${heading.toFixed(0)}deg`);
+        device.marker.dataset.heads = '';
+      }
       device.placed = false;
       this.#fitDue = true;
+      Frames.draw(this.#task);
+    }
+
+    // Shows whether a device is 'here', 'silent' or 'gone'.
+    mark(id, presence) {
+      const marker = this.#devices.get(id)?.marker;
+      if (!marker) return;
+      marker.dataset.presence = presence;
+      marker.title = presence === 'gone' ? `${id} was last here` : `${id} is here`;
+    }
+
+    remove(id) {
+      this.#devices.get(id)?.marker.remove();
+      this.#devices.delete(id);
+      this.#forgetIfAway();
+      this.#fitDue = true;
+      this.#viewChanged = true;
       Frames.draw(this.#task);
     }
 
     clear() {
       for (const device of this.#devices.values()) device.marker.remove();
       this.#devices.clear();
-      this.select(null);
+      this.#forgetIfAway();
       this.#viewChanged = true;
       Frames.draw(this.#task);
     }
@@ -166,13 +213,23 @@ const WorldMap = (() => {
       if (!device) return;
       const [x, y] = this.#toScreen(device.toX, device.toY);
       if (x > PADDING && y > PADDING && x < this.#width - PADDING && y < this.#height - PADDING) return;
-      this.#follow(false);
+      this.#setView(false);
       this.#fly({ x: device.toX, y: device.toY, zoom: this.#view.zoom });
+    }
+
+    // Keeps a device in the middle until the map is moved; null ends that. Zooming does not.
+    follow(id) {
+      const device = this.#devices.get(id);
+      this.#setView(false, device ? id : null);
+      this.#flight = null;
+      if (!device) return;
+      device.placed = false;
+      this.#see({ x: device.x, y: device.y, zoom: Math.max(this.#view.zoom, FOLLOW_ZOOM) });
     }
 
     // From now on the view holds all devices and their tracks, until somebody moves it.
     fit() {
-      this.#follow(true);
+      this.#setView(true);
       this.#fittedAt = 0;
       this.#fitDue = true;
       Frames.draw(this.#task);
@@ -180,16 +237,18 @@ const WorldMap = (() => {
 
     zoomBy(steps, x = this.#width / 2, y = this.#height / 2) {
       const zoom = clamp(this.#view.zoom + steps, FARTHEST, NEAREST);
+      const followed = this.#devices.get(this.#followed);
+      if (followed) return this.#see({ x: followed.x, y: followed.y, zoom });
       const [worldX, worldY] = this.#toWorld(x, y);
       const scale = TILE * 2 ** zoom;
-      this.#follow(false);
+      this.#setView(false);
       this.#flight = null;
-      this.#see({ x: worldX - (x - this.#width / 2) / scale, y: worldY - (y - this.#height / 2) / scale, zoom });
+      return this.#see({ x: worldX - (x - this.#width / 2) / scale, y: worldY - (y - this.#height / 2) / scale, zoom });
     }
 
     panBy(x, y) {
       const scale = this.#scale();
-      this.#follow(false);
+      this.#setView(false);
       this.#flight = null;
       this.#see({ ...this.#view, x: this.#view.x - x / scale, y: this.#view.y - y / scale });
     }
@@ -281,9 +340,16 @@ const WorldMap = (() => {
       Frames.draw(this.#task);
     }
 
-    #follow(on) {
-      if (on !== this.#fitting) this.#onFitting(on);
-      this.#fitting = on;
+    #setView(isFitting, followed = null) {
+      if (isFitting === this.#fitting && followed === this.#followed) return;
+      this.#fitting = isFitting;
+      this.#followed = followed;
+      this.#onView({ isFitting, followed });
+    }
+
+    #forgetIfAway() {
+      if (!this.#devices.has(this.#followed)) this.#setView(this.#fitting, null);
+      if (!this.#devices.has(this.#selected)) this.select(null);
     }
 
     #fly(to) {
@@ -328,6 +394,7 @@ const WorldMap = (() => {
     #draw(now) {
       this.#refit(now);
       this.#advance(now);
+      this.#chase(now);
       // Many markers move less often, so that a frame keeps room for everything else: two hundred twenty times a second.
       if (!this.#viewChanged && now - this.#drawnAt < this.#devices.size * MARKER_PAUSE) return Frames.draw(this.#task);
       this.#drawnAt = now;
@@ -354,11 +421,27 @@ const WorldMap = (() => {
       if (now >= end) this.#flight = null;
     }
 
-    // Returns whether the marker is still on its way.
-    #place(device, now, context) {
+    // The view goes with the device that it follows.
+    #chase(now) {
+      const device = this.#devices.get(this.#followed);
+      if (!device || device.placed) return;
+      this.#glide(device, now);
+      if (device.x === this.#view.x && device.y === this.#view.y) return;
+      this.#view = { ...this.#view, x: device.x, y: device.y };
+      this.#viewChanged = true;
+    }
+
+    // Where the device is on the way to its last fix; returns how much of that way is done.
+    #glide(device, now) {
       const t = device.end > device.start ? clamp((now - device.start) / (device.end - device.start), 0, 1) : 1;
       device.x = device.fromX + (device.toX - device.fromX) * t;
       device.y = device.fromY + (device.toY - device.fromY) * t;
+      return t;
+    }
+
+    // Returns whether the marker is still on its way.
+    #place(device, now, context) {
+      const t = this.#glide(device, now);
       device.placed = t === 1;
       const [x, y] = this.#toScreen(device.x, device.y);
       const place = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
@@ -395,7 +478,7 @@ const WorldMap = (() => {
       const left = this.#width / 2 - this.#view.x * scale;
       const top = this.#height / 2 - this.#view.y * scale;
       for (const device of this.#devices.values()) {
-        const { points, count } = device.track;
+        const { points, starts, count } = device.track;
         context.strokeStyle = device.colour;
         context.beginPath();
         for (let i = 0; i < count; i += 1) {
@@ -403,7 +486,7 @@ const WorldMap = (() => {
           const y = points[2 * i + 1] * scale + top;
           // Around the back of the world there is no line across its front.
           const jumps = i > 0 && Math.abs(points[2 * i] - points[2 * i - 2]) > 0.5;
-          if (i === 0 || jumps) context.moveTo(x, y);
+          if (starts[i] === 1 || jumps) context.moveTo(x, y);
           else context.lineTo(x, y);
         }
         if (count > 0) context.lineTo(device.x * scale + left, device.y * scale + top);

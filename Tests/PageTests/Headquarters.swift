@@ -56,10 +56,8 @@ struct Headquarters {
         #expect(growth < 20_000_000, "bytes of JavaScript's memory")
     }
 
-    /// Takes a picture into the folder that the environment names as `SCREENSHOTS`.
+    /// Takes pictures into the folder that the environment names as `SCREENSHOTS`.
     func picture(_ name: String) async throws {
-        guard let folder = Campaign.environment("SCREENSHOTS") else { return }
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        try await tab.screenshot(to: "\(folder)/\(name).png")
+        try await Pictures.take(name, of: tab)
     }
 }

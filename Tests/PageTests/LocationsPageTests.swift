@@ -80,14 +80,9 @@ extension BrowserTests {
                 #expect(text.header("persistent") == "true")
                 break
             }
-            try await page.picture("locations-light")
-            try await tab.setDark(true)
-            try await page.picture("locations-dark")
-            try await tab.setDark(false)
+            try await page.picture("locations-two")
             try await tab.resize(width: 390, height: 844, isPhone: true)
-            try await Task.sleep(for: .milliseconds(700))
             #expect(try await tab.evaluate("document.documentElement.scrollWidth <= innerWidth") == "true")
-            try await page.picture("locations-phone")
             try await tab.resize(width: 1280, height: 800)
 
             try await tab.click("#disconnect")

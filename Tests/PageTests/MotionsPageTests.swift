@@ -74,9 +74,7 @@ extension BrowserTests {
             }
             try await tab.wait(
                 until: "document.querySelector('.card output').textContent.startsWith('green acknowledged')")
-            try await page.picture("motions-light")
-            try await tab.setDark(true)
-            try await page.picture("motions-dark")
+            try await page.picture("motions-one")
             try await tab.click("#disconnect")
             try await tab.wait(until: "document.querySelectorAll('.card').length === 0")
             #expect(tab.problems == [])

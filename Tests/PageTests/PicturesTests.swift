@@ -31,25 +31,14 @@ extension BrowserTests {
             // What is kept beside the pages is loaded with every clone.
             let most = Pictures.isWriting ? 200_000 : 300_000
             #expect((10_000..<most).contains(size), "\(name): \(size) bytes")
-            // To be looked at by people.
-            guard let folder = Campaign.environment("SCREENSHOTS") else { return }
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            try await tab.screenshot(to: "\(folder)/\(name).png")
-            try await tab.setDark(true)
-            try await tab.evaluate("new Promise((done) => setTimeout(done, 300))")
-            try await tab.screenshot(to: "\(folder)/\(name)-dark.png")
-            try await tab.setDark(false)
-            try await tab.resize(width: 390, height: 844, isPhone: true)
-            try await tab.evaluate("new Promise((done) => setTimeout(done, 800))")
-            #expect(try await tab.evaluate("document.documentElement.scrollWidth <= innerWidth") == "true")
-            try await tab.screenshot(to: "\(folder)/\(name)-phone.png")
+            try await Pictures.take(name, of: tab)
         }
 
         @Test(.timeLimit(.minutes(5))) func `devices on their page, and their frames in the inspector`() async throws {
             let scratch = try ScratchDirectory("pictures")
             let browser = try await SharedBrokers.browser()
             let drive = try await Served.start(
-                "locations-device", ["--device-id", "van", "--fleet", "5", "--speed", "25", "--loop"])
+                "locations-device", ["--fleet", "5", "--name", "van", "--speed", "25", "--loop"])
             let locations = try await browser.open(drive.address)
             try await locations.wait(
                 until: "[...Locations.devices.values()].filter(({ fixes }) => fixes > 60).length === 5")
@@ -103,7 +92,6 @@ extension BrowserTests {
             try await picture("inspector", inspector, scratch)
 
             // Searching, and clearing for all who look.
-            try await inspector.resize(width: 1280, height: 800)
             try await inspector.fill("#search", "ALERT")
             try await inspector.wait(
                 until: "Inspector.shown.length < Inspector.frames.length && Inspector.shown.length > 0")
