@@ -1,7 +1,9 @@
-// Headquarters of the motions: three sparklines for each device, and alerts that colour its screen.
+// Headquarters of the motions: for each device a phone that lies as it does, three sparklines, and alerts that colour its
+// screen.
 //
 //     SUBSCRIBE /mwm/+/motion       24 bytes: pitch, roll and yaw as big-endian doubles, in radians; retained
 //     SUBSCRIBE /mwm/lastWill       {"deviceID":"…"}, from the broker when a device is gone without a farewell
+//     SUBSCRIBE /mwm/lastWill/web   a sentence, from the broker when a page like this one is
 //     PUBLISH   /mwm/{id}/alert     the name of a colour, QoS 1
 //     last will /mwm/lastWill/web   "Web client {id} has unexpectedly died", QoS 2
 'use strict';
@@ -9,8 +11,14 @@
 const Motions = (() => {
   const { $ } = Panel;
   const MOST_DEVICES = 2000;
+  const MOST_EVENTS = 50;
+  // Milliseconds for which an alert colours a screen.
+  const ALERT_TIME = 2000;
+  // Milliseconds between two turns of a phone for those who want less motion.
+  const CALM_PAUSE = 1000;
   const clientID = `web-${crypto.getRandomValues(new Uint32Array(2)).join('-')}`;
   const text = new TextDecoder();
+  const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
   const devices = new Map();
   let client = null;
@@ -25,7 +33,8 @@ const Motions = (() => {
     onState: (state, connected) => {
       client = connected;
       if (state === 'off') forgetAll();
-      client?.subscribe({ '/mwm/+/motion': 0, '/mwm/lastWill': 2 }).catch((error) => panel.notice(error.message));
+      client?.subscribe({ '/mwm/+/motion': 0, '/mwm/lastWill': 2, '/mwm/lastWill/web': 2 })
+        .catch((error) => panel.notice(error.message));
       for (const device of devices.values()) device.button.disabled = !client;
     },
   });
@@ -58,6 +67,7 @@ const Motions = (() => {
   function receive({ topic, payload, retain }) {
     rate.tick();
     if (topic === '/mwm/lastWill') return died(payload);
+    if (topic === '/mwm/lastWill/web') return note('gone', text.decode(payload).slice(0, 200));
     // "/mwm/{id}/motion" has an empty part before its first slash.
     const [, , id, kind] = topic.split('/');
     if (kind !== 'motion') return undefined;
@@ -87,12 +97,29 @@ const Motions = (() => {
     } catch {
       return ignore('last will');
     }
+    if (typeof id !== 'string') return ignore('last will');
+    note('gone', `${id.slice(0, 200)} is gone: its last will arrived`);
     const device = devices.get(id);
     if (device) {
       forget(device);
       panel.notice(`Device ${id} is gone: its last will arrived`);
     }
     return undefined;
+  }
+
+  // MARK: Events
+
+  // A line in the strip of events; returns it for what is added later.
+  function note(kind, words) {
+    const line = document.createElement('li');
+    line.dataset.kind = kind;
+    line.innerHTML = '<time></time><span></span>';
+    line.firstChild.textContent = new Date().toLocaleTimeString();
+    line.lastChild.textContent = words;
+    $('events').prepend(line);
+    while ($('events').children.length > MOST_EVENTS) $('events').lastChild.remove();
+    $('events').hidden = false;
+    return line;
   }
 
   function ignore(what) {
@@ -110,6 +137,7 @@ const Motions = (() => {
       id, card, values: null, isSeen: false, isRetained: false,
       sparkline: new Sparkline.Sparkline(canvas),
       degrees: [...card.querySelectorAll('dd')].map((cell) => cell.appendChild(document.createTextNode(''))),
+      phone: card.querySelector('.phone'), angles: null, turnedAt: 0,
       note: card.querySelector('.note'),
       button: card.querySelector('button'),
       output: card.querySelector('output'),
@@ -153,12 +181,30 @@ const Motions = (() => {
 
   function show(device) {
     device.sparkline.draw();
+    turn(device);
     device.values.forEach((radians, index) => {
       const degrees = `${Math.round((radians * 180) / Math.PI)}°`;
       if (device.degrees[index].data !== degrees) device.degrees[index].data = degrees;
     });
     const note = device.isRetained ? 'retained: the last motion that the broker kept' : '';
     if (device.note.textContent !== note) device.note.textContent = note;
+  }
+
+  // Core Motion's angles: the phone lies on its back, is turned about the upright axis (yaw), raised at its top (pitch) and
+  // tilted to its right (roll). In CSS the second axis points down, so that two of them turn the other way.
+  function turn(device) {
+    const now = performance.now();
+    if (calm.matches && now - device.turnedAt < CALM_PAUSE) return;
+    device.turnedAt = now;
+    const before = device.angles ?? device.values;
+    // The short way round: from 179° to −179° are two degrees.
+    device.angles = device.values.map((angle, index) => {
+      const way = angle - before[index];
+      return before[index] + way - 2 * Math.PI * Math.round(way / (2 * Math.PI));
+    });
+    const [pitch, roll, yaw] = device.angles.map((angle) => (angle * 180) / Math.PI);
+    device.phone.style.transform =
+      `rotateZ(${(-yaw).toFixed(1)}deg) rotateX(${(-pitch).toFixed(1)}deg) rotateY(${roll.toFixed(1)}deg)`;
   }
 
   function forget(device) {
@@ -173,6 +219,8 @@ const Motions = (() => {
   function forgetAll() {
     for (const device of devices.values()) forget(device);
     ignored = 0;
+    $('events').replaceChildren();
+    $('events').hidden = true;
     count();
   }
 
@@ -188,10 +236,28 @@ const Motions = (() => {
 
   function alert(device, colour) {
     if (!client) return;
+    const line = note('alert', `${colour} to ${device.id}`);
     device.output.textContent = '…';
     client.publish(`/mwm/${device.id}/alert`, colour, { qos: 1 }).then(
-      (milliseconds) => { device.output.textContent = `${colour} acknowledged, ${milliseconds.toFixed(0)} ms`; },
-      (error) => { device.output.textContent = `not sent: ${error.message}`; });
+      (milliseconds) => {
+        const time = new Date().toLocaleTimeString();
+        device.output.textContent = `${colour} acknowledged at ${time}, ${milliseconds.toFixed(0)} ms`;
+        line.dataset.kind = 'acknowledged';
+        line.lastChild.textContent = `${colour} to ${device.id} acknowledged at ${time} after ${milliseconds.toFixed(0)} ms`;
+        flash(device, colour);
+      },
+      (error) => {
+        device.output.textContent = `not sent: ${error.message}`;
+        line.dataset.kind = 'gone';
+        line.lastChild.textContent = `${colour} to ${device.id} was not acknowledged: ${error.message}`;
+      });
+  }
+
+  // The phone shows what the device's screen shows.
+  function flash(device, colour) {
+    clearTimeout(device.flash);
+    device.phone.style.setProperty('--screen', colour);
+    device.flash = setTimeout(() => device.phone.style.removeProperty('--screen'), ALERT_TIME);
   }
 
   $('filter').addEventListener('input', () => {

@@ -1,5 +1,5 @@
 import Messaging
-import Synchronization
+import Transport
 
 /// The frames of a log as open pages receive them: each frame is put into words once, however many pages there are.
 ///
@@ -9,7 +9,7 @@ final class FrameFeed: Sendable {
     static let maximumReaders = 16
 
     let log: FrameLog
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     private struct State {
         var readers = 0

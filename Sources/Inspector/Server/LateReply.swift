@@ -1,4 +1,3 @@
-import Synchronization
 import Transport
 import WebSocketCore
 
@@ -8,7 +7,7 @@ final class LateReply: Sendable {
         weak var link: Link<PageMachine>?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     var link: Link<PageMachine>? {
         get { state.withLock { $0.link } }

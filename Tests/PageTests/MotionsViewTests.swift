@@ -1,0 +1,107 @@
+import DeviceSupport
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+extension BrowserTests {
+    /// The phones on the Motions page and its strip of events.
+    @Suite(.serialized)
+    struct MotionsViewTests {
+        enum Broker: CaseIterable {
+            case embedded, mosquitto
+        }
+
+        private func payload(_ degrees: Double...) -> [UInt8] {
+            degrees.flatMap { value in
+                (0..<8).map { UInt8(truncatingIfNeeded: (value * .pi / 180).bitPattern >> (56 - 8 * $0)) }
+            }
+        }
+
+        private func withPage(
+            _ broker: Broker = .embedded, _ body: (BrowserTab, MQTTClient) async throws -> Void
+        ) async throws {
+            switch broker {
+            case .embedded:
+                let broker = try await LoopbackBroker.start()
+                try await withPage(broker.urls.ws ?? "", MQTTClient(broker.urls.mqtt ?? ""), body)
+                await broker.stop()
+            case .mosquitto:
+                let broker = try await Mosquitto.start { $0.webSocket = true }
+                let client = MQTTClient("mqtt://127.0.0.1:\(broker.port)")
+                try await withPage("ws://127.0.0.1:\(broker.webSocketPort ?? 0)", client, body)
+            }
+        }
+
+        private func withPage(
+            _ url: String, _ client: MQTTClient, _ body: (BrowserTab, MQTTClient) async throws -> Void
+        ) async throws {
+            try await client.connect()
+            let page = try await Headquarters.open(.motions, url)
+            try await page.waitForState("on")
+            try await body(page.tab, client)
+            #expect(page.tab.problems == [])
+            try await page.close()
+            await client.disconnect()
+        }
+
+        @Test(.requires(.mosquitto), arguments: Broker.allCases)
+        func `the phone on the page lies as the device does`(broker: Broker) async throws {
+            try await withPage(broker) { tab, client in
+                func turn(_ pitch: Double, _ roll: Double, _ yaw: Double) async throws {
+                    try await client.publish(
+                        payload(pitch, roll, yaw), to: "/mwm/phone/motion", qos: .atLeastOnce, retain: true)
+                }
+                let posture = "document.querySelector('.phone')?.style.transform"
+                try await turn(12, -3, 45)
+                try await tab.wait(until: "\(posture) === 'rotateZ(-45deg) rotateX(-12deg) rotateY(-3deg)'")
+                // Over the back: the short way, and not once around.
+                try await turn(0, 0, 170)
+                try await tab.wait(until: "\(posture).startsWith('rotateZ(-170deg)')")
+                try await turn(0, 0, -170)
+                try await tab.wait(until: "\(posture).startsWith('rotateZ(-190deg)')")
+                try await turn(0, 179, -170)
+                try await tab.wait(until: "\(posture).endsWith('rotateY(179deg)')")
+                // The screen is seen from above, but not when the phone lies on it.
+                #expect(
+                    try await tab.evaluate(
+                        "getComputedStyle(document.querySelector('.phone .front')).backfaceVisibility")
+                        == "hidden")
+            }
+        }
+
+        @Test func `lists last wills, and alerts with the time of their acknowledgement`() async throws {
+            try await withPage { tab, client in
+                for id in ["phone-1", "phone-2"] {
+                    try await client.publish(payload(0, 0, 0), to: "/mwm/\(id)/motion", qos: .atLeastOnce, retain: true)
+                }
+                try await tab.wait(until: "document.querySelectorAll('.card').length === 2")
+                #expect(try await tab.evaluate("document.getElementById('events').hidden") == "true")
+                try await tab.fill(".card select", "green")
+                try await tab.click(".card button")
+                try await tab.wait(until: "document.querySelector('#events [data-kind=acknowledged]')")
+                let alert = try await tab.text(of: "#events li span")
+                #expect(alert.contains(/^green to phone-1 acknowledged at \d.*\d.* after \d+ ms$/))
+                #expect(try await tab.text(of: ".card output").contains(/^green acknowledged at \d.*, \d+ ms$/))
+                // The phone's screen shows the colour as the device's does.
+                #expect(
+                    try await tab.evaluate("document.querySelector('.phone').style.getPropertyValue('--screen')")
+                        == "green")
+                try await client.publish(#"{"deviceID":"phone-2"}"#, to: "/mwm/lastWill", qos: .exactlyOnce)
+                try await tab.wait(until: "document.querySelectorAll('.card').length === 1")
+                #expect(try await tab.text(of: "#events li span") == "phone-2 is gone: its last will arrived")
+                try await client.publish(
+                    "Web client 7 has unexpectedly died", to: "/mwm/lastWill/web", qos: .exactlyOnce)
+                try await tab.wait(
+                    until: "document.querySelector('#events li span').textContent.startsWith('Web client 7')")
+                // What strangers send is shown as text, and never more than fifty lines.
+                for number in 0..<60 {
+                    try await client.publish("<img src=x> \(number)", to: "/mwm/lastWill/web", qos: .atLeastOnce)
+                }
+                try await tab.wait(until: "document.querySelector('#events li span').textContent === '<img src=x> 59'")
+                #expect(try await tab.evaluate("document.querySelectorAll('#events li').length") == "50")
+                #expect(try await tab.evaluate("document.querySelectorAll('#events img').length") == "0")
+            }
+        }
+    }
+}
