@@ -1,4 +1,5 @@
 import Messaging
+import Synchronization
 import Transport
 
 /// The frames of a log as open pages receive them: each frame is put into words once, however many pages there are.
