@@ -44,7 +44,7 @@ struct LocationsDevice: Sendable {
         do throws(STOMPError) {
             let receipt: STOMPHeaders = ["receipt": "\(id)-\(textQueue)"]
             let texts = try await link.client.subscribe(
-                to: textQueue, ack: mode, options: STOMPSubscribeOptions(headers: receipt))
+                to: textQueue, acknowledgement: mode, options: STOMPSubscribeOptions(headers: receipt))
             await link.untilConnected()
             post.say("Subscribed to \(textQueue)", .faint)
             return texts

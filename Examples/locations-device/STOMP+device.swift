@@ -37,7 +37,7 @@ extension STOMPClient: DeviceClient {
             return DeviceFailure(connecting: error)
         case .refused, .unsupportedByBroker: status = .unavailable
         case .badCredentials: status = .noPermission
-        case .unsupportedVersion, .protocolViolation: status = .protocolViolation
+        case .unsupportedVersion, .protocolError: status = .protocolError
         case .invalidRequest: status = .usage
         case .connectionLost, .notConnected, .disconnected, .timedOut, .stale: status = .lost
         default: status = .software
@@ -48,7 +48,7 @@ extension STOMPClient: DeviceClient {
     package static func kind(_ failure: STOMPError) -> ConnectionFailureKind {
         switch failure.code {
         case .connectionLost, .notConnected, .disconnected: .lost
-        case .protocolViolation: .protocolViolation
+        case .protocolError: .protocolError
         default: .other
         }
     }

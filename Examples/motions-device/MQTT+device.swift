@@ -14,7 +14,7 @@ extension MQTTConfiguration {
     }
 }
 
-extension MQTTFrameRecord: DeviceFrame {}
+extension MQTTPacketRecord: DeviceFrame {}
 
 extension MQTTClient: DeviceClient {
     package static func final(_ failure: MQTTError) -> DeviceFailure {
@@ -25,7 +25,7 @@ extension MQTTClient: DeviceClient {
             return DeviceFailure(connecting: error)
         case .refused, .notAllowed: status = .unavailable
         case .badCredentials: status = .noPermission
-        case .unsupportedVersion, .protocolViolation: status = .protocolViolation
+        case .unsupportedVersion, .protocolError: status = .protocolError
         case .invalidRequest: status = .usage
         case .connectionLost, .notConnected, .disconnected, .timedOut, .takenOver: status = .lost
         default: status = .software
@@ -36,7 +36,7 @@ extension MQTTClient: DeviceClient {
     package static func kind(_ failure: MQTTError) -> ConnectionFailureKind {
         switch failure.code {
         case .connectionLost, .notConnected, .disconnected: .lost
-        case .protocolViolation: .protocolViolation
+        case .protocolError: .protocolError
         default: .other
         }
     }

@@ -101,37 +101,37 @@ public struct LoopbackBrokerOptions: Sendable {
 /// The bounds that a ``LoopbackBroker`` keeps.
 public struct LoopbackBrokerLimits: Sendable {
     /// The largest packet or frame that is accepted, in bytes.
-    public var packetSize = 16 << 20
+    public var maximumPacketSize = 16 << 20
 
     /// The messages that wait for one MQTT session, connected or not. Beyond it the oldest QoS 0 message is dropped,
     /// or, if there is none, the new one.
-    public var sessionMessages = 10_000
+    public var maximumSessionMessages = 10_000
     /// The same in bytes of topics and payloads.
-    public var sessionBytes = 16 << 20
+    public var maximumSessionBytes = 16 << 20
 
     /// The QoS 1 and 2 messages that one MQTT client may have unacknowledged, in either direction.
-    public var messagesInFlight = 1_024
+    public var maximumInFlight = 1_024
 
     /// Bytes that wait in memory for one connection's socket before messages start to wait in their queue (MQTT, STOMP
     /// queues) or are dropped (STOMP topics).
-    public var outboxBytes = 1 << 20
+    public var maximumOutboxBytes = 1 << 20
 
     /// The messages that one STOMP queue keeps while it has no consumer with room; beyond it the oldest is dropped.
-    public var queueMessages = 10_000
+    public var maximumQueueMessages = 10_000
     /// The same in bytes of bodies.
-    public var queueBytes = 16 << 20
+    public var maximumQueueBytes = 16 << 20
 
     /// The messages that one STOMP subscription with an acknowledging mode may hold unacknowledged.
-    public var prefetch = 1_000
+    public var maximumPrefetch = 1_000
 
     /// The number of retained messages; beyond it no further topic is retained.
-    public var retainedMessages = 10_000
+    public var maximumRetainedMessages = 10_000
     /// The same in bytes of topics and payloads.
-    public var retainedBytes = 64 << 20
+    public var maximumRetainedBytes = 64 << 20
 
     /// The number of MQTT sessions, and of STOMP queues, that exist at the same time. Beyond it the session that has
     /// been without a connection for longest ends; clients are refused only if all sessions have connections.
-    public var sessions = 10_000
+    public var maximumSessions = 10_000
 
     public init() {}
 }

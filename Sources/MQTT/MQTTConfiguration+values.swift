@@ -34,13 +34,13 @@ extension MQTTConfiguration {
         var republishesAfterSessionLoss = true
         var topicAliasMaximum: UInt16 = 64
         var outboundTopicAliasMaximum: UInt16 = 32
-        var keptMessages = MQTTKeepPolicy()
+        var unmatchedMessagePolicy = MQTTUnmatchedMessagePolicy()
         var dropsInvalidMessages = false
         var queuesQoS0WhileOffline = false
         var queueOverflow = MQTTQueueOverflow.reject
-        var queueLimit = 10_000
-        var queueByteLimit = 16 << 20
-        var outboxLimit = 1 << 20
+        var maximumQueuedMessages = 10_000
+        var maximumQueuedBytes = 16 << 20
+        var maximumOutboxBytes = 1 << 20
         var maximumUnreadBytes = 64 << 20
     }
 
@@ -58,7 +58,7 @@ final class MQTTSharedConfiguration: Sendable {
     struct Derived: Sendable {
         let streams: Shared<StreamOptions>
         let reconnect: Shared<ReconnectPolicy>
-        let keptMessages: Shared<MQTTKeepPolicy>
+        let unmatchedMessagePolicy: Shared<MQTTUnmatchedMessagePolicy>
         /// Without the client identifier.
         let engine: MQTTEngineConfiguration
     }
@@ -79,7 +79,7 @@ final class MQTTSharedConfiguration: Sendable {
             if let known { return known }
             let made = Derived(
                 streams: Shared(values.streamOptions), reconnect: Shared(values.reconnect),
-                keptMessages: Shared(values.keptMessages), engine: values.engineConfiguration)
+                unmatchedMessagePolicy: Shared(values.unmatchedMessagePolicy), engine: values.engineConfiguration)
             known = made
             return made
         }

@@ -169,9 +169,9 @@ public struct MQTTConfiguration: Sendable {
         set { values.outboundTopicAliasMaximum = newValue }
     }
     /// What becomes of QoS 1 and 2 messages that match no subscription.
-    public var keptMessages: MQTTKeepPolicy {
-        get { rest.values.keptMessages }
-        set { values.keptMessages = newValue }
+    public var unmatchedMessagePolicy: MQTTUnmatchedMessagePolicy {
+        get { rest.values.unmatchedMessagePolicy }
+        set { values.unmatchedMessagePolicy = newValue }
     }
     /// Whether a message whose topic is invalid (a wildcard, U+0000, not UTF-8) is acknowledged, dropped and reported as
     /// ``MQTTEvent/invalidMessageDropped(topic:_:)``; otherwise it ends the connection, as the specification demands.
@@ -195,19 +195,19 @@ public struct MQTTConfiguration: Sendable {
         set { values.queueOverflow = newValue }
     }
     /// Messages that wait for a connection or for room among those in flight.
-    public var queueLimit: Int {
-        get { rest.values.queueLimit }
-        set { values.queueLimit = newValue }
+    public var maximumQueuedMessages: Int {
+        get { rest.values.maximumQueuedMessages }
+        set { values.maximumQueuedMessages = newValue }
     }
     /// Bytes of messages that wait.
-    public var queueByteLimit: Int {
-        get { rest.values.queueByteLimit }
-        set { values.queueByteLimit = newValue }
+    public var maximumQueuedBytes: Int {
+        get { rest.values.maximumQueuedBytes }
+        set { values.maximumQueuedBytes = newValue }
     }
     /// Bytes that wait for the socket; a publisher that finds them suspends until there is room.
-    public var outboxLimit: Int {
-        get { rest.values.outboxLimit }
-        set { values.outboxLimit = newValue }
+    public var maximumOutboxBytes: Int {
+        get { rest.values.maximumOutboxBytes }
+        set { values.maximumOutboxBytes = newValue }
     }
     /// Bytes of received messages that wait in all subscriptions of the connection together, in what they take in memory.
     /// Default: 64 MiB.

@@ -26,7 +26,7 @@ public struct MQTTError: Error, Sendable, CustomStringConvertible {
         /// Another client connected with the same client identifier.
         public static let takenOver = Code("takenOver")
         /// The peer broke the protocol, or does not speak it.
-        public static let protocolViolation = Code("protocolViolation")
+        public static let protocolError = Code("protocolError")
         /// No answer in time.
         public static let timedOut = Code("timedOut")
         /// The waiting task was cancelled. What was sent stays sent.

@@ -23,7 +23,7 @@ public enum MQTTEvent: Sendable {
     case subscriptionLost(filter: String, MQTTReasonCode)
     /// A received message was acknowledged and dropped, because its topic is invalid; see
     /// ``MQTTConfiguration/dropsInvalidMessages``.
-    case invalidMessageDropped(topic: String, MQTTViolation)
+    case invalidMessageDropped(topic: String, MQTTProtocolError)
     /// The server acknowledged a QoS 2 message as if it had QoS 1, as RabbitMQ 3 does with all of them: the messages of
     /// this connection arrive at least once, and may arrive more often. Reported once for each connection.
     case exactlyOnceUnavailable
@@ -39,8 +39,8 @@ public enum MQTTEvent: Sendable {
     /// one, was given up: refused by the server, expired, not sendable, or dropped for want of room. Also a QoS 0 message
     /// that waited in the queue.
     case undelivered(MQTTError)
-    /// A message that was kept because it matched no subscription was given up; see ``MQTTConfiguration/keptMessages``.
-    case keptMessageDropped(topic: String, reason: MQTTKeepPolicy.DropReason)
+    /// A message that was kept because it matched no subscription was given up; see ``MQTTConfiguration/unmatchedMessagePolicy``.
+    case unmatchedMessageDropped(topic: String, reason: MQTTUnmatchedMessagePolicy.DropReason)
     /// The session store was damaged: what it held before the damage is there.
     case storeDamaged(SessionStoreDamage)
     /// The server ended the connection and said why.

@@ -11,7 +11,7 @@ extension STOMPConfiguration {
             ("connectHeaders", connectHeaders), ("connectEscaping", connectEscaping), ("profile", profile as Any),
             ("tls", tls), ("webSocket", webSocket), ("proxy", proxy), ("reconnect", reconnect),
             ("connectTimeout", connectTimeout), ("requestTimeout", requestTimeout), ("limits", limits),
-            ("maximumReceipts", maximumReceipts), ("outboxLimit", outboxLimit),
+            ("maximumReceipts", maximumReceipts), ("maximumOutboxBytes", maximumOutboxBytes),
             ("maximumUnreadBytes", maximumUnreadBytes),
         ]
     }

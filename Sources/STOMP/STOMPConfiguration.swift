@@ -47,7 +47,7 @@ public struct STOMPConfiguration: Sendable {
     /// Receipts that are awaited at once.
     public var maximumReceipts = 65_536
     /// Bytes that wait for the socket; a sender that finds them suspends until there is room.
-    public var outboxLimit = 1 << 20
+    public var maximumOutboxBytes = 1 << 20
     /// Bytes of received messages that wait in all subscriptions of the connection together, in what they take in memory.
     /// Default: 64 MiB.
     ///

@@ -23,7 +23,7 @@ public struct STOMPError: Error, Sendable, CustomStringConvertible {
         /// The server speaks none of the versions that were offered.
         public static let unsupportedVersion = Code("unsupportedVersion")
         /// The peer broke the protocol, or does not speak it.
-        public static let protocolViolation = Code("protocolViolation")
+        public static let protocolError = Code("protocolError")
         /// No answer in time.
         public static let timedOut = Code("timedOut")
         /// The waiting task was cancelled. What was sent stays sent.

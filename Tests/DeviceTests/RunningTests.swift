@@ -70,9 +70,9 @@ struct RunningTests {
 
     @Test(arguments: [
         (TransportError.Code.unknownHost, DeviceSupport.ExitStatus.unknownHost), (.connectionRefused, .unavailable),
-        (.timedOut, .lost), (.connectionLost, .lost), (.notTLS, .protocolViolation), (.tlsVersion, .configuration),
+        (.timedOut, .lost), (.connectionLost, .lost), (.notTLS, .protocolError), (.tlsVersion, .configuration),
         (.certificateExpired, .configuration), (.certificateNameMismatch, .configuration),
-        (.clientCertificateRefused, .noPermission), (.webSocketFailed, .protocolViolation),
+        (.clientCertificateRefused, .noPermission), (.webSocketFailed, .protocolError),
         (.webSocketRefused, .unavailable), (.tlsUnavailable, .configuration),
     ])
     func everyWayNotToConnectHasItsStatus(code: TransportError.Code, status: DeviceSupport.ExitStatus) {

@@ -95,7 +95,7 @@ func workOffOrders() async throws {
     let client = STOMPClient("stomp://localhost")
     try await client.withConnection { client in
         try await client.sendAndConfirm("{\"pizza\":1}", to: "/queue/orders")
-        for try await order in try await client.subscribe(to: "/queue/orders", ack: .clientIndividual) {
+        for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
             print(order.text ?? "")
             try order.acknowledge()
         }

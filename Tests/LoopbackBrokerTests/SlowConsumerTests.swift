@@ -6,8 +6,8 @@ import Testing
 @Suite(.turns) struct SlowConsumerTests {
     @Test func keepsTheLatestUnreliableMessagesAndCountsWhatItDrops() async throws {
         var options = LoopbackBrokerOptions()
-        options.limits.outboxBytes = 64 * 1024
-        options.limits.sessionMessages = 100
+        options.limits.maximumOutboxBytes = 64 * 1024
+        options.limits.maximumSessionMessages = 100
         try await withBroker(options) { broker in
             let reader = try await RawClient.mqtt(broker, MQTTBytes.connect("reader"))
             try await reader.send(MQTTBytes.subscribe("t"))
@@ -28,7 +28,7 @@ import Testing
 
     @Test func losesNothingOfAQueueOfSTOMP() async throws {
         var options = LoopbackBrokerOptions()
-        options.limits.outboxBytes = 64 * 1024
+        options.limits.maximumOutboxBytes = 64 * 1024
         try await withBroker(options) { broker in
             let reader = try await RawClient.stomp(broker)
             try await reader.sendAndWait("SUBSCRIBE\nid:1\ndestination:/queue/q")

@@ -93,7 +93,7 @@ struct Main {
     private static func enqueue(into store: FileSessionStore, from first: UInt64) async throws {
         var configuration = MQTTConfiguration(clientID: "writer")
         configuration.sessionStore = store
-        configuration.queueLimit = .max
+        configuration.maximumQueuedMessages = .max
         let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration)
         var number = first
         say("ready")

@@ -9,7 +9,7 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
     case software = 70
     case outputError = 74
     case lost = 75
-    case protocolViolation = 76
+    case protocolError = 76
     case noPermission = 77
     case configuration = 78
 
@@ -25,7 +25,7 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
         case .software: "a fault of this program"
         case .outputError: "standard output cannot be written"
         case .lost: "the connection was lost or timed out, and no further attempt is made"
-        case .protocolViolation: "the broker broke the protocol or does not speak it"
+        case .protocolError: "the broker broke the protocol or does not speak it"
         case .noPermission: "the broker refuses the credentials, the client certificate or the subscription"
         case .configuration: "TLS cannot be set up, or the broker's certificate is not trusted"
         }

@@ -29,7 +29,7 @@ package enum ConnectionFailureKind: Sendable, Equatable {
     /// The connection is gone or not there; the client is opening another.
     case lost
     /// The peer does not speak the protocol: before the first success there is no use in trying again.
-    case protocolViolation
+    case protocolError
     case other
 }
 
@@ -41,7 +41,7 @@ extension DeviceFailure {
             case .unknownHost: .unknownHost
             case .badURL: .usage
             case .closedByPeer, .connectionLost, .timedOut, .tlsTruncated, .webSocketClosed: .lost
-            case .notTLS, .tlsFailed, .webSocketFailed: .protocolViolation
+            case .notTLS, .tlsFailed, .webSocketFailed: .protocolError
             case .clientCertificateRefused: .noPermission
             case .unsupported, .tlsUnavailable, .tlsConfiguration, .tlsVersion, .certificateExpired,
                 .certificateNotYetValid, .certificateUntrusted, .certificateSelfSigned, .certificateNameMismatch,

@@ -140,7 +140,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             case .waiting(let delay, let failed, let failure):
                 pause()
                 let words = describe(failure, wasConnected: isConnected, connections: connections)
-                if connections == 0, Client.kind(failure) == .protocolViolation { throw words }
+                if connections == 0, Client.kind(failure) == .protocolError { throw words }
                 let next = isConnected ? 1 : failed + 1
                 let wait = "trying again in \(tenths(delay)) s (attempt \(next))"
                 post.say(words.message + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
@@ -170,7 +170,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             words.message = "connection lost: \(words.message)"
         } else {
             if connections == 0, Client.kind(failure) == .lost {
-                words.status = .protocolViolation
+                words.status = .protocolError
                 words.message += "; check the port and the protocol"
             }
             words.message = "cannot connect: \(words.message)"

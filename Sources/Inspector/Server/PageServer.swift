@@ -28,7 +28,7 @@ package final class PageServer: Sendable {
         do {
             let listener = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: loop) { stream in
                 let reply = LateReply()
-                let link = Link(machine: PageMachine(router, reply), loop: loop, outboxLimit: 1 << 20)
+                let link = Link(machine: PageMachine(router, reply), loop: loop, maximumOutboxBytes: 1 << 20)
                 reply.link = link
                 link.attach(stream)
             }

@@ -10,14 +10,14 @@ enum Connection: Sendable {
     case stomp(Link<STOMPServerMachine>, ServedStream)
 
     static func make(_ kind: Service.Kind, id: Router.ConnectionID, stream: ServedStream, hub: Hub) -> Connection {
-        let limit = hub.options.limits.outboxBytes
+        let limit = hub.options.limits.maximumOutboxBytes
         switch kind {
         case .mqtt:
             let machine = MQTTServerMachine(id: id, hub: hub)
-            return .mqtt(Link(machine: machine, loop: hub.loop, outboxLimit: limit), stream)
+            return .mqtt(Link(machine: machine, loop: hub.loop, maximumOutboxBytes: limit), stream)
         case .stomp:
             let machine = STOMPServerMachine(id: id, hub: hub)
-            return .stomp(Link(machine: machine, loop: hub.loop, outboxLimit: limit), stream)
+            return .stomp(Link(machine: machine, loop: hub.loop, maximumOutboxBytes: limit), stream)
         }
     }
 

@@ -11,10 +11,10 @@ extension MQTTClientHandler {
         if connect.properties.authenticationMethod != nil {
             return refuse(.badAuthenticationMethod, "this broker knows no enhanced authentication")
         }
-        guard hub.admits(user: connect.username, password: connect.password) else {
+        guard hub.admits(user: connect.userName, password: connect.password) else {
             // Nobody's word was wrong if none was given.
             return refuse(
-                connect.username == nil ? .notAuthorized : .badUserNameOrPassword, "bad user name or password")
+                connect.userName == nil ? .notAuthorized : .badUserNameOrPassword, "bad user name or password")
         }
         var properties = MQTTProperties()
         var clientID = connect.clientID
@@ -35,7 +35,7 @@ extension MQTTClientHandler {
                 at: now, into: &effects)
         }
         guard let opened else {
-            return refuse(.quotaExceeded, "\(hub.options.limits.sessions) sessions are kept already")
+            return refuse(.quotaExceeded, "\(hub.options.limits.maximumSessions) sessions are kept already")
         }
         link.perform { $0.accept(opened, properties: properties, at: now) }
     }

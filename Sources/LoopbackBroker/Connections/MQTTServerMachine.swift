@@ -13,7 +13,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     var queue: SessionQueue
     var wantsClose = false
     private var isFrozen = false
-    private let outboxLimit: Int
+    private let maximumOutboxBytes: Int
     /// Used where the engine has nothing to report that matters here.
     private var ignored = MQTTEffects()
 
@@ -23,12 +23,12 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         let limits = hub.options.limits
         // Until CONNECT names a version; what is no CONNECT at all is closed without an answer then.
         var configuration = MQTTEngineConfiguration(role: .server, version: .v3_1_1)
-        configuration.maximumPacketSize = UInt32(clamping: limits.packetSize)
-        configuration.receiveMaximum = UInt16(clamping: limits.messagesInFlight)
-        configuration.maximumInFlight = UInt16(clamping: limits.messagesInFlight)
+        configuration.maximumPacketSize = UInt32(clamping: limits.maximumPacketSize)
+        configuration.receiveMaximum = UInt16(clamping: limits.maximumInFlight)
+        configuration.maximumInFlight = UInt16(clamping: limits.maximumInFlight)
         engine = MQTTEngine(configuration: configuration)
-        queue = SessionQueue(countLimit: limits.sessionMessages, byteLimit: limits.sessionBytes)
-        outboxLimit = limits.outboxBytes
+        queue = SessionQueue(countLimit: limits.maximumSessionMessages, byteLimit: limits.maximumSessionBytes)
+        maximumOutboxBytes = limits.maximumOutboxBytes
     }
 
     // MARK: What the link asks
@@ -110,7 +110,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     }
 
     private mutating func hasRoom(for qos: QoS) -> Bool {
-        let outboxHasRoom = engine.output.count < outboxLimit
+        let outboxHasRoom = engine.output.count < maximumOutboxBytes
         guard qos != .atMostOnce else { return outboxHasRoom }
         let inFlight = engine.inFlightCount
         let window = min(engine.configuration.maximumInFlight, engine.limits.receiveMaximum)

@@ -38,7 +38,7 @@ struct STOMPClientHandler {
         link.perform { $0.engine.phase == .connected || $0.engine.phase == .disconnecting }
     }
 
-    private func handle(_ event: STOMPEvent) {
+    private func handle(_ event: STOMPEngineEvent) {
         switch event {
         case .subscribeReceived(let request):
             process(request.receipt) { (router, effects) throws(STOMPRefusal) in

@@ -11,16 +11,16 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     private var isFrozen = false
     /// Somebody was told that there is no room, and is to hear when there is.
     private var owesRoom = false
-    private let outboxLimit: Int
+    private let maximumOutboxBytes: Int
     private var ignored = STOMPEffects()
 
     init(id: Router.ConnectionID, hub: Hub) {
         self.id = id
         self.hub = hub
         var configuration = STOMPEngineConfiguration()
-        configuration.limits.bodyBytes = hub.options.limits.packetSize
+        configuration.limits.maximumBodyBytes = hub.options.limits.maximumPacketSize
         engine = STOMPEngine(serverWith: configuration)
-        outboxLimit = hub.options.limits.outboxBytes
+        maximumOutboxBytes = hub.options.limits.maximumOutboxBytes
     }
 
     // MARK: What the link asks
@@ -73,7 +73,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     /// Sends a message; false if there is no room for it.
     mutating func deliver(_ delivery: STOMPDelivery, at now: Int64) -> Bool {
         guard engine.phase == .connected else { return false }
-        guard engine.output.count < outboxLimit else {
+        guard engine.output.count < maximumOutboxBytes else {
             owesRoom = true
             return false
         }

@@ -28,7 +28,7 @@ extension Router {
         if isKnown { throw STOMPRefusal(message: "the subscription id '\(request.id ?? "")' is in use already") }
         var consumer = Consumer(
             connection: connection, id: request.id, destination: destination, ackMode: request.ackMode,
-            prefetch: limits.prefetch)
+            prefetch: limits.maximumPrefetch)
         if let text = request.selector {
             guard let selector = Selector(text) else {
                 throw STOMPRefusal(
@@ -37,7 +37,7 @@ extension Router {
             consumer.selector = selector
         }
         if let text = request.headers["prefetch-count"], let count = Int(text), count > 0 {
-            consumer.prefetch = min(count, limits.prefetch)
+            consumer.prefetch = min(count, limits.maximumPrefetch)
         }
         if destination.kind == .topic, let name = request.headers["durable-subscription-name"] {
             consumer.durable = try makeDurable(name, record, destination)

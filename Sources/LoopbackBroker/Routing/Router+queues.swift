@@ -96,10 +96,10 @@ extension Router {
         guard let open = stompConnections[connection]?.transactions[name] else {
             throw STOMPRefusal(message: "there is no transaction '\(transaction)'; BEGIN comes first")
         }
-        guard open.steps.count < limits.queueMessages, open.bytes + size <= limits.queueBytes else {
+        guard open.steps.count < limits.maximumQueueMessages, open.bytes + size <= limits.maximumQueueBytes else {
             throw STOMPRefusal(
                 message:
-                    "the transaction '\(transaction)' is larger than \(limits.queueMessages) frames or \(limits.queueBytes) bytes"
+                    "the transaction '\(transaction)' is larger than \(limits.maximumQueueMessages) frames or \(limits.maximumQueueBytes) bytes"
             )
         }
         stompConnections[connection]?.transactions[name]?.steps.append(step)
@@ -125,9 +125,9 @@ extension Router {
     }
 
     mutating func makeQueue(_ name: ByteKey) throws(STOMPRefusal) {
-        if queues.count >= limits.sessions { removeIdleQueues() }
-        guard queues.count < limits.sessions else {
-            throw STOMPRefusal(message: "\(limits.sessions) queues exist already")
+        if queues.count >= limits.maximumSessions { removeIdleQueues() }
+        guard queues.count < limits.maximumSessions else {
+            throw STOMPRefusal(message: "\(limits.maximumSessions) queues exist already")
         }
         var queue = QueueRecord()
         for index in wildcardConsumers {
@@ -149,7 +149,9 @@ extension Router {
         queues[name]?.messages.append(QueuedMessage(message: message, number: nextMessage))
         queues[name]?.bytes += message.size
         dispatch(name, at: now, into: &effects)
-        while let queue = queues[name], queue.messages.count > limits.queueMessages || queue.bytes > limits.queueBytes {
+        while let queue = queues[name],
+            queue.messages.count > limits.maximumQueueMessages || queue.bytes > limits.maximumQueueBytes
+        {
             queues[name]?.bytes -= queue.messages[0].message.size
             queues[name]?.messages.removeFirst()
             effects.dropped += 1

@@ -67,7 +67,7 @@ extension Router {
             sessions[old]?.queue = SessionQueue(countLimit: 0, byteLimit: 0)
             return OpenedSession(session: old, isPresent: true, kept: record.kept, queue: record.queue)
         }
-        if sessionsByClient.count >= limits.sessions {
+        if sessionsByClient.count >= limits.maximumSessions {
             guard let oldest = sessionWithoutConnection() else { return nil }
             endSession(oldest, at: now, into: &effects)
         }
@@ -145,7 +145,7 @@ extension Router {
     }
 
     func emptyQueue() -> SessionQueue {
-        SessionQueue(countLimit: limits.sessionMessages, byteLimit: limits.sessionBytes)
+        SessionQueue(countLimit: limits.maximumSessionMessages, byteLimit: limits.maximumSessionBytes)
     }
 
     private mutating func endSession(_ session: Int, at now: Int64, into effects: inout RouterEffects) {

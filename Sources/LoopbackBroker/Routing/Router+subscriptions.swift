@@ -102,7 +102,7 @@ extension Router {
             return
         }
         let bytes = retainedBytes - (old?.size ?? 0) + message.size
-        guard bytes <= limits.retainedBytes, old != nil || retained.count < limits.retainedMessages else {
+        guard bytes <= limits.maximumRetainedBytes, old != nil || retained.count < limits.maximumRetainedMessages else {
             effects.dropped += 1
             return
         }

@@ -7,7 +7,7 @@ extension MQTTClient {
     /// For showing, not for logic: a slow reader misses the oldest of 1024 packets, and a connection that is watched
     /// decodes everything twice.
     /// - Parameter showingSecrets: leaves user name, password, the payload of the will and authentication data readable.
-    public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<MQTTFrameRecord> {
+    public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<MQTTPacketRecord> {
         core.inspector.frames(showingSecrets: showingSecrets)
     }
 

@@ -44,9 +44,11 @@ extension MQTTClient {
     /// Publishes a message as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does, and returns all that the
     /// server answered: with 5.0 Reason String and user properties too.
     @discardableResult
-    public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError) -> MQTTAnswer {
+    public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
+        -> MQTTPublishResult
+    {
         guard message.qos == .atMostOnce else { return try await core.publishAcknowledged(message) }
-        return MQTTAnswer(
+        return MQTTPublishResult(
             try await publish(
                 message.payload, to: message.topic, retain: message.retain, properties: message.properties))
     }

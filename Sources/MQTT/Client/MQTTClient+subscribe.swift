@@ -9,7 +9,7 @@ extension MQTTClient {
     /// reconnecting, this waits for the next connection.
     ///
     /// By default a slow receiver loses QoS 0 messages: when the buffer is full the oldest are dropped, which
-    /// ``MQTTMessage/gapBefore`` and ``MQTTSubscription/droppedCount`` count.
+    /// ``MQTTMessage/droppedBefore`` and ``MQTTSubscription/droppedCount`` count.
     /// `BufferPolicy(overflow: .pauseReading)` loses none. QoS 1 and 2 are never dropped.
     /// - Parameters:
     ///   - filter: a topic filter: `+` stands for one level, `#` for the rest; `$share/name/` in front shares it.
@@ -36,7 +36,7 @@ extension MQTTClient {
     /// Subscribes to several filters with one packet; their messages come in one sequence, each of them once.
     ///
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses every filter. If it refuses some,
-    ///   ``MQTTSubscription/grants`` says which.
+    ///   ``MQTTSubscription/reasonCodes`` says which.
     public nonisolated(nonsending) func subscribe(
         to requests: [MQTTSubscriptionRequest], buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, properties: MQTTProperties = []
@@ -56,12 +56,12 @@ extension MQTTClient {
         route.add(queue)
         let answer = try await core.subscribe(route)
         let handle = MQTTSubscriptionHandle(core: core, route: route, first: queue)
-        return MQTTSubscription(handle: handle, grants: answer.codes, grantProperties: answer.properties)
+        return MQTTSubscription(handle: handle, reasonCodes: answer.codes, grantProperties: answer.properties)
     }
 
     /// The messages that match no subscription: of a session that an earlier process left, or between a subscription's
     /// end and the server's knowledge of it. Without a receiver those of QoS 1 and 2 are kept for the next subscription
-    /// as ``MQTTConfiguration/keptMessages`` says, and a receiver gets first what was.
+    /// as ``MQTTConfiguration/unmatchedMessagePolicy`` says, and a receiver gets first what was.
     ///
     /// One sequence has them at a time: a new one ends the one before it.
     public nonisolated(nonsending) func unmatchedMessages(
@@ -72,7 +72,8 @@ extension MQTTClient {
         route.add(queue)
         await core.loop.result { [core] in core.receiveUnmatched(route) }
         return MQTTSubscription(
-            handle: MQTTSubscriptionHandle(core: core, route: route, first: queue), grants: [], grantProperties: [])
+            handle: MQTTSubscriptionHandle(core: core, route: route, first: queue), reasonCodes: [], grantProperties: []
+        )
     }
 }
 

@@ -140,8 +140,8 @@ public actor MQTTClient {
     /// The server is told if there is a connection; without one it keeps its side until it expires, or until a
     /// connection with `cleanStart`. Messages that were not delivered are reported as ``MQTTEvent/undelivered(_:)``.
     /// - Throws: ``MQTTError`` if the store cannot be emptied.
-    public func destroy() async throws(MQTTError) {
-        try await core.destroy()
+    public func discardSession() async throws(MQTTError) {
+        try await core.discardSession()
     }
 
     /// Tells that the network came back or changed: a wait before the next attempt is cut short.

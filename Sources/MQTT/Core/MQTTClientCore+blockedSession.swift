@@ -10,11 +10,11 @@ struct MQTTBlockedSession {
     var isResumed = false
     /// What broke the protocol on this connection.
     var packet: MQTTRefusedPacket?
-    private var last: (packet: MQTTRefusedPacket, violation: MQTTViolation)?
+    private var last: (packet: MQTTRefusedPacket, violation: MQTTProtocolError)?
     private var repetitions = 0
 
     /// The connection failed; returns whether this packet has ended enough of them.
-    mutating func failed(_ violation: MQTTViolation) -> Bool {
+    mutating func failed(_ violation: MQTTProtocolError) -> Bool {
         guard isResumed, let packet else { return false }
         let isSame = last.map { $0.packet == packet && $0.violation == violation } ?? false
         repetitions = isSame ? repetitions + 1 : 1
@@ -42,7 +42,7 @@ extension MQTTClientCore {
         let broker = opener.server.map { "\($0)" } ?? "the server"
         return MQTTError(
             .sessionBlocked,
-            "\(broker) resumed the session \(MQTTBlockedSession.maximumRepetitions) times with \(what) that breaks the protocol: \(violation.message). Set dropsInvalidMessages to acknowledge and drop messages with invalid topics, or give the session up with destroy() or cleanStart.",
+            "\(broker) resumed the session \(MQTTBlockedSession.maximumRepetitions) times with \(what) that breaks the protocol: \(violation.message). Set dropsInvalidMessages to acknowledge and drop messages with invalid topics, or give the session up with discardSession() or cleanStart.",
             reasonCode: violation.reasonCode, underlying: violation)
     }
 }

@@ -20,8 +20,10 @@ final class MQTTRedirection {
 
 extension MQTTClientCore {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
-        do throws(MQTTMisuse) {
-            try link.perform { machine throws(MQTTMisuse) in try machine.engine.configuration.checkConnectProperties() }
+        do throws(MQTTUsageError) {
+            try link.perform { machine throws(MQTTUsageError) in
+                try machine.engine.configuration.checkConnectProperties()
+            }
         } catch {
             throw MQTTError(error)
         }
@@ -131,7 +133,7 @@ extension MQTTClientCore {
     /// answer with what 5.0 does not allow.
     private func meansOtherVersion(_ failure: MQTTError) -> Bool {
         switch failure.code {
-        case .unsupportedVersion, .protocolViolation: true
+        case .unsupportedVersion, .protocolError: true
         case .connectionLost: failure.reasonCode == nil
         default: false
         }
@@ -216,8 +218,8 @@ extension MQTTClientCore {
     func beginReauthentication(data: [UInt8]?, _ call: PendingCall<Result<Void, MQTTError>>) {
         if call.isOver { return }
         let now = MonotonicClock.now
-        let refusal = link.perform { machine -> MQTTMisuse? in
-            do throws(MQTTMisuse) {
+        let refusal = link.perform { machine -> MQTTUsageError? in
+            do throws(MQTTUsageError) {
                 try machine.engine.authenticate(reason: .reauthenticate, data: data, at: now)
                 return nil
             } catch {

@@ -108,7 +108,7 @@ extension MQTTMachine {
         at now: Int64
     ) -> MQTTError? {
         while true {
-            do throws(MQTTMisuse) {
+            do throws(MQTTUsageError) {
                 _ = try engine.publish(
                     topic: topic, payload: payload, qos: qos, retain: retain, properties: properties, token: token,
                     at: now)

@@ -12,7 +12,7 @@ extension MQTTClientCore {
         let now = MonotonicClock.now
         let scratch = MQTTScratch()
         link.perform { machine in
-            do throws(MQTTMisuse) {
+            do throws(MQTTUsageError) {
                 try machine.engine.leave(
                     reason: reason, properties: properties, within: Self.exchangeTimeout, at: now,
                     into: &scratch.work.effects)
@@ -29,7 +29,7 @@ extension MQTTClientCore {
     func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {
         try link.perform { machine throws(MQTTError) in
             guard machine.engine.phase == .connected else { return }
-            do throws(MQTTMisuse) {
+            do throws(MQTTUsageError) {
                 try machine.engine.checkDisconnect(reason: reason, properties: properties)
             } catch {
                 throw MQTTError(error)
@@ -37,7 +37,7 @@ extension MQTTClientCore {
         }
     }
 
-    nonisolated(nonsending) func destroy() async throws(MQTTError) {
+    nonisolated(nonsending) func discardSession() async throws(MQTTError) {
         let isConnected = await loop.result { self.supervisor.isConnected }
         await supervisor.stop {
             var properties = MQTTProperties()
@@ -51,11 +51,11 @@ extension MQTTClientCore {
             try? await supervisor.start(cancelled: .cancelledWait)
             await supervisor.stop { self.sayGoodbye() }
         }
-        discardSession()
+        forgetSession()
         if let journal = persistence.withLock({ $0.journal }) { try await journal.removeAll() }
     }
 
-    private func discardSession() {
+    private func forgetSession() {
         let cleanStart = configuration.cleanStart
         let effects = link.perform { machine in
             var effects = MQTTEffects()

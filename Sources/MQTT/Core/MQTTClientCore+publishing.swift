@@ -8,9 +8,9 @@ extension MQTTClientCore {
     func publishAtMostOnce(
         _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
     ) throws(MQTTError) -> Bool {
-        let limit = configuration.outboxLimit
-        do throws(MQTTMisuse) {
-            return try link.perform { machine throws(MQTTMisuse) in
+        let limit = configuration.maximumOutboxBytes
+        do throws(MQTTUsageError) {
+            return try link.perform { machine throws(MQTTUsageError) in
                 guard machine.engine.output.count < limit else { return false }
                 _ = try machine.engine.publish(
                     topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
@@ -28,7 +28,7 @@ extension MQTTClientCore {
     /// A QoS 0 message was refused. If the queue was full, where it waits for subscriptions or for a connection, this
     /// returns false for a message that has to wait for room, or puts it in the place of the oldest.
     private func queueAtMostOnce(
-        _ message: MQTTOutgoingMessage, after refusal: MQTTMisuse
+        _ message: MQTTOutgoingMessage, after refusal: MQTTUsageError
     ) throws(MQTTError) -> Bool {
         guard refusal.code == .queueFull else { throw explain(refusal) }
         // With a connection a full queue is no more than a full outbox, whatever the policy.
@@ -47,7 +47,7 @@ extension MQTTClientCore {
     }
 
     /// What a caller is told: if the client does not try to be connected, why not.
-    func explain(_ refusal: MQTTMisuse) -> MQTTError {
+    func explain(_ refusal: MQTTUsageError) -> MQTTError {
         guard refusal.code == .notConnected, let reason = link.perform({ $0.refusal }) else {
             return MQTTError(refusal)
         }
@@ -76,16 +76,16 @@ extension MQTTClientCore {
 
     /// Publishes messages under one lock; returns where the next one begins, and why it was refused if it was.
     private func publishRunAtMostOnce(_ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int) -> (
-        Int, MQTTMisuse?
+        Int, MQTTUsageError?
     ) {
-        let limit = configuration.outboxLimit
+        let limit = configuration.maximumOutboxBytes
         return link.perform { machine in
             var index = start
             defer { machine.publishedCount += index - start }
             while index < messages.endIndex, machine.engine.output.count < limit {
                 index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
                 guard index < messages.endIndex, machine.engine.output.count < limit else { break }
-                do throws(MQTTMisuse) {
+                do throws(MQTTUsageError) {
                     let message = messages[index]
                     _ = try machine.engine.publish(
                         topic: message.topic, payload: message.payload, qos: .atMostOnce, retain: message.retain,
@@ -102,7 +102,7 @@ extension MQTTClientCore {
     /// Publishes with QoS 1 or 2 and waits for the last acknowledgement.
     nonisolated(nonsending) func publishAcknowledged(
         _ message: MQTTOutgoingMessage
-    ) async throws(MQTTError) -> MQTTAnswer {
+    ) async throws(MQTTError) -> MQTTPublishResult {
         if configuration.sessionStore != nil { try await prepareStore() }
         while true {
             if Task.isCancelled { throw .cancelledWait }
@@ -111,7 +111,7 @@ extension MQTTClientCore {
                     message.payload, to: message.topic, qos: message.qos, retain: message.retain,
                     properties: message.properties, Waiter(waiter))
             }
-            guard let token = word.token else { return MQTTAnswer(MQTTReasonCode(rawValue: word.code)) }
+            guard let token = word.token else { return MQTTPublishResult(MQTTReasonCode(rawValue: word.code)) }
             do throws(MQTTError) {
                 return try await answer(to: token).get()
             } catch {

@@ -100,8 +100,8 @@ extension MQTTClientCore {
         let drops = link.perform { machine -> [MQTTKeeper.Drop] in
             var engine = machine.engine.configuration
             engine.persists = true
-            engine.queueCountLimit = min(engine.queueCountLimit, limits.messages)
-            engine.queueByteLimit = min(engine.queueByteLimit, limits.bytes)
+            engine.maximumQueuedMessages = min(engine.maximumQueuedMessages, limits.maximumMessages)
+            engine.maximumQueuedBytes = min(engine.maximumQueuedBytes, limits.maximumBytes)
             if let clientID { engine.clientID = clientID }
             let now = MonotonicClock.now
             engine.wallClockOffset = WallClock.milliseconds * 1_000_000 - now

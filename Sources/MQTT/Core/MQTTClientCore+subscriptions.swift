@@ -84,8 +84,8 @@ extension MQTTClientCore {
     /// same.
     nonisolated(nonsending) func unsubscribe(
         _ route: MQTTRoute, properties: MQTTProperties
-    ) async throws(MQTTError) -> MQTTUnsubscribeAnswer {
-        let call = PendingCall<Result<MQTTUnsubscribeAnswer, MQTTError>>()
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
+        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
         loop.execute { self.unsubscribeNow(route, properties, call) }
         let result = await call.answer {
         } onCancel: {
@@ -95,7 +95,7 @@ extension MQTTClientCore {
     }
 
     private func unsubscribeNow(
-        _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeAnswer, MQTTError>>
+        _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
     ) {
         route.finish(.finished)
         let filters = router.remove(route)
@@ -104,13 +104,13 @@ extension MQTTClientCore {
             return
         }
         guard !filters.isEmpty, supervisor.isConnected else {
-            call.end(.success(MQTTUnsubscribeAnswer()))
+            call.end(.success(MQTTUnsubscribeResult()))
             return
         }
         let token = router.makeRequest(for: [])
         let now = MonotonicClock.now
-        let refusal = link.perform { machine -> MQTTMisuse? in
-            do throws(MQTTMisuse) {
+        let refusal = link.perform { machine -> MQTTUsageError? in
+            do throws(MQTTUsageError) {
                 try machine.engine.unsubscribe(filters, properties: properties, token: token, at: now)
                 return nil
             } catch {
@@ -137,8 +137,8 @@ extension MQTTClientCore {
         guard !requests.isEmpty else { return }
         let token = router.makeRequest(for: keys, comesFirst: comesFirst)
         let now = MonotonicClock.now
-        let refusal = link.perform(urgent: true) { machine -> MQTTMisuse? in
-            do throws(MQTTMisuse) {
+        let refusal = link.perform(urgent: true) { machine -> MQTTUsageError? in
+            do throws(MQTTUsageError) {
                 try machine.engine.subscribe(requests, properties: properties, token: token, at: now)
                 return nil
             } catch {
@@ -207,7 +207,7 @@ extension MQTTClientCore {
     func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
         guard let call = unsubscribes.removeValue(forKey: token) else { return }
         guard let refusal = codes.first, codes.allSatisfy(\.isError) else {
-            call.end(.success(MQTTUnsubscribeAnswer(reasonCodes: codes, properties: properties)))
+            call.end(.success(MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)))
             return
         }
         let error = MQTTError(

@@ -20,7 +20,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     // The loop's thread only.
     private(set) var knownRouter: MQTTRouter?
     /// By the token of UNSUBSCRIBE.
-    var unsubscribes: [UInt64: PendingCall<Result<MQTTUnsubscribeAnswer, MQTTError>>] = [:]
+    var unsubscribes: [UInt64: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>] = [:]
     /// Why the connection is about to close, found before it did.
     private var closeReason: Shared<MQTTError>?
     var pausedRoutes: [MQTTRoute] = []
@@ -54,8 +54,9 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         versionsLeft = configuration.fallbackVersions
         let machine = MQTTMachine(
             engine: MQTTEngine(configuration: configuration.engineConfiguration),
-            dropsOldest: configuration.queueOverflow == .dropOldest, keeps: configuration.rest.derived.keptMessages)
-        link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
+            dropsOldest: configuration.queueOverflow == .dropOldest,
+            keeps: configuration.rest.derived.unmatchedMessagePolicy)
+        link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
         let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
         supervisor = Supervisor(
             policy: configuration.rest.derived.reconnect, servers: servers,
@@ -68,7 +69,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         // The client is gone without a disconnect: the server sees the connection end and publishes the will.
         link.dropConnection()
         news.finish()
-        (link.tap as? FrameInspector<MQTTFrameRecord>)?.finish()
+        (link.tap as? FrameInspector<MQTTPacketRecord>)?.finish()
     }
 
     var credentialsSource: CredentialsSource {

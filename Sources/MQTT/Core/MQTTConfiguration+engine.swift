@@ -58,8 +58,8 @@ extension MQTTConfiguration.Values {
         engine.outboundTopicAliasMaximum = outboundTopicAliasMaximum
         engine.subscribesFirst = true
         engine.dropsInvalidMessages = dropsInvalidMessages
-        engine.queueCountLimit = queueLimit
-        engine.queueByteLimit = queueByteLimit
+        engine.maximumQueuedMessages = maximumQueuedMessages
+        engine.maximumQueuedBytes = maximumQueuedBytes
         engine.connectTimeout = connectTimeout.inNanoseconds
         engine.pingTimeout = pingTimeout.inNanoseconds
         engine.requestTimeout = requestTimeout.inNanoseconds
@@ -75,7 +75,7 @@ extension MQTTConfiguration.Values {
 
 extension MQTTEngineConfiguration {
     mutating func use(_ credentials: Credentials?) {
-        username = credentials?.userName
+        userName = credentials?.userName
         password = credentials?.password.map { Array($0.utf8) }
     }
 }

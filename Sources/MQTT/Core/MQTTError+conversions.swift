@@ -3,7 +3,7 @@ import Transport
 
 extension MQTTError {
     /// A refusal by the engine, before anything was written.
-    init(_ misuse: MQTTMisuse) {
+    init(_ misuse: MQTTUsageError) {
         let code: Code =
             switch misuse.code {
             case .notConnected: .notConnected
@@ -15,7 +15,7 @@ extension MQTTError {
         // The engine does not know what its caller's options are called.
         let hint =
             switch misuse.code {
-            case .queueFull: "; see queueLimit, queueByteLimit and queueOverflow"
+            case .queueFull: "; see maximumQueuedMessages, maximumQueuedBytes and queueOverflow"
             case .notConnected:
                 "; call connect(), or resume() if the client is suspended, and wait until it is connected"
                     + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)"
@@ -34,7 +34,7 @@ extension MQTTError {
             let mayBeOlder = isAnswerToConnect5 && !violation.isAboutAuthentication
             let hint = mayBeOlder ? "; if it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions" : ""
             self.init(
-                .protocolViolation, "the server broke the MQTT protocol: \(violation.message)\(hint)",
+                .protocolError, "the server broke the MQTT protocol: \(violation.message)\(hint)",
                 reasonCode: violation.reasonCode, underlying: violation)
         case .connectTimeout:
             self.init(
@@ -132,7 +132,7 @@ extension MQTTError {
         .disconnected, "the client is disconnected; call connect() to use it again")
 }
 
-extension MQTTViolation {
+extension MQTTProtocolError {
     /// Whether it is about AUTH or the authentication method, which only MQTT 5.0 has (4.12, 3.15).
     fileprivate var isAboutAuthentication: Bool { clause.contains("4.12") || clause.contains("3.15") }
 }

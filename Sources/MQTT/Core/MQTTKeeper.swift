@@ -24,20 +24,20 @@ final class MQTTKeeper: @unchecked Sendable {
     struct Drop: Sendable {
         let sequence: UInt64
         let topic: String
-        let reason: MQTTKeepPolicy.DropReason
+        let reason: MQTTUnmatchedMessagePolicy.DropReason
     }
 
     /// Set in the delivery tokens of kept messages; the rest is the sequence.
     static let deliveryBit: UInt64 = 1 << 63
 
-    let policy: MQTTKeepPolicy
+    let policy: MQTTUnmatchedMessagePolicy
     private(set) var messages: [Message] = []
     private(set) var bytes = 0
     /// When the first message that nobody holds is too old; `Int64.max` for never.
     private(set) var nextDeadline = Int64.max
     private var lastSequence: UInt64 = 0
 
-    init(policy: MQTTKeepPolicy) {
+    init(policy: MQTTUnmatchedMessagePolicy) {
         self.policy = policy
     }
 
@@ -49,16 +49,18 @@ final class MQTTKeeper: @unchecked Sendable {
     /// Adds a message; returns those that gave way to it, and the message itself if it is too large.
     func add(_ message: Message) -> [Drop] {
         lastSequence = max(lastSequence, message.sequence)
-        guard message.size <= policy.bytes else {
+        guard message.size <= policy.maximumBytes else {
             return [Drop(sequence: message.sequence, topic: message.topic, reason: .bytes)]
         }
         var drops: [Drop] = []
-        while !messages.isEmpty, messages.count >= policy.messages || bytes + message.size > policy.bytes {
+        while !messages.isEmpty, messages.count >= policy.maximumMessages || bytes + message.size > policy.maximumBytes
+        {
             let oldest = messages.removeFirst()
             bytes -= oldest.size
             // Who has it already misses nothing.
             guard oldest.holder == nil else { continue }
-            let reason: MQTTKeepPolicy.DropReason = messages.count + 1 >= policy.messages ? .count : .bytes
+            let reason: MQTTUnmatchedMessagePolicy.DropReason =
+                messages.count + 1 >= policy.maximumMessages ? .count : .bytes
             drops.append(Drop(sequence: oldest.sequence, topic: oldest.topic, reason: reason))
         }
         messages.append(message)

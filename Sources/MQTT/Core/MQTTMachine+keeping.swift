@@ -103,7 +103,7 @@ extension MQTTClientCore {
     }
 
     func report(_ drops: [MQTTKeeper.Drop]) {
-        for drop in drops { news.tell(.keptMessageDropped(topic: drop.topic, reason: drop.reason)) }
+        for drop in drops { news.tell(.unmatchedMessageDropped(topic: drop.topic, reason: drop.reason)) }
     }
 
     private func batch(of messages: [MQTTKeeper.Message], for route: MQTTRoute) -> MQTTBatch {

@@ -5,7 +5,7 @@ import Transport
 /// The engine with its shell's bookkeeping, all of it under the link's lock.
 struct MQTTMachine: LinkMachine, ~Copyable {
     typealias Scratch = MQTTScratch
-    typealias PublishAnswer = Result<MQTTAnswer, MQTTError>
+    typealias PublishAnswer = Result<MQTTPublishResult, MQTTError>
 
     var engine: MQTTEngine
     weak var core: MQTTClientCore?
@@ -38,7 +38,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     var roomWaiters = WaiterSlots<Void>()
     /// Messages that gave way to others, until somebody without the lock tells of them.
     var dropped = MQTTDroppedMessages()
-    let keepPolicy: Shared<MQTTKeepPolicy>
+    let keepPolicy: Shared<MQTTUnmatchedMessagePolicy>
     /// Received messages without a subscription; there since the first of them.
     private(set) var knownKeeper: MQTTKeeper?
 
@@ -47,7 +47,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Set in tokens of messages that nobody waits for: enqueued ones, and those of an earlier process.
     static let looseBit: UInt64 = 1 << 62
 
-    init(engine: consuming MQTTEngine, dropsOldest: Bool, keeps policy: Shared<MQTTKeepPolicy>) {
+    init(engine: consuming MQTTEngine, dropsOldest: Bool, keeps policy: Shared<MQTTUnmatchedMessagePolicy>) {
         self.engine = engine
         keepPolicy = policy
         self.dropsOldest = dropsOldest
@@ -199,9 +199,9 @@ extension MQTTPublishCompletion {
     /// What a publisher is told who may have been waiting since PUBREC.
     func answer(
         _ effects: MQTTEffects, after remarks: inout [UInt64: MQTTProperties]
-    ) -> Result<MQTTAnswer, MQTTError> {
+    ) -> Result<MQTTPublishResult, MQTTError> {
         guard !remarks.isEmpty, let earlier = remarks.removeValue(forKey: token) else { return answer(effects) }
-        return answer(effects).map { MQTTAnswer($0.reasonCode, properties: earlier.followed(by: $0.properties)) }
+        return answer(effects).map { MQTTPublishResult($0.reasonCode, properties: earlier.followed(by: $0.properties)) }
     }
 
     var isSuccess: Bool { outcome == .acknowledged || outcome == .written }
@@ -209,14 +209,14 @@ extension MQTTPublishCompletion {
     /// What a publisher is told.
     ///
     /// - Parameter effects: those that the completion came with.
-    func answer(_ effects: MQTTEffects) -> Result<MQTTAnswer, MQTTError> {
+    func answer(_ effects: MQTTEffects) -> Result<MQTTPublishResult, MQTTError> {
         var properties = MQTTProperties()
         if remark >= 0, case .acknowledgementProperties(_, let said) = effects.events[Int(remark)].kind {
             properties = said
         }
         return switch outcome {
         case .acknowledged, .written:
-            .success(MQTTAnswer(reason, properties: properties))
+            .success(MQTTPublishResult(reason, properties: properties))
         case .refused:
             .failure(
                 MQTTError(

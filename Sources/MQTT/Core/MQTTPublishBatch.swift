@@ -63,7 +63,7 @@ extension MQTTMachine {
             // Bounded by what may be in flight: the rest of the batch waits here, by reference, not in the engine.
             guard batch.next < all.count, batch.next - batch.completed < engine.windowLimit else { return }
             let index = batch.next
-            do throws(MQTTMisuse) {
+            do throws(MQTTUsageError) {
                 let outcome = try engine.publish(
                     topic: all[index].topic, payload: all[index].payload, qos: all[index].qos,
                     retain: all[index].retain, properties: all[index].properties, token: token, at: now)

@@ -46,7 +46,7 @@ public struct MQTTMessage: Sendable {
     }
 
     /// How many messages without a guarantee were dropped just before this one, because its receiver was slow.
-    @inlinable public var gapBefore: Int { index == 0 ? batch.gap : 0 }
+    @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }
 
     /// The properties of an MQTT 5.0 message, empty before.
     public var properties: MQTTProperties {

@@ -26,12 +26,12 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     public var filters: [String] { handle.route.requests.map(\.filter) }
     /// What the server said to each filter when the subscription was made: the QoS that it granted, or why not
     /// [MQTT-3.9.3-1].
-    public let grants: [MQTTReasonCode]
+    public let reasonCodes: [MQTTReasonCode]
     /// What the server said beside that: Reason String, user properties; 5.0 only.
     public let grantProperties: MQTTProperties
     /// The highest quality of service that the server granted when the subscription was made.
     public var grantedQoS: QoS {
-        grants.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
+        reasonCodes.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
     }
     /// Messages dropped so far because a receiver was slow.
     public var droppedCount: Int { handle.droppedCount }
@@ -54,7 +54,7 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     @discardableResult
     public nonisolated(nonsending) func unsubscribe(
         properties: MQTTProperties
-    ) async throws(MQTTError) -> MQTTUnsubscribeAnswer {
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
         try await handle.core.unsubscribe(handle.route, properties: properties)
     }
 
@@ -81,7 +81,7 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
 }
 
 /// What a server said to UNSUBSCRIBE.
-public struct MQTTUnsubscribeAnswer: Sendable, Hashable {
+public struct MQTTUnsubscribeResult: Sendable, Hashable {
     /// One code for each filter that it was asked to forget; none before 5.0.
     public var reasonCodes: [MQTTReasonCode]
     /// Reason String and user properties; 5.0 only.

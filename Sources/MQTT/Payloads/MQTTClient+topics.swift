@@ -22,7 +22,7 @@ extension MQTTClient {
         var properties = properties
         if speaksProperties {
             if properties.contentType == nil, let type = topic.contentType { properties.contentType = type }
-            if topic.isText, properties.isUTF8 == nil { properties.isUTF8 = true }
+            if topic.isText, properties.payloadFormatIndicator == nil { properties.payloadFormatIndicator = true }
         }
         return try await publish(
             payload, to: topic.name, qos: topic.qos, retain: topic.retain, properties: properties)
@@ -36,10 +36,10 @@ extension MQTTClient {
         to topic: MQTTTopic<Value>, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
-    ) async throws(MQTTError) -> MQTTValues<Value> {
+    ) async throws(MQTTError) -> MQTTDecodedMessages<Value> {
         let subscription = try await subscribe(
             to: topic.filter, qos: topic.qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
             retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
-        return MQTTValues(subscription: subscription, decode: topic.decode)
+        return MQTTDecodedMessages(subscription: subscription, decode: topic.decode)
     }
 }

@@ -39,8 +39,8 @@ extension MQTTSubscription {
     /// automatic acknowledgement it is acknowledged all the same [MQTT-4.5.0-2].
     public func values<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) -> MQTTValues<Value> {
-        MQTTValues(subscription: self) { message in
+    ) -> MQTTDecodedMessages<Value> {
+        MQTTDecodedMessages(subscription: self) { message in
             Result { () throws(DecodeFailure) in try message.value(type, as: coding) }
         }
     }
@@ -50,8 +50,8 @@ extension MQTTSubscription {
     ///     for try await reading in readings.values({ try Reading(serializedBytes: $0.bytes) }) { … }
     public func values<Value: Sendable>(
         _ decode: @escaping @Sendable (MQTTMessage) throws -> Value
-    ) -> MQTTValues<Value> {
-        MQTTValues(subscription: self) { message in
+    ) -> MQTTDecodedMessages<Value> {
+        MQTTDecodedMessages(subscription: self) { message in
             do {
                 return .success(try decode(message))
             } catch {

@@ -25,7 +25,7 @@ extension MQTTClient {
     ///
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the message names no topic for a response.
     @discardableResult
-    public nonisolated(nonsending) func respond(
+    public nonisolated(nonsending) func reply(
         to request: MQTTMessage, with payload: [UInt8], qos: QoS = .atLeastOnce,
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTReasonCode {

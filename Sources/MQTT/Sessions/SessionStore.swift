@@ -26,13 +26,13 @@ public protocol SessionStore: Sendable {
 /// How much a ``SessionStore`` keeps.
 public struct SessionStoreLimits: Sendable, Equatable {
     /// Messages that are not done.
-    public var messages: Int
+    public var maximumMessages: Int
     /// Bytes of their topics and payloads.
-    public var bytes: Int
+    public var maximumBytes: Int
 
-    public init(messages: Int = 10_000, bytes: Int = 16 << 20) {
-        self.messages = messages
-        self.bytes = bytes
+    public init(maximumMessages: Int = 10_000, maximumBytes: Int = 16 << 20) {
+        self.maximumMessages = maximumMessages
+        self.maximumBytes = maximumBytes
     }
 }
 

@@ -18,24 +18,24 @@ struct ByteCursor {
     var rest: Range<Int> { offset..<end }
 
     @inline(__always)
-    mutating func uint8(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> UInt8 {
+    mutating func uint8(_ bytes: RawSpan, _ field: StaticString) throws(MQTTProtocolError) -> UInt8 {
         try take(1, field)
         return bytes.byte(at: offset - 1)
     }
 
     @inline(__always)
-    mutating func uint16(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> UInt16 {
+    mutating func uint16(_ bytes: RawSpan, _ field: StaticString) throws(MQTTProtocolError) -> UInt16 {
         try take(2, field)
         return bytes.bigEndian(UInt16.self, at: offset - 2)
     }
 
-    mutating func uint32(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> UInt32 {
+    mutating func uint32(_ bytes: RawSpan, _ field: StaticString) throws(MQTTProtocolError) -> UInt32 {
         try take(4, field)
         return bytes.bigEndian(UInt32.self, at: offset - 4)
     }
 
     @inline(__always)
-    mutating func variable(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> Int {
+    mutating func variable(_ bytes: RawSpan, _ field: StaticString) throws(MQTTProtocolError) -> Int {
         switch VariableByteInteger.parse(bytes, at: offset, end: end) {
         case .value(let value, let byteCount):
             offset += byteCount
@@ -48,7 +48,7 @@ struct ByteCursor {
 
     /// The bytes of a value that its length precedes.
     @inline(__always)
-    mutating func binary(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> Range<Int> {
+    mutating func binary(_ bytes: RawSpan, _ field: StaticString) throws(MQTTProtocolError) -> Range<Int> {
         let count = Int(try uint16(bytes, field))
         try take(count, field)
         return (offset - count)..<offset
@@ -57,7 +57,7 @@ struct ByteCursor {
     /// The bytes of a string, well-formed and without U+0000, and whether there is `+` or `#` among them.
     mutating func text(
         _ bytes: RawSpan, _ field: StaticString
-    ) throws(MQTTViolation) -> (range: Range<Int>, hasWildcard: Bool) {
+    ) throws(MQTTProtocolError) -> (range: Range<Int>, hasWildcard: Bool) {
         let range = try binary(bytes, field)
         let scan = TextScan.scan(bytes, range)
         if scan.contains(.illFormed) { throw .malformed("\(field) is not well-formed UTF-8", "MQTT-1.5.4-1") }
@@ -65,13 +65,13 @@ struct ByteCursor {
         return (range, scan.contains(.wildcard))
     }
 
-    mutating func string(_ bytes: RawSpan, _ field: StaticString) throws(MQTTViolation) -> String {
+    mutating func string(_ bytes: RawSpan, _ field: StaticString) throws(MQTTProtocolError) -> String {
         String(checked: bytes, try text(bytes, field).range)
     }
 
     /// A packet identifier, which is never zero [MQTT-2.2.1-3].
     @inline(__always)
-    mutating func packetID(_ bytes: RawSpan) throws(MQTTViolation) -> UInt16 {
+    mutating func packetID(_ bytes: RawSpan) throws(MQTTProtocolError) -> UInt16 {
         let packetID = try uint16(bytes, "the packet identifier")
         if packetID == 0 { throw .protocolError("packet identifier 0", "MQTT-2.2.1-3") }
         return packetID
@@ -79,7 +79,7 @@ struct ByteCursor {
 
     /// The bytes of the properties that their length precedes; they are not checked.
     @inline(__always)
-    mutating func propertyRange(_ bytes: RawSpan) throws(MQTTViolation) -> Range<Int> {
+    mutating func propertyRange(_ bytes: RawSpan) throws(MQTTProtocolError) -> Range<Int> {
         let count = try variable(bytes, "the property length")
         try take(count, "the properties")
         return (offset - count)..<offset
@@ -88,24 +88,24 @@ struct ByteCursor {
     /// The properties that their length precedes, or none before 5.0.
     mutating func properties(
         _ bytes: RawSpan, of carrier: MQTTPropertyRule.Carriers, version: MQTTVersion
-    ) throws(MQTTViolation) -> MQTTProperties {
+    ) throws(MQTTProtocolError) -> MQTTProperties {
         guard version.hasProperties else { return [] }
         return try MQTTProperties(decoding: bytes, propertyRange(bytes), carrier: carrier)
     }
 
     /// The end of the packet has to be here.
-    func finish() throws(MQTTViolation) {
+    func finish() throws(MQTTProtocolError) {
         if !isAtEnd { throw .malformed("\(remaining) bytes behind the end of the packet", "MQTT 2.1.4") }
     }
 
     @inline(__always)
-    private mutating func take(_ count: Int, _ field: StaticString) throws(MQTTViolation) {
+    private mutating func take(_ count: Int, _ field: StaticString) throws(MQTTProtocolError) {
         guard count <= remaining else { throw Self.truncated(field) }
         offset += count
     }
 
     @inline(never)
-    private static func truncated(_ field: StaticString) -> MQTTViolation {
+    private static func truncated(_ field: StaticString) -> MQTTProtocolError {
         .malformed("the packet ends inside \(field)", "MQTT 2.1.4")
     }
 }

@@ -5,7 +5,7 @@ extension MQTTAcknowledgementView {
     /// to say. No allocation.
     public static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
-    ) throws(MQTTViolation) -> MQTTAcknowledgementView {
+    ) throws(MQTTProtocolError) -> MQTTAcknowledgementView {
         var cursor = ByteCursor(header.bodyRange(in: bytes, at: frameStart))
         let packetID = try cursor.packetID(bytes)
         var reasonCode = MQTTReasonCode.success
@@ -22,7 +22,7 @@ extension MQTTAcknowledgementView {
     }
 
     /// Checks and decodes the properties, for a packet of this type.
-    public func properties(in bytes: RawSpan, of type: MQTTPacketType) throws(MQTTViolation) -> MQTTProperties {
+    public func properties(in bytes: RawSpan, of type: MQTTPacketType) throws(MQTTProtocolError) -> MQTTProperties {
         if propertiesCount == 0 { return [] }
         let range = propertiesStart..<(propertiesStart + propertiesCount)
         return try MQTTProperties(decoding: bytes, range, carrier: .init(type))

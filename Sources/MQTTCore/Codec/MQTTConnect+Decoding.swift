@@ -6,7 +6,7 @@ extension MQTTPacket.Connect {
     /// Bridges of some brokers set the highest bit of the protocol level to ask for rules of their own. That is
     /// answered as any unknown level is: such a bridge then tries again without it, whereas one that is let in would
     /// count on being spared its own messages and send them in circles.
-    init(decoding body: RawSpan) throws(MQTTViolation) {
+    init(decoding body: RawSpan) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         version = try Self.version(&cursor, body)
         let flags = ConnectFlags(rawValue: try cursor.uint8(body, "the connect flags"))
@@ -19,17 +19,17 @@ extension MQTTPacket.Connect {
         cleanStart = flags.contains(.cleanStart)
         clientID = try cursor.string(body, "the client identifier")
         if clientID.isEmpty, version == .v3_1 || (version == .v3_1_1 && !cleanStart) {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 .clientIdentifierNotValid, "an empty client identifier without clean session",
                 clause: "MQTT-3.1.3-8")
         }
         will = try flags.contains(.will) ? MQTTWill(decoding: body, &cursor, flags, version) : nil
         // 3.1 allows for the user name and password to be missing although their flags are set.
         let mayBeMissing = version == .v3_1
-        username = nil
+        userName = nil
         password = nil
-        if flags.contains(.username), !(mayBeMissing && cursor.isAtEnd) {
-            username = try cursor.string(body, "the user name")
+        if flags.contains(.userName), !(mayBeMissing && cursor.isAtEnd) {
+            userName = try cursor.string(body, "the user name")
         }
         if flags.contains(.password), !(mayBeMissing && cursor.isAtEnd) {
             password = try body.bytes(in: cursor.binary(body, "the password"))
@@ -37,11 +37,11 @@ extension MQTTPacket.Connect {
         try cursor.finish()
     }
 
-    private static func version(_ cursor: inout ByteCursor, _ body: RawSpan) throws(MQTTViolation) -> MQTTVersion {
+    private static func version(_ cursor: inout ByteCursor, _ body: RawSpan) throws(MQTTProtocolError) -> MQTTVersion {
         let name = try cursor.string(body, "the protocol name")
         let level = try cursor.uint8(body, "the protocol level")
         guard let version = MQTTVersion(rawValue: level), name.hasSameBytes(as: version.protocolName) else {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 .unsupportedProtocolVersion, "protocol \"\(name.prefix(20))\" at level \(level) is not known",
                 clause: "MQTT-3.1.2-2")
         }
@@ -58,15 +58,15 @@ struct ConnectFlags: OptionSet {
     static let will = ConnectFlags(rawValue: 0x04)
     static let willRetain = ConnectFlags(rawValue: 0x20)
     static let password = ConnectFlags(rawValue: 0x40)
-    static let username = ConnectFlags(rawValue: 0x80)
+    static let userName = ConnectFlags(rawValue: 0x80)
 
     /// The two bits of the will's QoS.
     var willQoS: UInt8 { rawValue >> 3 & 0b11 }
 
     /// 3.1 calls the reserved bit, and the will's bits without a will, unused.
-    func validate(_ version: MQTTVersion) throws(MQTTViolation) {
+    func validate(_ version: MQTTVersion) throws(MQTTProtocolError) {
         if contains(.will), willQoS == 3 { throw .malformed("a will with QoS 3", "MQTT-3.1.2-12") }
-        if version < .v5_0, contains(.password), !contains(.username) {
+        if version < .v5_0, contains(.password), !contains(.userName) {
             throw .malformed("a password without a user name", "MQTT-3.1.2-22")
         }
         if version == .v3_1 { return }
@@ -81,7 +81,7 @@ struct ConnectFlags: OptionSet {
 extension MQTTWill {
     fileprivate init(
         decoding body: RawSpan, _ cursor: inout ByteCursor, _ flags: ConnectFlags, _ version: MQTTVersion
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         properties = try cursor.properties(body, of: .will, version: version)
         let topic = try cursor.binary(body, "the will topic")
         try MQTTTopicName.validate(body, topic)

@@ -1,5 +1,5 @@
 extension MQTTPacket.Connack {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         let flags = try cursor.uint8(body, "the acknowledge flags")
         // 3.1 calls the whole byte unused.
@@ -21,7 +21,7 @@ extension MQTTPacket.Connack {
 
 extension MQTTPacket.Disconnect {
     /// Nothing at all means a normal disconnection, and the properties may be left out [3.14.2.1].
-    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         self.init()
         guard version.hasProperties else {
@@ -41,7 +41,7 @@ extension MQTTPacket.Disconnect {
 
 extension MQTTPacket.Auth {
     /// Nothing at all means success [3.15.2.1], which only servers send.
-    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
         guard version.hasProperties else { throw .malformed("AUTH in MQTT \(version)", "MQTT 2.2.1") }
         var cursor = ByteCursor(0..<body.byteCount)
         self.init()

@@ -14,13 +14,13 @@ extension MQTTPacket.Connect {
             try body.append(will.topic, "the will topic")
             try body.append(will.payload, "the will payload")
         }
-        if let username { try body.append(username, "the user name") }
+        if let userName { try body.append(userName, "the user name") }
         if let password { try body.append(password, "the password") }
         outer = body
     }
 
     private func validate() throws(MQTTEncodingError) {
-        if password != nil, username == nil, version < .v5_0 {
+        if password != nil, userName == nil, version < .v5_0 {
             throw .init(.contradiction, "MQTT \(version) has no password without a user name [MQTT-3.1.2-22]")
         }
         if clientID.isEmpty, version == .v3_1 || (version == .v3_1_1 && !cleanStart) {
@@ -40,7 +40,7 @@ extension MQTTPacket.Connect {
         if will != nil { flags.insert(.will) }
         if will?.retain == true { flags.insert(.willRetain) }
         if password != nil { flags.insert(.password) }
-        if username != nil { flags.insert(.username) }
+        if userName != nil { flags.insert(.userName) }
         return flags
     }
 }

@@ -14,7 +14,7 @@ public struct MQTTDecoder: Sendable {
 
     private var buffer: [UInt8] = []
     private var start = 0
-    private var violation: MQTTViolation?
+    private var violation: MQTTProtocolError?
 
     public init(version: MQTTVersion = .v5_0, maximumPacketSize: Int = 1 << 20, from sender: MQTTRole? = nil) {
         self.version = version
@@ -38,9 +38,9 @@ public struct MQTTDecoder: Sendable {
     }
 
     /// The next whole packet, or nil if more bytes are needed. After a violation it throws the same one for good.
-    public mutating func next() throws(MQTTViolation) -> MQTTPacket? {
+    public mutating func next() throws(MQTTProtocolError) -> MQTTPacket? {
         if let violation { throw violation }
-        do throws(MQTTViolation) {
+        do throws(MQTTProtocolError) {
             guard let (packet, end) = try firstPacket() else { return nil }
             start = end
             if case .connect(let connect) = packet { version = connect.version }
@@ -54,7 +54,7 @@ public struct MQTTDecoder: Sendable {
     }
 
     /// The packet at `start` and where it ends, or nil if it is not all there.
-    private func firstPacket() throws(MQTTViolation) -> (MQTTPacket, end: Int)? {
+    private func firstPacket() throws(MQTTProtocolError) -> (MQTTPacket, end: Int)? {
         let bytes = unsafe buffer.span.bytes
         guard
             let header = try MQTTFrameHeader.parse(

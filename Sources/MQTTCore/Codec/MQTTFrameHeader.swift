@@ -33,7 +33,7 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     public static func parse(
         _ bytes: RawSpan, at offset: Int = 0, maximumPacketSize: Int, maximumControlPacketSize: Int = .max,
         version: MQTTVersion = .v3_1_1
-    ) throws(MQTTViolation) -> MQTTFrameHeader? {
+    ) throws(MQTTProtocolError) -> MQTTFrameHeader? {
         guard offset >= 0, offset < bytes.byteCount else { return nil }
         let first = bytes.byte(at: offset)
         // As most are: PUBLISH without DUP, less than 128 bytes.
@@ -49,7 +49,7 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     private static func parse(
         _ first: UInt8, _ bytes: RawSpan, at offset: Int, _ maximumPacketSize: Int, _ maximumControlPacketSize: Int,
         _ version: MQTTVersion
-    ) throws(MQTTViolation) -> MQTTFrameHeader? {
+    ) throws(MQTTProtocolError) -> MQTTFrameHeader? {
         guard let type = MQTTPacketType(rawValue: first >> 4) else { throw .packetTypeZero }
         let flags = first & 0x0F
         if !areValid(flags, of: type, version: version) { throw invalidFlags(flags, of: type) }
@@ -81,7 +81,7 @@ public struct MQTTFrameHeader: Sendable, Hashable {
         return type.requiredFlags == 0 || flags & 0b0110 == 0b0010
     }
 
-    private static func invalidFlags(_ flags: UInt8, of type: MQTTPacketType) -> MQTTViolation {
+    private static func invalidFlags(_ flags: UInt8, of type: MQTTPacketType) -> MQTTProtocolError {
         guard type == .publish else {
             return .malformed("\(type) with fixed-header flags \(flags)", "MQTT-2.1.3-1")
         }
@@ -90,28 +90,28 @@ public struct MQTTFrameHeader: Sendable, Hashable {
             : .malformed("PUBLISH at QoS 0 with DUP set", "MQTT-3.3.1-2")
     }
 
-    private static func controlPacketTooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTViolation {
-        MQTTViolation(
+    private static func controlPacketTooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTProtocolError {
+        MQTTProtocolError(
             .packetTooLarge,
             "\(header.type) of \(header.packetCount) bytes, above the limit of \(maximum) bytes for packets other than "
                 + "PUBLISH; raise maximumControlPacketSize to accept it",
             clause: "MQTT 5.0 4.13")
     }
 
-    private static func pingWithBody(_ header: MQTTFrameHeader) -> MQTTViolation {
+    private static func pingWithBody(_ header: MQTTFrameHeader) -> MQTTProtocolError {
         .malformed(
             "\(header.type) with a body of \(header.bodyCount) bytes",
             header.type == .pingreq ? "MQTT 3.12.1" : "MQTT 3.13.1")
     }
 
-    private static func tooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTViolation {
-        MQTTViolation(
+    private static func tooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTProtocolError {
+        MQTTProtocolError(
             .packetTooLarge,
             "\(header.type) of \(header.packetCount) bytes, above the maximum packet size of \(maximum)",
             clause: "MQTT-3.1.2-24")
     }
 }
 
-extension MQTTViolation {
-    fileprivate static var packetTypeZero: MQTTViolation { .malformed("packet type 0", "MQTT 2.1.2") }
+extension MQTTProtocolError {
+    fileprivate static var packetTypeZero: MQTTProtocolError { .malformed("packet type 0", "MQTT 2.1.2") }
 }

@@ -7,7 +7,7 @@ extension MQTTPacket {
     ///   - sender: the side that the packet comes from. With nil, everything is accepted that either side may send.
     public static func decode(
         _ header: MQTTFrameHeader, body: RawSpan, version: MQTTVersion, from sender: MQTTRole? = nil
-    ) throws(MQTTViolation) -> MQTTPacket {
+    ) throws(MQTTProtocolError) -> MQTTPacket {
         guard body.byteCount == header.bodyCount else {
             throw .malformed("a body of \(body.byteCount) bytes, the header says \(header.bodyCount)", "MQTT 2.1.4")
         }
@@ -33,19 +33,19 @@ extension MQTTPacket {
 }
 
 extension MQTTPacket.Publish {
-    init(decoding header: MQTTFrameHeader, _ body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding header: MQTTFrameHeader, _ body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         let alone = header.withoutHeader
         let view = try MQTTPublishView.parse(alone, in: body, version: version)
         _ = try view.scanProperties(in: body)
         self.init(
             topic: try view.topic(in: body), payload: body.bytes(in: view.payloadRange), qos: view.qos,
-            retain: view.retain, duplicate: view.duplicate, packetID: view.packetID,
+            retain: view.retain, isDuplicate: view.isDuplicate, packetID: view.packetID,
             properties: try view.properties(in: body))
     }
 }
 
 extension MQTTPacket.Acknowledgement {
-    init(decoding header: MQTTFrameHeader, _ body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding header: MQTTFrameHeader, _ body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         let view = try MQTTAcknowledgementView.parse(header.withoutHeader, in: body, version: version)
         self.init(
             packetID: view.packetID, reasonCode: view.reasonCode,

@@ -4,7 +4,7 @@ extension MQTTProperties {
     /// Checks and decodes the properties in `range`, which lies inside `bytes`.
     init(
         decoding bytes: RawSpan, _ range: Range<Int>, carrier: MQTTPropertyRule.Carriers
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         self.init()
         var cursor = MQTTPropertyCursor(range, carrier: carrier)
         while let found = try cursor.next(bytes) {

@@ -22,7 +22,7 @@ struct MQTTPropertyCursor {
     }
 
     /// The next property, or nil at the end.
-    mutating func next(_ bytes: RawSpan) throws(MQTTViolation) -> Found? {
+    mutating func next(_ bytes: RawSpan) throws(MQTTProtocolError) -> Found? {
         if cursor.isAtEnd { return nil }
         let number = try cursor.variable(bytes, "a property identifier")
         guard let identifier = UInt8(exactly: number).flatMap(MQTTPropertyIdentifier.init) else {
@@ -42,7 +42,7 @@ struct MQTTPropertyCursor {
 
     private mutating func value(
         _ property: Found, _ rule: MQTTPropertyRule, _ bytes: RawSpan
-    ) throws(MQTTViolation) -> Found {
+    ) throws(MQTTProtocolError) -> Found {
         var found = property
         switch rule.kind {
         case .flag: found.integer = UInt32(try cursor.uint8(bytes, "a property"))
@@ -54,7 +54,7 @@ struct MQTTPropertyCursor {
             let text = try cursor.text(bytes, "a property")
             if text.hasWildcard { throw .protocolError("the response topic has a wildcard", "MQTT-3.3.2-14") }
             if text.range.isEmpty {
-                throw MQTTViolation(.topicNameInvalid, "the response topic is empty", clause: "MQTT-4.7.3-1")
+                throw MQTTProtocolError(.topicNameInvalid, "the response topic is empty", clause: "MQTT-4.7.3-1")
             }
             found.first = text.range
         case .binary: found.first = try cursor.binary(bytes, "a property")
@@ -63,7 +63,7 @@ struct MQTTPropertyCursor {
             found.second = try cursor.text(bytes, "the value of a user property").range
         }
         if let allowed = rule.integers, !allowed.contains(found.integer) {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 found.identifier == .topicAlias ? .topicAliasInvalid : .protocolError,
                 "\(found.identifier) is \(found.integer), it has to be in \(allowed)",
                 clause: found.identifier == .topicAlias ? "MQTT-3.3.2-8" : "MQTT 2.2.2.2")

@@ -11,13 +11,13 @@ extension MQTTPacket.Publish {
     @discardableResult
     public static func encode(
         into output: inout [UInt8], version: MQTTVersion, topic: String, payload: RawSpan, qos: QoS = .atMostOnce,
-        retain: Bool = false, duplicate: Bool = false, packetID: UInt16 = 0, properties: MQTTProperties = [],
+        retain: Bool = false, isDuplicate: Bool = false, packetID: UInt16 = 0, properties: MQTTProperties = [],
         topicAlias: UInt16 = 0, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
     ) throws(MQTTEncodingError) -> Int {
         if properties.isEmpty, topicAlias == 0, (qos == .atMostOnce) == (packetID == 0),
-            !(duplicate && qos == .atMostOnce)
+            !(isDuplicate && qos == .atMostOnce)
         {
-            let flags = (duplicate ? 8 : 0) | qos.rawValue << 1 | (retain ? 1 : 0)
+            let flags = (isDuplicate ? 8 : 0) | qos.rawValue << 1 | (retain ? 1 : 0)
             let count = topic.withUTF8Span { topic in
                 encodePlain(
                     into: &output, hasProperties: version.hasProperties, flags: flags, packetID: packetID,
@@ -27,7 +27,7 @@ extension MQTTPacket.Publish {
         }
         return try encodeWhole(
             into: &output, version: version, topic: topic, payload: payload, qos: qos, retain: retain,
-            duplicate: duplicate, packetID: packetID, properties: properties, topicAlias: topicAlias,
+            isDuplicate: isDuplicate, packetID: packetID, properties: properties, topicAlias: topicAlias,
             maximumPacketSize: maximumPacketSize)
     }
 
@@ -35,10 +35,10 @@ extension MQTTPacket.Publish {
     @inline(never)
     static func encodeWhole(
         into output: inout [UInt8], version: MQTTVersion, topic: String, payload: RawSpan, qos: QoS, retain: Bool,
-        duplicate: Bool, packetID: UInt16, properties: MQTTProperties, topicAlias: UInt16, maximumPacketSize: Int
+        isDuplicate: Bool, packetID: UInt16, properties: MQTTProperties, topicAlias: UInt16, maximumPacketSize: Int
     ) throws(MQTTEncodingError) -> Int {
         if (qos == .atMostOnce) != (packetID == 0) { throw .packetID(qos) }
-        if duplicate, qos == .atMostOnce { throw .init(.contradiction, "DUP at QoS 0 [MQTT-3.3.1-2]") }
+        if isDuplicate, qos == .atMostOnce { throw .init(.contradiction, "DUP at QoS 0 [MQTT-3.3.1-2]") }
         var propertiesCount = 0
         if version.hasProperties {
             if !properties.isEmpty { propertiesCount = try properties.encodedCount(in: .publish) }
@@ -50,7 +50,7 @@ extension MQTTPacket.Publish {
             throw .noProperties(version)
         }
         let hasAlias = topicAlias != 0 || !topic.isEmpty || properties.topicAlias != nil
-        let flags = 0x30 | (duplicate ? 8 : 0) | qos.rawValue << 1 | (retain ? 1 : 0)
+        let flags = 0x30 | (isDuplicate ? 8 : 0) | qos.rawValue << 1 | (retain ? 1 : 0)
         let written = topic.withUTF8Span { topic in
             guard topic.byteCount <= 65_535, hasAlias,
                 TextScan.scan(topic, 0..<topic.byteCount).isDisjoint(with: [.null, .wildcard])

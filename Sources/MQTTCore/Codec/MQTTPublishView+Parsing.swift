@@ -6,7 +6,7 @@ extension MQTTPublishView {
     /// Checks lengths and the packet identifier; nothing is copied.
     public static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
-    ) throws(MQTTViolation) -> MQTTPublishView {
+    ) throws(MQTTProtocolError) -> MQTTPublishView {
         let body = header.bodyRange(in: bytes, at: frameStart)
         // As most are: QoS 0, a topic, no properties.
         if header.flags & 0b0110 == 0, body.count >= 2 {
@@ -30,7 +30,7 @@ extension MQTTPublishView {
     @inline(never)
     private static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, _ body: Range<Int>, _ version: MQTTVersion
-    ) throws(MQTTViolation) -> MQTTPublishView {
+    ) throws(MQTTProtocolError) -> MQTTPublishView {
         var cursor = ByteCursor(body)
         let topic = try cursor.binary(bytes, "the topic name")
         let isQoS0 = header.flags & 0b0110 == 0
@@ -47,13 +47,13 @@ extension MQTTPublishView {
     /// The topic name, checked: well-formed UTF-8 without U+0000 and wildcards. Empty only if an alias stands for it.
     ///
     /// One allocation if it is longer than 15 bytes.
-    public func topic(in bytes: RawSpan) throws(MQTTViolation) -> String {
+    public func topic(in bytes: RawSpan) throws(MQTTProtocolError) -> String {
         if topicCount == 0 { return "" }
         return try MQTTTopicName.string(bytes, topicRange)
     }
 
     /// Checks all properties and tells the ones that a receiver needs at once; no allocation.
-    public func scanProperties(in bytes: RawSpan) throws(MQTTViolation) -> MQTTPublishScan {
+    public func scanProperties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTPublishScan {
         var scan = MQTTPublishScan()
         if propertiesCount == 0 { return scan }
         var cursor = MQTTPropertyCursor(propertiesRange, carrier: .publish)
@@ -72,13 +72,13 @@ extension MQTTPublishView {
     }
 
     /// Checks and decodes all properties.
-    public func properties(in bytes: RawSpan) throws(MQTTViolation) -> MQTTProperties {
+    public func properties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTProperties {
         if propertiesCount == 0 { return [] }
         return try MQTTProperties(decoding: bytes, propertiesRange, carrier: .publish)
     }
 
     @inline(never)
-    private static func noTopic(_ version: MQTTVersion) -> MQTTViolation {
+    private static func noTopic(_ version: MQTTVersion) -> MQTTProtocolError {
         version.hasProperties
             ? .protocolError("PUBLISH with neither a topic name nor a topic alias", "MQTT 3.3.2.1")
             : .malformed("PUBLISH with an empty topic name", "MQTT-4.7.3-1")

@@ -23,5 +23,5 @@ public struct MQTTPublishView: Sendable, Hashable {
     /// The quality of service; the header's parser has refused 3.
     public var qos: QoS { QoS(rawValue: flags >> 1 & 0b11) ?? .exactlyOnce }
     public var retain: Bool { flags & 0b0001 != 0 }
-    public var duplicate: Bool { flags & 0b1000 != 0 }
+    public var isDuplicate: Bool { flags & 0b1000 != 0 }
 }

@@ -87,7 +87,7 @@ struct MQTTReasonCodeRule {
 
 extension MQTTReasonCode {
     /// Reads a code of MQTT 5.0, which has to be one that `sender` may send in this packet.
-    init(_ code: UInt8, in type: MQTTPacketType, from sender: MQTTRole?) throws(MQTTViolation) {
+    init(_ code: UInt8, in type: MQTTPacketType, from sender: MQTTRole?) throws(MQTTProtocolError) {
         self.init(rawValue: code)
         guard let rule = MQTTReasonCodeRule.rule(for: type) else { return }
         // Most are.
@@ -101,11 +101,11 @@ extension MQTTReasonCode {
     }
 }
 
-extension MQTTViolation {
+extension MQTTProtocolError {
     @inline(never)
     fileprivate static func reasonCode(
         _ code: MQTTReasonCode, in type: MQTTPacketType, from sender: MQTTRole?, _ clause: StaticString
-    ) -> MQTTViolation {
+    ) -> MQTTProtocolError {
         let side = sender.map { "a \($0)" } ?? "neither side"
         let verb = sender == nil ? "may send" : "may not send"
         return .protocolError("\(type) with the reason code \(code), which \(side) \(verb)", "\(clause)")

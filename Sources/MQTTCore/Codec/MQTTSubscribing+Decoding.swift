@@ -1,7 +1,7 @@
 import Wire
 
 extension MQTTPacket.Subscribe {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .subscribe, version: version)
@@ -18,7 +18,7 @@ extension MQTTPacket.Subscribe {
 }
 
 extension MQTTPacket.Unsubscribe {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.unsubscribe), version: version)
@@ -29,7 +29,7 @@ extension MQTTPacket.Unsubscribe {
 }
 
 extension MQTTPacket.Suback {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.suback), version: version)
@@ -39,7 +39,7 @@ extension MQTTPacket.Suback {
 }
 
 extension MQTTPacket.Unsuback {
-    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTViolation) {
+    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.unsuback), version: version)
@@ -54,7 +54,7 @@ extension MQTTPacket.Unsuback {
 }
 
 extension ByteCursor {
-    fileprivate mutating func filter(_ bytes: RawSpan, _ version: MQTTVersion) throws(MQTTViolation) -> String {
+    fileprivate mutating func filter(_ bytes: RawSpan, _ version: MQTTVersion) throws(MQTTProtocolError) -> String {
         let range = try binary(bytes, "the topic filter")
         try MQTTTopicFilter.validate(bytes, range, version: version)
         return String(checked: bytes, range)
@@ -63,7 +63,7 @@ extension ByteCursor {
     /// The codes up to the end of the packet, one for each topic filter.
     fileprivate mutating func reasonCodes(
         _ bytes: RawSpan, of type: MQTTPacketType, _ version: MQTTVersion
-    ) throws(MQTTViolation) -> [MQTTReasonCode] {
+    ) throws(MQTTProtocolError) -> [MQTTReasonCode] {
         var codes: [MQTTReasonCode] = []
         codes.reserveCapacity(remaining)
         while !isAtEnd {
@@ -82,7 +82,7 @@ extension ByteCursor {
 
 extension MQTTSubscriptionRequest {
     /// The options of section 3.8.3.1; before 5.0 only the QoS, and 3.1 calls the other bits unused.
-    fileprivate init(_ filter: String, options: UInt8, _ version: MQTTVersion) throws(MQTTViolation) {
+    fileprivate init(_ filter: String, options: UInt8, _ version: MQTTVersion) throws(MQTTProtocolError) {
         guard let qos = QoS(rawValue: options & 0b11) else {
             throw .malformed("a subscription with QoS 3", version == .v5_0 ? "MQTT 3.8.3.1" : "MQTT-3.8.3-4")
         }

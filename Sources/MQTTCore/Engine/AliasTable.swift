@@ -98,7 +98,7 @@ struct InboundAliases: Sendable {
     }
 
     /// The index of the topic of an alias, or nil if the alias was never set.
-    mutating func index(of alias: Int, in cache: inout TopicCache) throws(MQTTViolation) -> Int? {
+    mutating func index(of alias: Int, in cache: inout TopicCache) throws(MQTTProtocolError) -> Int? {
         guard alias <= entries.count, entries[alias - 1].generation != 0 else { return nil }
         let entry = entries[alias - 1]
         if cache.use(entry.index, generation: entry.generation) { return entry.index }

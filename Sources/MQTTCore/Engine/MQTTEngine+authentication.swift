@@ -8,21 +8,21 @@ extension MQTTEngine {
     ///
     /// - Parameter reason: `continueAuthentication`; `reauthenticate` for a client that starts it anew once connected;
     ///   `success` for a server that ends a re-authentication.
-    /// - Throws: ``MQTTMisuse/Code/notInThisVersion``; ``MQTTMisuse/Code/notConnected``;
-    ///   ``MQTTMisuse/Code/answerMismatch`` if CONNECT named no method [MQTT 5.0 4.12.0-7], or for a reason that this
+    /// - Throws: ``MQTTUsageError/Code/notInThisVersion``; ``MQTTUsageError/Code/notConnected``;
+    ///   ``MQTTUsageError/Code/answerMismatch`` if CONNECT named no method [MQTT 5.0 4.12.0-7], or for a reason that this
     ///   side may not give now.
     public mutating func authenticate(
         reason: MQTTReasonCode = .continueAuthentication, data: [UInt8]?, properties: MQTTProperties = [],
         at now: Int64
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         guard version.hasProperties else {
-            throw MQTTMisuse(.notInThisVersion, "MQTT \(version) has no AUTH: connect with 5.0")
+            throw MQTTUsageError(.notInThisVersion, "MQTT \(version) has no AUTH: connect with 5.0")
         }
         guard phase == .connected || phase == (isServer ? .deciding : .connecting) else {
             throw notConnected("AUTH")
         }
         guard let method = authenticationMethod.value else {
-            throw MQTTMisuse(.answerMismatch, "CONNECT named no authentication method: set authenticationMethod")
+            throw MQTTUsageError(.answerMismatch, "CONNECT named no authentication method: set authenticationMethod")
         }
         switch reason {
         case .continueAuthentication where authentication.turn == .ours: break
@@ -30,7 +30,7 @@ extension MQTTEngine {
             authentication.limit = now.advanced(byNanoseconds: configuration.connectTimeout)
         case .success where isServer && phase == .connected && authentication.turn == .ours: break
         default:
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .answerMismatch,
                 "\(reason) cannot be sent in AUTH now: "
                     + (authentication.turn == .peers
@@ -52,7 +52,7 @@ extension MQTTEngine {
 
     mutating func receivedAuth(
         _ auth: MQTTPacket.Auth, at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         guard version.hasProperties else { throw .protocolError("AUTH before MQTT 5.0", "MQTT 3.1.1 2.2.1") }
         if isServer { try requireAccepted(.auth) }
         guard authenticationMethod.value != nil else {

@@ -7,11 +7,12 @@ extension MQTTEngine {
     ///
     /// - Parameter deadline: when CONNACK (client) or CONNECT (server) is late, for callers whose time for connecting
     ///   began before there was a connection. By default ``MQTTEngineConfiguration/connectTimeout`` from now on.
-    /// - Throws: ``MQTTMisuse/Code/alreadyConnected``, or ``MQTTMisuse/Code/invalidConfiguration`` if the configuration
+    /// - Throws: ``MQTTUsageError/Code/alreadyConnected``, or ``MQTTUsageError/Code/invalidConfiguration`` if the configuration
     ///   cannot be said in CONNECT.
-    public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(MQTTMisuse) {
+    public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(MQTTUsageError) {
         guard phase == .closed else {
-            throw MQTTMisuse(.alreadyConnected, "a connection is open: report that it closed before opening another")
+            throw MQTTUsageError(
+                .alreadyConnected, "a connection is open: report that it closed before opening another")
         }
         output.removeAll(keepingCapacity: true)
         knowsQoS2IsMissing = false
@@ -56,36 +57,36 @@ extension MQTTEngine {
 
     var isServer: Bool { configuration.role == .server }
 
-    private mutating func writeConnect() throws(MQTTMisuse) {
+    private mutating func writeConnect() throws(MQTTUsageError) {
         try configuration.checkConnectProperties()
         if version < .v5_0 {
             if configuration.clientID.isEmpty && (!configuration.cleanStart || version == .v3_1) {
-                throw MQTTMisuse(
+                throw MQTTUsageError(
                     .invalidConfiguration,
                     version == .v3_1
                         ? "MQTT 3.1 requires a client identifier of 1 to 23 characters: set clientID"
                         : "an empty client identifier requires cleanStart in MQTT 3.1.1 [MQTT-3.1.3-7]: set either")
             }
-            if configuration.password != nil && configuration.username == nil {
-                throw MQTTMisuse(
+            if configuration.password != nil && configuration.userName == nil {
+                throw MQTTUsageError(
                     .invalidConfiguration,
-                    "MQTT \(version) allows a password only with a user name [MQTT-3.1.2-22]: set username")
+                    "MQTT \(version) allows a password only with a user name [MQTT-3.1.2-22]: set userName")
             }
         } else if configuration.authenticationData != nil && configuration.authenticationMethod == nil {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .invalidConfiguration,
                 "authentication data without a method [MQTT 5.0 3.1.2.11.10]: set authenticationMethod")
         }
         var connect = MQTTPacket.Connect(
             version: version, clientID: configuration.clientID, cleanStart: configuration.cleanStart,
-            keepAlive: configuration.keepAlive, username: configuration.username, password: configuration.password,
+            keepAlive: configuration.keepAlive, userName: configuration.userName, password: configuration.password,
             will: configuration.will, properties: version.hasProperties ? connectProperties : [])
         if !version.hasProperties { connect.will?.properties = [] }
         var bytes: [UInt8] = []
         do throws(MQTTEncodingError) {
             try MQTTPacket.connect(connect).encode(into: &bytes, version: version)
         } catch {
-            throw MQTTMisuse(.invalidConfiguration, "CONNECT cannot be written: \(error.message)")
+            throw MQTTUsageError(.invalidConfiguration, "CONNECT cannot be written: \(error.message)")
         }
         var opening = MQTTOpening()
         let outlives = version.hasProperties ? configuration.sessionExpiry != 0 : !configuration.cleanStart
@@ -122,7 +123,7 @@ extension MQTTEngine {
 
     mutating func receivedConnack(
         _ connack: MQTTPacket.Connack, at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         guard !connack.reasonCode.isError else {
             effects.report(.connectionRefused(connack))
             return beginClosing(&effects)
@@ -165,7 +166,7 @@ extension MQTTEngine {
     }
 
     /// What the server accepts, from CONNACK.
-    private mutating func adoptLimits(_ properties: MQTTProperties) throws(MQTTViolation) {
+    private mutating func adoptLimits(_ properties: MQTTProperties) throws(MQTTProtocolError) {
         try adoptCommonLimits(properties)
         limits.maximumQoS = properties.maximumQoS ?? .exactlyOnce
         limits.retainAvailable = properties.retainAvailable ?? true
@@ -175,7 +176,7 @@ extension MQTTEngine {
     }
 
     /// What CONNECT and CONNACK both say.
-    mutating func adoptCommonLimits(_ properties: MQTTProperties) throws(MQTTViolation) {
+    mutating func adoptCommonLimits(_ properties: MQTTProperties) throws(MQTTProtocolError) {
         if let maximum = properties.receiveMaximum {
             guard maximum > 0 else { throw .protocolError("Receive Maximum of 0", "MQTT 5.0 3.1.2.11.3") }
             limits.receiveMaximum = maximum
@@ -197,11 +198,11 @@ extension MQTTEngine {
     /// Writes DISCONNECT as the last packet [MQTT 5.0 3.14.4-1]. Close the connection once ``output`` is written.
     ///
     /// Before 5.0 the reason and the properties are not sent, and a server writes nothing at all.
-    /// - Throws: ``MQTTMisuse/Code/notConnected``; ``MQTTMisuse/Code/propertyNotAllowed`` for a session expiry although
+    /// - Throws: ``MQTTUsageError/Code/notConnected``; ``MQTTUsageError/Code/propertyNotAllowed`` for a session expiry although
     ///   CONNECT said 0 [MQTT 5.0 3.14.2.2.2].
     public mutating func disconnect(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
         if version.hasProperties {
             try checkExpiry(properties)
@@ -218,12 +219,12 @@ extension MQTTEngine {
     /// Whether ``disconnect(reason:properties:at:)`` could say this on the connection that is open, for callers that
     /// want to know before they begin to end it.
     ///
-    /// - Throws: as that does, and ``MQTTMisuse/Code/notInThisVersion`` for what would not be sent before 5.0.
-    public func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTMisuse) {
+    /// - Throws: as that does, and ``MQTTUsageError/Code/notInThisVersion`` for what would not be sent before 5.0.
+    public func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
         guard phase == .connected else { throw notConnected("DISCONNECT") }
         guard version.hasProperties else {
             guard reason == .normalDisconnection, properties.isEmpty else {
-                throw MQTTMisuse(
+                throw MQTTUsageError(
                     .notInThisVersion,
                     "MQTT \(version) has neither reason nor properties in DISCONNECT: leave them out")
             }
@@ -237,15 +238,15 @@ extension MQTTEngine {
                 into: &unsent, version: version,
                 maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
         } catch {
-            throw MQTTMisuse(error)
+            throw MQTTUsageError(error)
         }
     }
 
     /// A session that CONNECT let end with the connection is not revived by DISCONNECT [MQTT 5.0 3.14.2.2.2].
-    private func checkExpiry(_ properties: MQTTProperties) throws(MQTTMisuse) {
+    private func checkExpiry(_ properties: MQTTProperties) throws(MQTTUsageError) {
         guard let expiry = properties.sessionExpiryInterval else { return }
         guard !isServer, expiry == 0 || connectSessionExpiry != 0 else {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .propertyNotAllowed,
                 "DISCONNECT may not set a session expiry of \(expiry) s, because "
                     + (isServer ? "only clients send it" : "CONNECT said 0: set sessionExpiry before connecting"))
@@ -253,13 +254,14 @@ extension MQTTEngine {
     }
 
     /// Throws unless our side may send this code in DISCONNECT [MQTT-3.14.2-1].
-    private func checkReason(_ reason: MQTTReasonCode) throws(MQTTMisuse) {
+    private func checkReason(_ reason: MQTTReasonCode) throws(MQTTUsageError) {
         guard !reason.isAllowed(in: .disconnect, from: configuration.role) else { return }
-        throw MQTTMisuse(.invalidValue, "a \(configuration.role) does not send \(reason) in DISCONNECT [MQTT-3.14.2-1]")
+        throw MQTTUsageError(
+            .invalidValue, "a \(configuration.role) does not send \(reason) in DISCONNECT [MQTT-3.14.2-1]")
     }
 
     /// The peer broke the protocol: say so where the version can, and close [MQTT 5.0 4.13.1].
-    mutating func fail(_ violation: MQTTViolation, into effects: inout MQTTEffects) {
+    mutating func fail(_ violation: MQTTProtocolError, into effects: inout MQTTEffects) {
         fail(.violation(violation), violation.reasonCode, into: &effects)
     }
 
@@ -284,22 +286,23 @@ extension MQTTEngine {
     }
 
     /// Appends a packet that the peer can take.
-    mutating func write(_ packet: borrowing MQTTPacket) throws(MQTTMisuse) {
+    mutating func write(_ packet: borrowing MQTTPacket) throws(MQTTUsageError) {
         do throws(MQTTEncodingError) {
             try packet.encode(
                 into: &output, version: version,
                 maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
         } catch {
-            throw MQTTMisuse(error)
+            throw MQTTUsageError(error)
         }
     }
 
-    func notConnected(_ packet: String) -> MQTTMisuse {
+    func notConnected(_ packet: String) -> MQTTUsageError {
         switch phase {
         case .closing, .leaving:
-            MQTTMisuse(.closing, "\(packet) cannot be sent: the connection is being ended with DISCONNECT")
-        case .connected: MQTTMisuse(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
-        default: MQTTMisuse(.notConnected, "\(packet) cannot be sent: there is no accepted connection")
+            MQTTUsageError(.closing, "\(packet) cannot be sent: the connection is being ended with DISCONNECT")
+        case .connected:
+            MQTTUsageError(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
+        default: MQTTUsageError(.notConnected, "\(packet) cannot be sent: there is no accepted connection")
         }
     }
 }
@@ -318,7 +321,7 @@ extension MQTTEffects {
     }
 }
 
-extension MQTTMisuse {
+extension MQTTUsageError {
     /// What the encoder refused, as the caller's mistake.
     init(_ error: MQTTEncodingError) {
         switch error.code {

@@ -17,9 +17,9 @@ extension MQTTEngine {
     /// acknowledged and dropped; everything else ends the connection.
     @inline(never)
     mutating func drop(
-        _ view: MQTTPublishView, _ bytes: RawSpan, because violation: MQTTViolation, at now: Int64,
+        _ view: MQTTPublishView, _ bytes: RawSpan, because violation: MQTTProtocolError, at now: Int64,
         into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         guard configuration.dropsInvalidMessages, !isServer, view.topicCount > 0,
             (try? MQTTTopicName.string(bytes, view.topicRange)) == nil
         else { throw violation }
@@ -42,7 +42,8 @@ extension MQTTEngine {
             return MQTTRefusedPacket(type: header.type, topic: "", fingerprint: bytes.extracting(body).hashed)
         }
         let topicStart = body.lowerBound + 2
-        let topic = topicStart..<min(topicStart + Int(bytes.bigEndian(UInt16.self, at: body.lowerBound)), body.upperBound)
+        let topic =
+            topicStart..<min(topicStart + Int(bytes.bigEndian(UInt16.self, at: body.lowerBound)), body.upperBound)
         let idCount = header.flags & 0b0110 == 0 ? 0 : 2
         let rest = min(topic.upperBound + idCount, body.upperBound)..<body.upperBound
         return MQTTRefusedPacket(

@@ -20,12 +20,13 @@ extension MQTTEngine {
     public mutating func leave(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], within limit: Int64,
         at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         guard phase == .connected else { throw notConnected("DISCONNECT") }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
         subscribingStage = .done
         pump(at: now, into: &effects)
-        leaving.value = MQTTLeaving(reason: reason, properties: properties, deadline: now.advanced(byNanoseconds: limit))
+        leaving.value = MQTTLeaving(
+            reason: reason, properties: properties, deadline: now.advanced(byNanoseconds: limit))
         phase = .leaving
         leaveIfDone(at: now, into: &effects)
     }

@@ -5,7 +5,7 @@ extension MQTTEngine {
     @inline(__always)
     mutating func receivedPublish(
         _ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int, _ now: Int64, _ effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         if phase != .connected {
             try requireAccepted(.publish)
             // Not acknowledged either: a server that keeps the session sends QoS 1 and 2 again on the next connection.
@@ -13,7 +13,7 @@ extension MQTTEngine {
         }
         let view = try MQTTPublishView.parse(header, in: bytes, at: offset, version: version)
         let index: Int
-        do throws(MQTTViolation) {
+        do throws(MQTTProtocolError) {
             if view.propertiesCount == 0 && view.topicCount > 0 {
                 index = try topics.index(of: bytes.extracting(view.topicRange))
             } else {
@@ -38,7 +38,7 @@ extension MQTTEngine {
     }
 
     /// The topic of a message with properties, which may hold an alias.
-    private mutating func resolveTopic(_ view: MQTTPublishView, _ bytes: RawSpan) throws(MQTTViolation) -> Int {
+    private mutating func resolveTopic(_ view: MQTTPublishView, _ bytes: RawSpan) throws(MQTTProtocolError) -> Int {
         var scan = MQTTPublishScan()
         if view.propertiesCount > 0 {
             if view.propertiesCount > Int(acceptedControlPacketSize) { throw tooManyProperties(view) }
@@ -50,7 +50,7 @@ extension MQTTEngine {
         let alias = Int(scan.topicAlias)
         guard alias != 0 else { return try topics.index(of: bytes.extracting(view.topicRange)) }
         guard alias <= inboundAliases.maximum else {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 .topicAliasInvalid, "topic alias \(alias), above the maximum of \(inboundAliases.maximum)",
                 clause: "MQTT-3.3.2-9")
         }
@@ -65,34 +65,34 @@ extension MQTTEngine {
         return index
     }
 
-    private func tooManyProperties(_ view: MQTTPublishView) -> MQTTViolation {
-        MQTTViolation(
+    private func tooManyProperties(_ view: MQTTPublishView) -> MQTTProtocolError {
+        MQTTProtocolError(
             .packetTooLarge,
             "PUBLISH with \(view.propertiesCount) bytes of properties, above the limit of \(acceptedControlPacketSize) "
                 + "bytes; raise maximumControlPacketSize to accept it",
             clause: "MQTT 5.0 4.13")
     }
 
-    private func checkAgainstOurLimits(_ view: MQTTPublishView) throws(MQTTViolation) {
+    private func checkAgainstOurLimits(_ view: MQTTPublishView) throws(MQTTProtocolError) {
         if view.flags & 1 != 0 && !configuration.retainAvailable {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 .retainNotSupported, "a retained message, which CONNACK ruled out", clause: "MQTT-3.2.2-14")
         }
         if view.flags >> 1 & 0b11 > configuration.maximumQoS.rawValue {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 .qosNotSupported, "QoS \(view.flags >> 1 & 0b11), above \(configuration.maximumQoS)",
                 clause: "MQTT-3.2.2-11")
         }
     }
 
     /// Records a message of QoS 1 or 2 and returns its token, or nil if it was delivered before.
-    mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTViolation) -> UInt64? {
+    mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTProtocolError) -> UInt64? {
         let id = view.packetID
         let isQoS2 = view.flags & 0b0100 != 0
         let isKnown = isQoS2 && session.received.contains(id)
         let granted = version.hasProperties ? Int(grantedReceiveMaximum) : 65_535
         if !isKnown && session.inbound.count + session.awaitingRelease.count >= granted {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 .receiveMaximumExceeded,
                 "more than \(granted) messages of QoS 1 and 2 before one was acknowledged", clause: "MQTT-3.3.4-9")
         }

@@ -9,14 +9,14 @@ extension MQTTEngine {
     /// is chosen by the engine. To peers that know no properties a server sends none.
     ///
     /// - Parameter token: given back in ``MQTTPublishCompletion``.
-    /// - Throws: before anything is written: ``MQTTMisuse/Code/notConnected`` (QoS 0 without a connection),
-    ///   ``MQTTMisuse/Code/invalidTopic``, ``MQTTMisuse/Code/packetTooLarge``, ``MQTTMisuse/Code/qosNotSupported``,
-    ///   ``MQTTMisuse/Code/retainNotAvailable``, ``MQTTMisuse/Code/queueFull``, ``MQTTMisuse/Code/propertyNotAllowed``,
-    ///   ``MQTTMisuse/Code/notInThisVersion``, ``MQTTMisuse/Code/noPacketIdentifier``.
+    /// - Throws: before anything is written: ``MQTTUsageError/Code/notConnected`` (QoS 0 without a connection),
+    ///   ``MQTTUsageError/Code/invalidTopic``, ``MQTTUsageError/Code/packetTooLarge``, ``MQTTUsageError/Code/qosNotSupported``,
+    ///   ``MQTTUsageError/Code/retainNotAvailable``, ``MQTTUsageError/Code/queueFull``, ``MQTTUsageError/Code/propertyNotAllowed``,
+    ///   ``MQTTUsageError/Code/notInThisVersion``, ``MQTTUsageError/Code/noPacketIdentifier``.
     public mutating func publish(
         topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false,
         properties: MQTTProperties = [], token: UInt64 = 0, at now: Int64
-    ) throws(MQTTMisuse) -> MQTTPublishOutcome {
+    ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if !properties.isEmpty { try check(properties) }
         guard messagesMayLeave else {
             return try queueForLater(topic, payload, qos, retain, properties, token, now)
@@ -34,10 +34,10 @@ extension MQTTEngine {
             return try enqueue(topic, payload, flags, properties, token, now)
         }
         guard let id = session.window.reserveID() else {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .noPacketIdentifier, "all 65,535 packet identifiers are in use: wait for acknowledgements")
         }
-        do throws(MQTTMisuse) {
+        do throws(MQTTUsageError) {
             try encodePublish(topic, payload, flags, id, properties)
         } catch {
             session.window.releaseID(id)
@@ -55,29 +55,29 @@ extension MQTTEngine {
     // MARK: Checks
 
     @inline(__always)
-    private func checkLimits(_ qos: QoS, _ retain: Bool) throws(MQTTMisuse) {
+    private func checkLimits(_ qos: QoS, _ retain: Bool) throws(MQTTUsageError) {
         if qos > limits.maximumQoS {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .qosNotSupported, "\(qos) is above the peer's maximum, \(limits.maximumQoS): publish with that or less")
         }
         if retain && !limits.retainAvailable {
-            throw MQTTMisuse(.retainNotAvailable, "the peer keeps no retained messages: publish with retain off")
+            throw MQTTUsageError(.retainNotAvailable, "the peer keeps no retained messages: publish with retain off")
         }
     }
 
-    private func check(_ properties: MQTTProperties) throws(MQTTMisuse) {
+    private func check(_ properties: MQTTProperties) throws(MQTTUsageError) {
         if !isServer && !version.hasProperties {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .notInThisVersion, "MQTT \(version) has no properties: leave them out, or connect with 5.0")
         }
         for property in properties.list {
             if property.identifier == .topicAlias {
-                throw MQTTMisuse(
+                throw MQTTUsageError(
                     .propertyNotAllowed,
                     "topic aliases are given by the engine: leave it out and set outboundTopicAliasMaximum")
             }
             if property.identifier == .subscriptionIdentifier && !isServer {
-                throw MQTTMisuse(
+                throw MQTTUsageError(
                     .propertyNotAllowed, "a client sends no subscription identifier in PUBLISH [MQTT-3.3.4-6]")
             }
         }
@@ -86,7 +86,7 @@ extension MQTTEngine {
     /// Checks what cannot wait until the message is written: it may be a long time until then.
     private func checkWhole(
         _ topic: String, _ payload: [UInt8], _ qos: UInt8, _ properties: MQTTProperties
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         let size: Int
         do throws(MQTTEncodingError) {
             // Without a connection the version is not settled: 5.0 has the largest packets.
@@ -94,11 +94,11 @@ extension MQTTEngine {
                 version: phase == .connected ? version : .v5_0, topic: topic, payloadCount: payload.count,
                 hasPacketID: qos != 0, properties: properties)
         } catch {
-            throw MQTTMisuse(error)
+            throw MQTTUsageError(error)
         }
         let limit = min(phase == .connected ? Int(limits.maximumPacketSize) : .max, MQTTFrameHeader.largestPacket)
         if size > limit {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .packetTooLarge, "a PUBLISH of \(size) bytes, above the maximum packet size of \(limit): split it")
         }
     }
@@ -109,11 +109,11 @@ extension MQTTEngine {
     private mutating func queueForLater(
         _ topic: String, _ payload: [UInt8], _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
         _ token: UInt64, _ now: Int64
-    ) throws(MQTTMisuse) -> MQTTPublishOutcome {
+    ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if phase == .connected {
             try checkLimits(qos, retain)
         } else if qos == .atMostOnce && !configuration.queuesQoS0WhileDisconnected {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .notConnected, "a QoS 0 message needs an accepted connection, and there is none")
         }
         return try enqueue(topic, payload, qos.rawValue << 1 | (retain ? 1 : 0), properties, token, now)
@@ -122,21 +122,21 @@ extension MQTTEngine {
     private mutating func enqueue(
         _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ properties: MQTTProperties, _ token: UInt64,
         _ now: Int64
-    ) throws(MQTTMisuse) -> MQTTPublishOutcome {
+    ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         try checkWhole(topic, payload, flags >> 1 & 0b11, properties)
         let size = topic.utf8.count + payload.count
-        if session.window.queue.count >= configuration.queueCountLimit {
+        if session.window.queue.count >= configuration.maximumQueuedMessages {
             owesRoom = true
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .queueFull,
                 "the queue holds \(session.window.queue.count) messages, its limit: wait for room or drop the oldest")
         }
-        if session.window.queuedBytes + size > configuration.queueByteLimit {
+        if session.window.queuedBytes + size > configuration.maximumQueuedBytes {
             owesRoom = true
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .queueFull,
                 "\(size) bytes more than the \(session.window.queuedBytes) in the queue exceed its limit of "
-                    + "\(configuration.queueByteLimit): wait for room or drop the oldest")
+                    + "\(configuration.maximumQueuedBytes): wait for room or drop the oldest")
         }
         let index = session.window.enqueue(
             topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0, at: now)
@@ -169,7 +169,7 @@ extension MQTTEngine {
     /// Appends PUBLISH, with a topic alias if the peer takes them.
     mutating func encodePublish(
         _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         do throws(MQTTEncodingError) {
             if outboundAliases.maximum > 0 {
                 try encodeWithAlias(topic, payload, flags, id, properties)
@@ -177,7 +177,7 @@ extension MQTTEngine {
                 try encode(topic, payload, flags, id, properties, alias: 0)
             }
         } catch {
-            throw MQTTMisuse(error)
+            throw MQTTUsageError(error)
         }
     }
 
@@ -204,7 +204,7 @@ extension MQTTEngine {
         // The bytes of an array of bytes: nothing to reinterpret.
         unsafe try MQTTPacket.Publish.encode(
             into: &output, version: version, topic: topic, payload: payload.span.bytes,
-            qos: QoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce, retain: flags & 1 != 0, duplicate: flags & 8 != 0,
+            qos: QoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce, retain: flags & 1 != 0, isDuplicate: flags & 8 != 0,
             packetID: id, properties: version.hasProperties ? properties : [], topicAlias: alias,
             maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
     }

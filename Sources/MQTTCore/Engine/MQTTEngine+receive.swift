@@ -12,7 +12,7 @@ extension MQTTEngine {
         // Any byte is life to a client; a server wants whole packets within the keep alive [MQTT 5.0 3.1.2-22].
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
-        do throws(MQTTViolation) {
+        do throws(MQTTProtocolError) {
             if phase == .connected { offset = receivePlainMessages(bytes, from: 0, &effects) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,
@@ -48,7 +48,7 @@ extension MQTTEngine {
 
     private mutating func receivedPacket(
         _ header: MQTTFrameHeader, _ bytes: RawSpan, at offset: Int, _ now: Int64, _ effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         switch header.type {
         case .puback, .pubrec, .pubrel, .pubcomp:
             try requireAccepted(header.type)
@@ -77,7 +77,7 @@ extension MQTTEngine {
 
     private mutating func received(
         _ packet: MQTTPacket, at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         switch packet {
         case .connack(let connack) where !isServer:
             guard phase == .connecting else { throw .protocolError("a second CONNACK", "MQTT-3.2.0-2") }
@@ -109,12 +109,12 @@ extension MQTTEngine {
 
     /// CONNECT and CONNACK come before everything else.
     @inline(__always)
-    func requireAccepted(_ type: MQTTPacketType) throws(MQTTViolation) {
+    func requireAccepted(_ type: MQTTPacketType) throws(MQTTProtocolError) {
         if phase == .connected || phase == .deciding || phase == .leaving { return }
         throw tooEarly(type)
     }
 
-    private func tooEarly(_ type: MQTTPacketType) -> MQTTViolation {
+    private func tooEarly(_ type: MQTTPacketType) -> MQTTProtocolError {
         isServer
             ? .protocolError("\(type) before CONNECT", "MQTT-3.1.0-1")
             : .protocolError("\(type) before CONNACK", "MQTT-3.2.0-1")
@@ -122,7 +122,7 @@ extension MQTTEngine {
 
     private mutating func receivedDisconnect(
         _ disconnect: MQTTPacket.Disconnect, into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         guard isServer || version.hasProperties else {
             throw .protocolError("DISCONNECT from a server of MQTT \(version)", "MQTT 3.1.1 3.14")
         }

@@ -7,15 +7,15 @@ extension MQTTEngine {
     ///
     /// Requests never wait for the window [MQTT 5.0 4.9.0-3].
     /// - Parameter properties: Subscription Identifier, user properties; 5.0 only.
-    /// - Throws: ``MQTTMisuse/Code/notConnected``, ``MQTTMisuse/Code/noFilters``, ``MQTTMisuse/Code/invalidFilter``,
-    ///   ``MQTTMisuse/Code/subscriptionNotSupported``, ``MQTTMisuse/Code/packetTooLarge``,
-    ///   ``MQTTMisuse/Code/noPacketIdentifier``.
+    /// - Throws: ``MQTTUsageError/Code/notConnected``, ``MQTTUsageError/Code/noFilters``, ``MQTTUsageError/Code/invalidFilter``,
+    ///   ``MQTTUsageError/Code/subscriptionNotSupported``, ``MQTTUsageError/Code/packetTooLarge``,
+    ///   ``MQTTUsageError/Code/noPacketIdentifier``.
     public mutating func subscribe(
         _ subscriptions: [MQTTSubscriptionRequest], properties: MQTTProperties = [], token: UInt64, at now: Int64
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         try checkRequest("SUBSCRIBE", subscriptions.count)
         if !properties.subscriptionIdentifiers.isEmpty && !limits.subscriptionIdentifiersAvailable {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .subscriptionNotSupported, "the server knows no subscription identifiers: leave the identifier out")
         }
         for subscription in subscriptions { try check(subscription) }
@@ -27,7 +27,7 @@ extension MQTTEngine {
     /// Writes UNSUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/unsubscribeCompleted(token:codes:properties:)``.
     public mutating func unsubscribe(
         _ filters: [String], properties: MQTTProperties = [], token: UInt64, at now: Int64
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         try checkRequest("UNSUBSCRIBE", filters.count)
         for filter in filters { try check(filter) }
         try request(.unsubscribe, count: filters.count, token: token, at: now) { id in
@@ -35,48 +35,48 @@ extension MQTTEngine {
         }
     }
 
-    private func checkRequest(_ packet: String, _ count: Int) throws(MQTTMisuse) {
-        guard !isServer else { throw MQTTMisuse(.wrongRole, "only clients send \(packet)") }
+    private func checkRequest(_ packet: String, _ count: Int) throws(MQTTUsageError) {
+        guard !isServer else { throw MQTTUsageError(.wrongRole, "only clients send \(packet)") }
         guard phase == .connected else { throw notConnected(packet) }
         guard count > 0 else {
-            throw MQTTMisuse(.noFilters, "\(packet) needs at least one topic filter [MQTT-3.8.3-2]")
+            throw MQTTUsageError(.noFilters, "\(packet) needs at least one topic filter [MQTT-3.8.3-2]")
         }
     }
 
-    private func check(_ filter: String) throws(MQTTMisuse) {
+    private func check(_ filter: String) throws(MQTTUsageError) {
         guard MQTTTopicFilter.isValid(filter) else {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .invalidFilter,
                 "not a topic filter: \"\(filter)\"; '#' stands alone at the end, '+' alone in its level, and it has "
                     + "1 to 65,535 bytes without U+0000")
         }
     }
 
-    private func check(_ subscription: MQTTSubscriptionRequest) throws(MQTTMisuse) {
+    private func check(_ subscription: MQTTSubscriptionRequest) throws(MQTTUsageError) {
         try check(subscription.filter)
         let isShared = MQTTTopicFilter.shared(subscription.filter) != nil
         if isShared && subscription.noLocal {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .subscriptionNotSupported, "No Local on a shared subscription [MQTT-3.8.3-4]: turn it off")
         }
         if isShared && !limits.sharedSubscriptionAvailable {
-            throw MQTTMisuse(.subscriptionNotSupported, "the server knows no shared subscriptions")
+            throw MQTTUsageError(.subscriptionNotSupported, "the server knows no shared subscriptions")
         }
         if !limits.wildcardSubscriptionAvailable
             && subscription.filter.utf8.contains(where: { $0 == 0x23 || $0 == 0x2B })
         {
-            throw MQTTMisuse(.subscriptionNotSupported, "the server knows no wildcards: subscribe to whole topics")
+            throw MQTTUsageError(.subscriptionNotSupported, "the server knows no wildcards: subscribe to whole topics")
         }
     }
 
     private mutating func request(
         _ kind: OutboundSlot.Kind, count: Int, token: UInt64, at now: Int64, _ packet: (UInt16) -> MQTTPacket
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         guard let id = session.window.reserveID() else {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .noPacketIdentifier, "all 65,535 packet identifiers are in use: wait for acknowledgements")
         }
-        do throws(MQTTMisuse) {
+        do throws(MQTTUsageError) {
             try write(packet(id))
         } catch {
             session.window.releaseID(id)
@@ -94,7 +94,7 @@ extension MQTTEngine {
 
     mutating func receivedSuback(
         _ suback: MQTTPacket.Suback, at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         guard let request = try finishRequest(.subscribe, suback.packetID, suback.reasonCodes.count) else { return }
         effects.report(
             .subscribeCompleted(token: request.token, codes: suback.reasonCodes, properties: suback.properties))
@@ -103,7 +103,7 @@ extension MQTTEngine {
 
     mutating func receivedUnsuback(
         _ unsuback: MQTTPacket.Unsuback, into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         let count = version.hasProperties ? unsuback.reasonCodes.count : nil
         guard let request = try finishRequest(.unsubscribe, unsuback.packetID, count) else { return }
         effects.report(
@@ -113,7 +113,7 @@ extension MQTTEngine {
     /// Ends the request that an answer belongs to and returns its slot, or nil if there is no such request.
     private mutating func finishRequest(
         _ kind: OutboundSlot.Kind, _ id: UInt16, _ count: Int?
-    ) throws(MQTTViolation) -> OutboundSlot? {
+    ) throws(MQTTProtocolError) -> OutboundSlot? {
         let index = session.window.slot(of: id)
         guard index >= 0 else { return nil }
         let slot = session.window.slots[Int(index)]

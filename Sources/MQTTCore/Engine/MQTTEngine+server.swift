@@ -5,13 +5,13 @@ import Wire
 extension MQTTEngine {
     mutating func receivedConnect(
         _ connect: MQTTPacket.Connect, at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         version = connect.version
         // From here on a violation is answered with CONNACK.
         phase = .deciding
         connectDeadline = .max
         if connect.clientID.isEmpty && version < .v5_0 && !connect.cleanStart {
-            throw MQTTViolation(
+            throw MQTTProtocolError(
                 .clientIdentifierNotValid, "an empty client identifier without Clean Session", clause: "MQTT-3.1.3-8")
         }
         try adoptCommonLimits(connect.properties)
@@ -29,9 +29,9 @@ extension MQTTEngine {
     /// Puts a session in place of the engine's own, which is returned. Only without an accepted connection: a server
     /// does it between ``MQTTEngineEvent/Kind/connectReceived(_:)`` and
     /// ``acceptConnection(sessionPresent:properties:at:into:)``.
-    public mutating func replaceSession(_ session: MQTTSession) throws(MQTTMisuse) -> MQTTSession {
+    public mutating func replaceSession(_ session: MQTTSession) throws(MQTTUsageError) -> MQTTSession {
         guard phase != .connected else {
-            throw MQTTMisuse(.alreadyConnected, "a session cannot be replaced under an accepted connection")
+            throw MQTTUsageError(.alreadyConnected, "a session cannot be replaced under an accepted connection")
         }
         let old = self.session
         self.session = session
@@ -47,12 +47,12 @@ extension MQTTEngine {
     ///   ``replaceSession(_:)``. False forgets it.
     public mutating func acceptConnection(
         sessionPresent: Bool, properties: MQTTProperties = [], at now: Int64, into effects: inout MQTTEffects
-    ) throws(MQTTMisuse) {
-        guard isServer else { throw MQTTMisuse(.wrongRole, "only servers send CONNACK") }
+    ) throws(MQTTUsageError) {
+        guard isServer else { throw MQTTUsageError(.wrongRole, "only servers send CONNACK") }
         guard phase == .deciding else { throw notConnected("CONNACK") }
         let opening = opening.value ?? MQTTOpening()
         if sessionPresent && opening.cleanStart {
-            throw MQTTMisuse(
+            throw MQTTUsageError(
                 .answerMismatch, "Session Present after Clean Start [MQTT-3.2.2-2]: answer with sessionPresent off")
         }
         var all: MQTTProperties = []
@@ -100,11 +100,11 @@ extension MQTTEngine {
     /// A code that 3.1 and 3.1.1 cannot say closes without CONNACK [MQTT 3.1.1 3.2.2-6].
     public mutating func refuseConnection(
         _ reason: MQTTReasonCode, properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {
-        guard isServer else { throw MQTTMisuse(.wrongRole, "only servers send CONNACK") }
+    ) throws(MQTTUsageError) {
+        guard isServer else { throw MQTTUsageError(.wrongRole, "only servers send CONNACK") }
         guard phase == .deciding else { throw notConnected("CONNACK") }
         guard reason.isError else {
-            throw MQTTMisuse(.answerMismatch, "\(reason) is no refusal: use a code from 0x80 on")
+            throw MQTTUsageError(.answerMismatch, "\(reason) is no refusal: use a code from 0x80 on")
         }
         writeRefusal(reason, properties)
         phase = .closing
@@ -113,7 +113,7 @@ extension MQTTEngine {
     mutating func writeRefusal(_ reason: MQTTReasonCode, _ properties: MQTTProperties = []) {
         if version.hasProperties {
             // If the properties do not fit the client, the code alone does.
-            do throws(MQTTMisuse) {
+            do throws(MQTTUsageError) {
                 try write(.connack(.init(reasonCode: reason, properties: properties)))
             } catch {
                 try? write(.connack(.init(reasonCode: reason)))
@@ -126,7 +126,7 @@ extension MQTTEngine {
     /// Writes SUBACK: a code for each filter, in their order [MQTT 5.0 3.9.3-1].
     public mutating func acknowledgeSubscribe(
         _ packetID: UInt16, codes: [MQTTReasonCode], properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         try checkAnswer("SUBACK")
         try write(.suback(.init(packetID: packetID, reasonCodes: codes, properties: allowed(properties))))
         keepAlive.sent(at: now)
@@ -135,15 +135,15 @@ extension MQTTEngine {
     /// Writes UNSUBACK: a code for each filter, in their order; before 5.0 the codes are not sent.
     public mutating func acknowledgeUnsubscribe(
         _ packetID: UInt16, codes: [MQTTReasonCode], properties: MQTTProperties = [], at now: Int64
-    ) throws(MQTTMisuse) {
+    ) throws(MQTTUsageError) {
         try checkAnswer("UNSUBACK")
         let said = version.hasProperties ? codes : []
         try write(.unsuback(.init(packetID: packetID, reasonCodes: said, properties: allowed(properties))))
         keepAlive.sent(at: now)
     }
 
-    private func checkAnswer(_ packet: String) throws(MQTTMisuse) {
-        guard isServer else { throw MQTTMisuse(.wrongRole, "only servers send \(packet)") }
+    private func checkAnswer(_ packet: String) throws(MQTTUsageError) {
+        guard isServer else { throw MQTTUsageError(.wrongRole, "only servers send \(packet)") }
         guard phase == .connected else { throw notConnected(packet) }
     }
 

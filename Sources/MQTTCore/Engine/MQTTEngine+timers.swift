@@ -45,11 +45,11 @@ extension MQTTEngine {
     /// Writes PINGREQ now, whether or not the keep alive asks for it; the answer is
     /// ``MQTTEngineEvent/Kind/pingAnswered(after:)``. Clients only.
     ///
-    /// - Throws: ``MQTTMisuse/Code/notConnected``, ``MQTTMisuse/Code/wrongRole``.
+    /// - Throws: ``MQTTUsageError/Code/notConnected``, ``MQTTUsageError/Code/wrongRole``.
     public mutating func ping(
         at now: Int64, progress: MQTTOutputProgress = MQTTOutputProgress()
-    ) throws(MQTTMisuse) {
-        guard !isServer else { throw MQTTMisuse(.wrongRole, "only clients send PINGREQ") }
+    ) throws(MQTTUsageError) {
+        guard !isServer else { throw MQTTUsageError(.wrongRole, "only clients send PINGREQ") }
         guard phase == .connected else { throw notConnected("PINGREQ") }
         writePing(at: now, progress)
     }

@@ -7,7 +7,7 @@ extension MQTTEngine {
     mutating func receivedAcknowledgement(
         _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, _ properties: MQTTProperties, at now: Int64,
         into effects: inout MQTTEffects
-    ) throws(MQTTViolation) {
+    ) throws(MQTTProtocolError) {
         if type == .pubrel {
             receivedPubrel(id, at: now)
             return leaveIfDone(at: now, into: &effects)
@@ -204,7 +204,7 @@ extension MQTTEngine {
     ) -> MQTTReasonCode? {
         if slot.qos > limits.maximumQoS.rawValue { return .qosNotSupported }
         if flags & 1 != 0 && !limits.retainAvailable { return .retainNotSupported }
-        do throws(MQTTMisuse) {
+        do throws(MQTTUsageError) {
             try encodePublish(slot.topic, slot.payload, flags, id, properties)
             return nil
         } catch {
@@ -213,8 +213,8 @@ extension MQTTEngine {
     }
 
     private mutating func reportRoom(_ effects: inout MQTTEffects) {
-        guard owesRoom, session.window.queue.count <= configuration.queueCountLimit / 2,
-            session.window.queuedBytes <= configuration.queueByteLimit / 2
+        guard owesRoom, session.window.queue.count <= configuration.maximumQueuedMessages / 2,
+            session.window.queuedBytes <= configuration.maximumQueuedBytes / 2
         else { return }
         owesRoom = false
         effects.queueHasRoom = true
@@ -254,9 +254,9 @@ extension MQTTEngine {
     /// Forgets the session and every message in flight or queued, each with a completion
     /// ``MQTTPublishCompletion/Outcome/discarded``. Only without a connection; the server keeps its side until a
     /// connection with Clean Start.
-    public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTMisuse) {
+    public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTUsageError) {
         guard phase == .closed else {
-            throw MQTTMisuse(.alreadyConnected, "a session is discarded without a connection: close it first")
+            throw MQTTUsageError(.alreadyConnected, "a session is discarded without a connection: close it first")
         }
         discardAll(into: &effects)
     }

@@ -11,7 +11,7 @@
 /// 1. *What happened*, named in the past tense or as an order of the caller: ``connectionOpened(at:)``,
 ///    ``receive(_:at:into:)``, ``publish(topic:payload:qos:retain:properties:token:at:)``, ``handleTimeout(at:into:)``.
 ///    Each takes the time, in nanoseconds of a monotonic clock of the caller. Orders that cannot be carried out throw
-///    ``MQTTMisuse`` before anything is written; what the *peer* does wrong is never thrown but reported as
+///    ``MQTTUsageError`` before anything is written; what the *peer* does wrong is never thrown but reported as
 ///    ``MQTTEngineEvent/Kind/connectionFailed(_:)``.
 /// 2. *What to do*: bytes appended to ``output``, which the caller swaps out and writes; ``MQTTEffects``, plain arrays
 ///    that the caller performs outside its lock and clears; and one ``nextDeadline``.

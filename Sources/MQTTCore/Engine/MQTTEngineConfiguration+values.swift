@@ -15,8 +15,8 @@ extension MQTTEngineConfiguration {
             var maximumControlPacketSize: UInt32 = 256 << 10
             var topicAliasMaximum: UInt16 = 64
             var outboundTopicAliasMaximum: UInt16 = 32
-            var queueCountLimit: Int = 10_000
-            var queueByteLimit: Int = 16 << 20
+            var maximumQueuedMessages: Int = 10_000
+            var maximumQueuedBytes: Int = 16 << 20
             var queuesQoS0WhileDisconnected: Bool = false
             var subscribesFirst: Bool = false
             var dropsInvalidMessages: Bool = false
@@ -38,7 +38,7 @@ extension MQTTEngineConfiguration {
     /// The credentials that a client presents. Never shown.
     final class Secrets: Sendable, CustomReflectable {
         struct Values: Sendable {
-            var username: String?
+            var userName: String?
             var password: [UInt8]?
             var authenticationData: [UInt8]?
         }

@@ -40,9 +40,9 @@ public struct MQTTEngineConfiguration: Sendable {
     }
 
     /// The user name. Set it afresh before each connection if it expires.
-    public var username: String? {
-        get { secrets?.values.username }
-        set { if newValue != nil || secrets != nil { changeSecrets { $0.username = newValue } } }
+    public var userName: String? {
+        get { secrets?.values.userName }
+        set { if newValue != nil || secrets != nil { changeSecrets { $0.userName = newValue } } }
     }
 
     /// The password. 3.1 and 3.1.1 allow it only beside a user name [MQTT 3.1.1 3.1.2-22].
@@ -135,15 +135,15 @@ public struct MQTTEngineConfiguration: Sendable {
     }
 
     /// The number of messages that wait for room in the window or for a connection.
-    public var queueCountLimit: Int {
-        get { rest.values.queueCountLimit }
-        set { change { $0.queueCountLimit = newValue } }
+    public var maximumQueuedMessages: Int {
+        get { rest.values.maximumQueuedMessages }
+        set { change { $0.maximumQueuedMessages = newValue } }
     }
 
     /// The bytes (topics, payloads) of messages that wait for room in the window or for a connection.
-    public var queueByteLimit: Int {
-        get { rest.values.queueByteLimit }
-        set { change { $0.queueByteLimit = newValue } }
+    public var maximumQueuedBytes: Int {
+        get { rest.values.maximumQueuedBytes }
+        set { change { $0.maximumQueuedBytes = newValue } }
     }
 
     /// Also queue QoS 0 messages while there is no connection.

@@ -23,7 +23,7 @@ public struct MQTTEngineEvent: Sendable {
 
         /// The server sent a message to an invalid topic, which was acknowledged and dropped; see
         /// ``MQTTEngineConfiguration/dropsInvalidMessages``.
-        indirect case invalidMessageDropped(topic: String, MQTTViolation)
+        indirect case invalidMessageDropped(topic: String, MQTTProtocolError)
 
         /// The peer sent DISCONNECT. Close the connection.
         indirect case disconnectReceived(MQTTPacket.Disconnect)
@@ -88,7 +88,7 @@ public struct MQTTEngineEvent: Sendable {
 /// Why an engine gave a connection up.
 public enum MQTTConnectionFailure: Sendable, Equatable {
     /// The peer broke the protocol.
-    case violation(MQTTViolation)
+    case violation(MQTTProtocolError)
     /// No CONNACK (client) or CONNECT (server) in time.
     case connectTimeout
     /// Nothing was read after PINGREQ within the ping timeout: the connection is dead.

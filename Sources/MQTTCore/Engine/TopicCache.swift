@@ -61,7 +61,7 @@ struct TopicCache: Sendable {
 
     /// The index of a topic; throws if its bytes are no topic name.
     @inline(__always)
-    mutating func index(of topic: RawSpan) throws(MQTTViolation) -> Int {
+    mutating func index(of topic: RawSpan) throws(MQTTProtocolError) -> Int {
         // The bytes of an array of bytes: nothing to reinterpret.
         if topic.byteCount == hitCount, unsafe slab.span.bytes.isEqual(at: Int(hitStart), to: topic) {
             return Int(hitIndex)
@@ -69,7 +69,7 @@ struct TopicCache: Sendable {
         return try search(topic)
     }
 
-    private mutating func search(_ topic: RawSpan) throws(MQTTViolation) -> Int {
+    private mutating func search(_ topic: RawSpan) throws(MQTTProtocolError) -> Int {
         if directory == 0 { allocate(16) }
         let hash = topic.hashed
         let first = Int(truncatingIfNeeded: hash >> 32) & (Int(directory) - 1)
@@ -79,7 +79,7 @@ struct TopicCache: Sendable {
     }
 
     @inline(never)
-    private mutating func miss(_ hash: UInt64, _ first: Int, _ topic: RawSpan) throws(MQTTViolation) -> Int {
+    private mutating func miss(_ hash: UInt64, _ first: Int, _ topic: RawSpan) throws(MQTTProtocolError) -> Int {
         for index in max(Int(directory), entries.count - 8)..<entries.count where matches(index, hash, topic) {
             return hit(index)
         }

@@ -9,7 +9,7 @@ public enum MQTTTopicFilter {
 
     /// Checks 1 to 65,535 bytes of well-formed UTF-8 with every wildcard in its place.
     /// - Parameter version: `$share/` means something in 5.0 only, and has rules there [MQTT-4.8.2-1, MQTT-4.8.2-2].
-    public static func validate(_ bytes: RawSpan, version: MQTTVersion = .v5_0) throws(MQTTViolation) {
+    public static func validate(_ bytes: RawSpan, version: MQTTVersion = .v5_0) throws(MQTTProtocolError) {
         try validate(bytes, 0..<bytes.byteCount, version: version)
     }
 
@@ -20,7 +20,7 @@ public enum MQTTTopicFilter {
         }
     }
 
-    static func validate(_ bytes: RawSpan, _ range: Range<Int>, version: MQTTVersion) throws(MQTTViolation) {
+    static func validate(_ bytes: RawSpan, _ range: Range<Int>, version: MQTTVersion) throws(MQTTProtocolError) {
         let scan = TextScan.scan(bytes, range)
         if scan.contains(.illFormed) { throw .malformed("the topic filter is not well-formed UTF-8", "MQTT-1.5.4-1") }
         if scan.contains(.null) { throw .malformed("the topic filter has a U+0000", "MQTT-1.5.4-2") }
@@ -31,7 +31,7 @@ public enum MQTTTopicFilter {
         if version.hasProperties, startsWithShare(bytes, range) { try validateShare(bytes, range) }
     }
 
-    private static func validateWildcards(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) {
+    private static func validateWildcards(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) {
         for offset in range {
             let byte = bytes.byte(at: offset)
             guard byte == plus || byte == hash else { continue }
@@ -46,7 +46,7 @@ public enum MQTTTopicFilter {
         }
     }
 
-    private static func validateShare(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) {
+    private static func validateShare(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) {
         let name = (range.lowerBound + 7)..<range.upperBound
         guard let end = name.first(where: { bytes.byte(at: $0) == slash }), end > name.lowerBound else {
             throw invalid("$share/ needs a share name and a filter behind it", "MQTT-4.8.2-1")
@@ -69,7 +69,7 @@ public enum MQTTTopicFilter {
         return true
     }
 
-    private static func invalid(_ message: String, _ clause: String) -> MQTTViolation {
-        MQTTViolation(.topicFilterInvalid, message, clause: clause)
+    private static func invalid(_ message: String, _ clause: String) -> MQTTProtocolError {
+        MQTTProtocolError(.topicFilterInvalid, message, clause: clause)
     }
 }

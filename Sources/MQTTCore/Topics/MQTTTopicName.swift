@@ -3,7 +3,7 @@ import Wire
 /// Topic names: what a message is published to.
 public enum MQTTTopicName {
     /// Checks for 1 to 65,535 bytes of well-formed UTF-8 without U+0000 and without wildcards.
-    public static func validate(_ bytes: RawSpan) throws(MQTTViolation) {
+    public static func validate(_ bytes: RawSpan) throws(MQTTProtocolError) {
         try validate(bytes, 0..<bytes.byteCount)
     }
 
@@ -17,27 +17,27 @@ public enum MQTTTopicName {
 
     /// The topic name that the bytes are; throws if they are none.
     @inline(__always)
-    static func string(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) -> String {
+    static func string(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) -> String {
         let isASCII = (1...65_535).contains(range.count) && TextScan.isPlainName(bytes, range)
         if !isASCII { try judge(bytes, range) }
         return String(checked: bytes, range, isASCII: isASCII)
     }
 
-    static func validate(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) {
+    static func validate(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) {
         if (1...65_535).contains(range.count), TextScan.isPlainName(bytes, range) { return }
         try judge(bytes, range)
     }
 
     @inline(never)
-    private static func judge(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTViolation) {
+    private static func judge(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) {
         let scan = TextScan.scan(bytes, range)
         if scan.isEmpty, (1...65_535).contains(range.count) { return }
         if scan.contains(.illFormed) { throw .malformed("the topic name is not well-formed UTF-8", "MQTT-1.5.4-1") }
         if scan.contains(.null) { throw .malformed("the topic name has a U+0000", "MQTT-1.5.4-2") }
         if scan.contains(.wildcard) {
-            throw MQTTViolation(.topicNameInvalid, "the topic name has a wildcard", clause: "MQTT-3.3.2-2")
+            throw MQTTProtocolError(.topicNameInvalid, "the topic name has a wildcard", clause: "MQTT-3.3.2-2")
         }
-        throw MQTTViolation(
+        throw MQTTProtocolError(
             .topicNameInvalid, "the topic name has \(range.count) bytes, not 1 to 65,535", clause: "MQTT-4.7.3-1")
     }
 }

@@ -7,7 +7,7 @@ extension MQTTPacket {
         public var cleanStart: Bool
         /// In seconds; 0 turns it off.
         public var keepAlive: UInt16
-        public var username: String?
+        public var userName: String?
         /// Without a user name in 5.0 only [MQTT-3.1.2-22, 3.1.1].
         public var password: [UInt8]?
         public var will: MQTTWill?
@@ -15,13 +15,13 @@ extension MQTTPacket {
 
         public init(
             version: MQTTVersion = .v5_0, clientID: String, cleanStart: Bool = true, keepAlive: UInt16 = 60,
-            username: String? = nil, password: [UInt8]? = nil, will: MQTTWill? = nil, properties: MQTTProperties = []
+            userName: String? = nil, password: [UInt8]? = nil, will: MQTTWill? = nil, properties: MQTTProperties = []
         ) {
             self.version = version
             self.clientID = clientID
             self.cleanStart = cleanStart
             self.keepAlive = keepAlive
-            self.username = username
+            self.userName = userName
             self.password = password
             self.will = will
             self.properties = properties

@@ -5,7 +5,7 @@ extension MQTTPacket.Connect: CustomReflectable {
             self,
             children: [
                 "version": version, "clientID": clientID, "cleanStart": cleanStart, "keepAlive": keepAlive,
-                "username": username == nil ? "none" : "•••", "password": password == nil ? "none" : "•••",
+                "userName": userName == nil ? "none" : "•••", "password": password == nil ? "none" : "•••",
                 "will": will as Any, "properties": properties,
             ], displayStyle: .struct)
     }

@@ -7,20 +7,20 @@ extension MQTTPacket {
         public var qos: QoS
         public var retain: Bool
         /// DUP: this may be a repetition; never at QoS 0 [MQTT-3.3.1-2].
-        public var duplicate: Bool
+        public var isDuplicate: Bool
         /// Zero at QoS 0, and only there [MQTT-2.2.1-2].
         public var packetID: UInt16
         public var properties: MQTTProperties
 
         public init(
-            topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, duplicate: Bool = false,
+            topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, isDuplicate: Bool = false,
             packetID: UInt16 = 0, properties: MQTTProperties = []
         ) {
             self.topic = topic
             self.payload = payload
             self.qos = qos
             self.retain = retain
-            self.duplicate = duplicate
+            self.isDuplicate = isDuplicate
             self.packetID = packetID
             self.properties = properties
         }

@@ -1,7 +1,7 @@
 /// Typed access to every property that appears once; nil means absent.
 extension MQTTProperties {
     /// Payload Format Indicator: whether the payload is UTF-8 text.
-    public var isUTF8: Bool? {
+    public var payloadFormatIndicator: Bool? {
         get { integer(.payloadFormatIndicator).map { $0 != 0 } }
         set { self[.payloadFormatIndicator] = newValue.map { .integer($0 ? 1 : 0) } }
     }

@@ -8,7 +8,7 @@ public struct BufferPolicy: Sendable, Equatable {
         package enum Kind: Sendable { case dropOldest, pauseReading }
         package let kind: Kind
 
-        /// The oldest waiting messages go; the next message received tells how many in its `gapBefore`.
+        /// The oldest waiting messages go; the next message received tells how many in its `droppedBefore`.
         public static let dropOldest = Overflow(kind: .dropOldest)
         /// Nothing more is read from the connection until the receiver has caught up. All subscriptions of the
         /// connection wait with it; keep-alives still go out.

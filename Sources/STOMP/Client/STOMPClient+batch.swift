@@ -78,7 +78,7 @@ extension STOMPClientCore {
         _ messages: [STOMPOutgoingMessage], _ headers: [STOMPHeaders], from next: inout Int, _ token: UInt64?,
         _ group: STOMPReceiptGroup?, in transaction: STOMPTransaction?
     ) throws(STOMPError) -> Step {
-        let limit = configuration.outboxLimit
+        let limit = configuration.maximumOutboxBytes
         var index = next
         defer { next = index }
         let now = MonotonicClock.now
@@ -87,7 +87,7 @@ extension STOMPClientCore {
             if let failure = group?.failure { throw failure }
             while index < messages.count {
                 guard machine.engine.output.count < limit else { return .waitForRoom }
-                do throws(STOMPMisuse) {
+                do throws(STOMPUsageError) {
                     try machine.engine.send(
                         destination: all[index].destination, headers: headers[index], body: all[index].body,
                         receiptToken: token, transaction: transaction,

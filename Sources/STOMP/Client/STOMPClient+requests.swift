@@ -66,7 +66,7 @@ extension STOMPClient {
             // RabbitMQ names the subscription of a reply as the SEND named its `reply-to`.
             let name = "/temp-queue/replies-\(token)"
             let route = STOMPRoute(
-                id: name, token: token, destination: name, ack: .auto, options: STOMPSubscribeOptions(),
+                id: name, token: token, destination: name, acknowledgement: .auto, options: STOMPSubscribeOptions(),
                 policy: BufferPolicy(), isForReplies: true)
             do throws(STOMPError) {
                 try await core.subscribe(route)

@@ -44,7 +44,7 @@ extension STOMPClient {
             if Task.isCancelled { throw .cancelledWait }
             await core.link.room()
         }
-        try await core.confirmed(countsAsSent: true) { engine, token, now throws(STOMPMisuse) in
+        try await core.confirmed(countsAsSent: true) { engine, token, now throws(STOMPUsageError) in
             try engine.send(
                 destination: destination, headers: headers, body: body, receiptToken: token,
                 transaction: transaction?.transaction, omitsContentLength: options.omitsContentLength, at: now)

@@ -8,8 +8,8 @@ extension STOMPClient {
     /// The sequence is registered before SUBSCRIBE leaves, so that no message is missed. While the client is
     /// reconnecting, this waits for the next connection.
     ///
-    /// By default a slow receiver with `ack: .auto` loses messages: when the buffer is full the oldest are dropped, which
-    /// ``STOMPMessage/gapBefore`` and ``STOMPSubscription/droppedCount`` count.
+    /// By default a slow receiver with `acknowledgement: .auto` loses messages: when the buffer is full the oldest are dropped, which
+    /// ``STOMPMessage/droppedBefore`` and ``STOMPSubscription/droppedCount`` count.
     /// `BufferPolicy(overflow: .pauseReading)` loses none. Messages with client acknowledgements are never dropped.
     /// - Parameters:
     ///   - destination: as the broker understands it: `/topic/a.b`, `/queue/c`.
@@ -18,7 +18,8 @@ extension STOMPClient {
     ///   - buffer: what waits for a slow receiver, and what happens then.
     /// - Throws: ``STOMPError`` with the broker's words when it refuses; the connection ends then, and is opened again.
     public nonisolated(nonsending) func subscribe(
-        to destination: String, ack: STOMPAckMode = .auto, options: STOMPSubscribeOptions = STOMPSubscribeOptions(),
+        to destination: String, acknowledgement: STOMPAckMode = .auto,
+        options: STOMPSubscribeOptions = STOMPSubscribeOptions(),
         buffer: BufferPolicy = BufferPolicy()
     ) async throws(STOMPError) -> STOMPSubscription {
         guard !destination.isEmpty else {
@@ -26,7 +27,8 @@ extension STOMPClient {
         }
         let token = core.ids.add(1, ordering: .relaxed).newValue
         let route = STOMPRoute(
-            id: options.durableName ?? "sub-\(token)", token: token, destination: destination, ack: ack,
+            id: options.durableName ?? "sub-\(token)", token: token, destination: destination,
+            acknowledgement: acknowledgement,
             options: options, policy: buffer)
         let queue = core.makeQueue(buffer)
         route.add(queue)

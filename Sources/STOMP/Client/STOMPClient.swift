@@ -56,7 +56,7 @@ public actor STOMPClient {
     public nonisolated var server: BrokerURL? { core.opener.server }
 
     /// What happens to the client from the moment this is called. A slow reader misses the oldest of 1024 events.
-    public nonisolated var events: Updates<STOMPClientEvent> { core.news.events }
+    public nonisolated var events: Updates<STOMPEvent> { core.news.events }
 
     /// The thread on which this client's sockets are served, for tasks that wait for many answers:
     /// `withTaskExecutorPreference(client.executor) { … }`.
@@ -86,7 +86,7 @@ public actor STOMPClient {
         await core.supervisor.stop { [core] in
             let now = MonotonicClock.now
             core.link.perform(urgent: true) { machine in
-                do throws(STOMPMisuse) {
+                do throws(STOMPUsageError) {
                     try machine.engine.disconnect(at: now)
                 } catch {
                     machine.asksToClose = true

@@ -23,7 +23,7 @@ public struct STOMPSubscribeOptions: Sendable {
 
     /// The headers for a kind of broker.
     func headers(
-        for profile: STOMPBrokerProfile, ack: STOMPAckMode, clientID: String?
+        for profile: STOMPBrokerProfile, acknowledgement: STOMPAckMode, clientID: String?
     ) throws(STOMPError) -> STOMPHeaders {
         var result = headers
         if let selector {
@@ -52,7 +52,7 @@ public struct STOMPSubscribeOptions: Sendable {
                 throw STOMPError(
                     .invalidRequest, "a prefetch of \(prefetch) would let nothing come; it must be positive")
             }
-            guard !profile.prefetchNeedsAcknowledgement || ack != .auto else {
+            guard !profile.prefetchNeedsAcknowledgement || acknowledgement != .auto else {
                 throw STOMPError(
                     .unsupportedByBroker,
                     "\(profile.name) bounds only what is acknowledged: use ack mode client or clientIndividual")

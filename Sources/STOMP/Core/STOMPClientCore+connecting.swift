@@ -28,8 +28,8 @@ extension STOMPClientCore {
             throw STOMPError(.noCredentials, "no credentials could be had: \(error)", underlying: error)
         }
         let options = configuration.connectOptions(credentials: credentials)
-        do throws(STOMPMisuse) {
-            try link.perform { machine throws(STOMPMisuse) in try machine.engine.setConnectOptions(options) }
+        do throws(STOMPUsageError) {
+            try link.perform { machine throws(STOMPUsageError) in try machine.engine.setConnectOptions(options) }
         } catch {
             throw STOMPError(error)
         }

@@ -9,10 +9,10 @@ extension STOMPClientCore {
         _ body: [UInt8], to destination: String, headers: STOMPHeaders, omitsContentLength: Bool,
         in transaction: STOMPTransaction?
     ) throws(STOMPError) -> Bool {
-        let limit = configuration.outboxLimit
+        let limit = configuration.maximumOutboxBytes
         return try link.perform { machine throws(STOMPError) in
             guard machine.engine.output.count < limit else { return false }
-            do throws(STOMPMisuse) {
+            do throws(STOMPUsageError) {
                 try machine.engine.send(
                     destination: destination, headers: headers, body: body, transaction: transaction,
                     omitsContentLength: omitsContentLength, at: machine.lastWrite)
@@ -25,7 +25,7 @@ extension STOMPClientCore {
     }
 
     /// What a caller is told: if the client has stopped connecting, why it has.
-    func explain(_ refusal: STOMPMisuse) -> STOMPError {
+    func explain(_ refusal: STOMPUsageError) -> STOMPError {
         guard refusal.code == .notConnected, case .disconnected(let failure?) = news.state else {
             return STOMPError(refusal)
         }
@@ -35,7 +35,7 @@ extension STOMPClientCore {
     /// Lets `body` write a frame with a receipt and waits for the receipt.
     nonisolated(nonsending) func confirmed(
         countsAsSent: Bool = false,
-        _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPMisuse) -> Void
+        _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
     ) async throws(STOMPError) {
         if Task.isCancelled { throw .cancelledWait }
         let word = await withUnsafeContinuation { (continuation: UnsafeContinuation<QuickAnswer, Never>) in
@@ -45,7 +45,7 @@ extension STOMPClientCore {
                 guard let waiter = waiter.take() else { return nil }
                 let now = MonotonicClock.now
                 let token = machine.receipts.add(waiter, at: now)
-                do throws(STOMPMisuse) {
+                do throws(STOMPUsageError) {
                     try body(&machine.engine, token, now)
                     if countsAsSent { machine.sentCount += 1 }
                     return nil
@@ -60,10 +60,10 @@ extension STOMPClientCore {
 
     /// Writes a frame that has neither a body nor a receipt.
     func write<Answer>(
-        _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPMisuse) -> Answer
+        _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPUsageError) -> Answer
     ) throws(STOMPError) -> Answer {
         try link.perform { machine throws(STOMPError) in
-            do throws(STOMPMisuse) {
+            do throws(STOMPUsageError) {
                 return try body(&machine.engine, MonotonicClock.now)
             } catch {
                 throw explain(error)
@@ -73,10 +73,10 @@ extension STOMPClientCore {
 
     /// Acknowledges or rejects a message.
     func answer(
-        _ messageHeaders: RawSpan, _ body: (inout STOMPEngine, RawSpan, Int64) throws(STOMPMisuse) -> Void
+        _ messageHeaders: RawSpan, _ body: (inout STOMPEngine, RawSpan, Int64) throws(STOMPUsageError) -> Void
     ) throws(STOMPError) {
         try link.perform { machine throws(STOMPError) in
-            do throws(STOMPMisuse) {
+            do throws(STOMPUsageError) {
                 try body(&machine.engine, messageHeaders, MonotonicClock.now)
             } catch {
                 throw explain(error)

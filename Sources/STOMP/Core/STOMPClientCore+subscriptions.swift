@@ -51,10 +51,11 @@ extension STOMPClientCore {
         do throws(STOMPError) {
             if route.isForReplies, try expectReplies(route, &engine) { return .success(true) }
             let headers = try route.options.headers(
-                for: engine.profile, ack: route.ack, clientID: configuration.clientID)
-            do throws(STOMPMisuse) {
+                for: engine.profile, acknowledgement: route.acknowledgement, clientID: configuration.clientID)
+            do throws(STOMPUsageError) {
                 try engine.subscribe(
-                    id: route.id, destination: route.destination, ack: route.ack, headers: headers, token: route.token,
+                    id: route.id, destination: route.destination, acknowledgement: route.acknowledgement,
+                    headers: headers, token: route.token,
                     receiptToken: STOMPMachine.requestBit | route.token, at: MonotonicClock.now)
             } catch {
                 return .failure(STOMPError(error))
@@ -77,10 +78,10 @@ extension STOMPClientCore {
     }
 
     private func request(
-        _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPMisuse) -> Void
+        _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPUsageError) -> Void
     ) throws(STOMPError) {
         try link.perform(urgent: true) { machine throws(STOMPError) in
-            do throws(STOMPMisuse) {
+            do throws(STOMPUsageError) {
                 try body(&machine.engine, MonotonicClock.now)
             } catch {
                 throw explain(error)
@@ -187,7 +188,7 @@ extension STOMPClientCore {
             return
         }
         do throws(STOMPError) {
-            try request { (engine, now) throws(STOMPMisuse) in
+            try request { (engine, now) throws(STOMPUsageError) in
                 let token = STOMPMachine.requestBit | receipt
                 guard let durable, engine.profile.deletesDurableApart else {
                     return try engine.unsubscribe(

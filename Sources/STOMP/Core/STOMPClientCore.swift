@@ -15,7 +15,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     let loop: EventLoop
     let link: Link<STOMPMachine>
     let supervisor: Supervisor<STOMPClientCore>
-    let news = ClientNews<STOMPConnectionState, STOMPClientEvent>(.disconnected(nil))
+    let news = ClientNews<STOMPConnectionState, STOMPEvent>(.disconnected(nil))
     let counters = ClientCounting()
     let ids = Atomic<UInt64>(1)
     /// Whether the broker that is connected wants to hear how long a message lives rather than until when.
@@ -44,7 +44,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         let engineConfiguration = configuration.engineConfiguration
         let options = configuration.connectOptions(credentials: configuration.credentials)
         let machine: STOMPMachine
-        do throws(STOMPMisuse) {
+        do throws(STOMPUsageError) {
             machine = STOMPMachine(engine: try STOMPEngine(client: options, configuration: engineConfiguration))
             misconfiguration = nil
         } catch {
@@ -52,7 +52,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
             // Stands in; `openStream` reports the mistake and never gets as far as using it.
             machine = STOMPMachine(engine: STOMPEngine(serverWith: engineConfiguration))
         }
-        link = Link(machine: machine, loop: loop, outboxLimit: configuration.outboxLimit)
+        link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)
         let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
@@ -137,7 +137,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     }
 
     /// - Parameter subscriptions: what became of the SUBSCRIBE frames that were written with CONNECTED.
-    func handle(_ event: STOMPEvent, _ subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []) {
+    func handle(_ event: STOMPEngineEvent, _ subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []) {
         switch event {
         case .connected(let connected):
             profile = connected.profile

@@ -3,7 +3,7 @@ import Transport
 
 extension STOMPError {
     /// A refusal by the engine, before anything was written.
-    init(_ misuse: STOMPMisuse) {
+    init(_ misuse: STOMPUsageError) {
         let code: Code =
             switch misuse.code {
             case .notConnected: .notConnected
@@ -38,7 +38,7 @@ extension STOMPError {
             case .refused, .error: .refused
             case .credentialsRefused: .badCredentials
             case .versionMismatch: .unsupportedVersion
-            case .violation: .protocolViolation
+            case .violation: .protocolError
             case .connectTimeout: .timedOut
             case .heartBeatLost, .closedBeforeConnected, .closed: .connectionLost
             }

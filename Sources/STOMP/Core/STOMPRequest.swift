@@ -100,7 +100,7 @@ extension STOMPClientCore {
                 "\(profile.name) is not known to have temporary queues; subscribe to a queue of your own and name it in replyTo"
             )
         case .implicit:
-            do throws(STOMPMisuse) {
+            do throws(STOMPUsageError) {
                 try engine.expectMessages(
                     subscription: route.id, destination: route.destination, token: route.token)
             } catch {

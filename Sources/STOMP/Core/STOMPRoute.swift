@@ -12,7 +12,7 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     let id: String
     let token: UInt64
     let destination: String
-    let ack: STOMPAckMode
+    let acknowledgement: STOMPAckMode
     let options: STOMPSubscribeOptions
     let policy: BufferPolicy
     private(set) var queues: [Queue] = []
@@ -28,13 +28,13 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     private var end: Queue.Next?
 
     init(
-        id: String, token: UInt64, destination: String, ack: STOMPAckMode, options: STOMPSubscribeOptions,
+        id: String, token: UInt64, destination: String, acknowledgement: STOMPAckMode, options: STOMPSubscribeOptions,
         policy: BufferPolicy, isForReplies: Bool = false
     ) {
         self.id = id
         self.token = token
         self.destination = destination
-        self.ack = ack
+        self.acknowledgement = acknowledgement
         self.options = options
         self.policy = policy
         self.isForReplies = isForReplies

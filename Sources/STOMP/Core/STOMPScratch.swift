@@ -70,7 +70,7 @@ final class STOMPScratch: LinkScratch {
         for queue in route.queues {
             let batch = makeBatch(records, of: bytes, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
-            if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.ack != .auto {
+            if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.acknowledgement != .auto {
                 core.pauseReading(for: route)
             }
             if queue.connectionIsFull { core.pauseReading() }
@@ -104,7 +104,7 @@ final class STOMPScratch: LinkScratch {
     }
 }
 
-extension STOMPEvent {
+extension STOMPEngineEvent {
     var isConnected: Bool {
         if case .connected = self { true } else { false }
     }

@@ -36,7 +36,7 @@ final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
 
     func dropOldest(_ count: Int) -> Int {
         // What is acknowledged by its receiver is not dropped: the broker's prefetch bounds it.
-        guard route.ack == .auto else { return 0 }
+        guard route.acknowledgement == .auto else { return 0 }
         let dropped = min(count, records.count)
         records.removeFirst(dropped)
         return dropped

@@ -41,7 +41,7 @@ public struct STOMPMessage: Sendable {
     public var contentType: String? { header("content-type") }
 
     /// How many messages were dropped just before this one, because its receiver was slow.
-    @inlinable public var gapBefore: Int { index == 0 ? batch.gap : 0 }
+    @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }
 
     /// Tells the broker that the message is done with (ACK); in mode `client` together with all before it.
     ///
@@ -49,7 +49,7 @@ public struct STOMPMessage: Sendable {
     /// - Throws: ``STOMPError``: for a message of an `auto` subscription, or one that came over an earlier connection,
     ///   which the broker hands out again.
     public func acknowledge(in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
-        try answer(transaction) { engine, headers, now throws(STOMPMisuse) in
+        try answer(transaction) { engine, headers, now throws(STOMPUsageError) in
             try engine.ack(
                 messageHeaders: headers, connection: batch.connection, transaction: transaction?.transaction, at: now)
         }
@@ -61,7 +61,7 @@ public struct STOMPMessage: Sendable {
     ///   - requeue: asks brokers that listen (RabbitMQ) to hand the message out again, or not; nil leaves it to them.
     ///   - transaction: makes it part of a transaction.
     public func reject(requeue: Bool? = nil, in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
-        try answer(transaction) { engine, headers, now throws(STOMPMisuse) in
+        try answer(transaction) { engine, headers, now throws(STOMPUsageError) in
             let more = requeue.map { engine.profile.nackHeaders(requeue: $0) } ?? [:]
             try engine.nack(
                 messageHeaders: headers, connection: batch.connection, headers: more,
@@ -73,7 +73,7 @@ public struct STOMPMessage: Sendable {
 
     private func answer(
         _ transaction: STOMPTransactionHandle?,
-        _ body: (inout STOMPEngine, RawSpan, Int64) throws(STOMPMisuse) -> Void
+        _ body: (inout STOMPEngine, RawSpan, Int64) throws(STOMPUsageError) -> Void
     ) throws(STOMPError) {
         guard let core = batch.core else { throw .disconnectedByUser }
         let bytes = batch.bytes

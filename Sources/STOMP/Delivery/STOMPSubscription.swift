@@ -1,7 +1,7 @@
 import Messaging
 public import STOMPCore
 
-/// The messages of one subscription, as a sequence; made by ``STOMPClient/subscribe(to:ack:options:buffer:)``.
+/// The messages of one subscription, as a sequence; made by ``STOMPClient/subscribe(to:acknowledgement:options:buffer:)``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
 /// unsubscribes; what is durable stays at the broker. It survives reconnects. An iterator goes on where the one before it
@@ -20,7 +20,7 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     /// The destination that was subscribed.
     public var destination: String { handle.route.destination }
     /// How its messages are acknowledged.
-    public var ack: STOMPAckMode { handle.route.ack }
+    public var acknowledgement: STOMPAckMode { handle.route.acknowledgement }
     /// Messages dropped so far because a receiver was slow.
     public var droppedCount: Int { handle.droppedCount }
 

@@ -28,7 +28,8 @@ public struct STOMPFrameRecord: Sendable {
         in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void
     ) {
         let most = Int.max
-        let limits = STOMPLimits(lineLength: most, headerCount: most, headerBytes: most, bodyBytes: most)
+        let limits = STOMPLimits(
+            maximumLineBytes: most, maximumHeaders: most, maximumHeaderBytes: most, maximumBodyBytes: most)
         var decoder = STOMPDecoder(version: version, limits: limits)
         decoder.push(bytes)
         var start = 0

@@ -50,13 +50,13 @@ extension STOMPSubscription {
     /// The messages with their values. What cannot be decoded is an element too, and what comes after it follows.
     public func values<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) -> STOMPValues<Value> {
-        STOMPValues(subscription: self, coding: coding)
+    ) -> STOMPDecodedMessages<Value> {
+        STOMPDecodedMessages(subscription: self, coding: coding)
     }
 }
 
 /// A message and the value in it, or why there is none.
-public struct STOMPValue<Value: Sendable>: Sendable {
+public struct STOMPDecodedMessage<Value: Sendable>: Sendable {
     public let message: STOMPMessage
     public let result: Result<Value, DecodeFailure>
 
@@ -65,7 +65,7 @@ public struct STOMPValue<Value: Sendable>: Sendable {
 }
 
 /// The messages of a subscription with their values; made by ``STOMPSubscription/values(_:as:)``.
-public struct STOMPValues<Value: Decodable & Sendable>: AsyncSequence, Sendable {
+public struct STOMPDecodedMessages<Value: Decodable & Sendable>: AsyncSequence, Sendable {
     public typealias Failure = STOMPError
 
     let subscription: STOMPSubscription
@@ -79,19 +79,21 @@ public struct STOMPValues<Value: Decodable & Sendable>: AsyncSequence, Sendable 
         var messages: STOMPSubscription.Iterator
         let coding: any PayloadCoding
 
-        public mutating func next() async throws(STOMPError) -> STOMPValue<Value>? {
+        public mutating func next() async throws(STOMPError) -> STOMPDecodedMessage<Value>? {
             try await messages.next().map { element($0) }
         }
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(STOMPError) -> STOMPValue<
-            Value
-        >? {
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(STOMPError)
+            -> STOMPDecodedMessage<
+                Value
+            >?
+        {
             try await messages.next(isolation: actor).map { element($0) }
         }
 
-        private func element(_ message: STOMPMessage) -> STOMPValue<Value> {
+        private func element(_ message: STOMPMessage) -> STOMPDecodedMessage<Value> {
             let result = Result { () throws(DecodeFailure) in try message.value(Value.self, as: coding) }
-            return STOMPValue(message: message, result: result)
+            return STOMPDecodedMessage(message: message, result: result)
         }
     }
 }

@@ -75,7 +75,7 @@ struct FrameScanner {
     /// Goes on looking for the end of the frame that begins at `base`. True when it is complete.
     mutating func scan(
         _ bytes: RawSpan, from base: Int, version: STOMPVersion?, limits: STOMPLimits
-    ) throws(STOMPViolation) -> Bool {
+    ) throws(STOMPProtocolError) -> Bool {
         if step == .betweenFrames {
             guard base < bytes.byteCount else { return false }
             // Half of a CRLF: wait for the other half. A TLS alert, from a server that expects TLS, has two octets too.
@@ -96,9 +96,9 @@ struct FrameScanner {
 
     private mutating func scanCommand(
         _ bytes: RawSpan, _ base: Int, _ limits: STOMPLimits
-    ) throws(STOMPViolation) -> Bool {
+    ) throws(STOMPProtocolError) -> Bool {
         // No command is longer than a dozen letters; something that never ends its first line is no STOMP peer.
-        let longest = min(limits.lineLength, 256)
+        let longest = min(limits.maximumLineBytes, 256)
         let end = min(bytes.byteCount, base + longest + 2)
         guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
             guard end - base <= longest + 1 else { throw .limit("a command line", longest, "octets") }
@@ -126,7 +126,7 @@ struct FrameScanner {
     /// Commands are printable ASCII without blanks.
     private func checkCommand(
         _ bytes: RawSpan, _ base: Int, from start: Int, to seen: Int, end: Int
-    ) throws(STOMPViolation) {
+    ) throws(STOMPProtocolError) {
         var offset = start
         while offset < seen {
             guard (0x21...0x7E).contains(bytes.byte(at: offset)) else { throw .malformedCommand(bytes, base, end) }
@@ -136,8 +136,8 @@ struct FrameScanner {
 
     private mutating func scanHeaders(
         _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
-    ) throws(STOMPViolation) -> Bool {
-        let end = min(bytes.byteCount, base + limits.headerBytes + 2)
+    ) throws(STOMPProtocolError) -> Bool {
+        let end = min(bytes.byteCount, base + limits.maximumHeaderBytes + 2)
         while true {
             if colon < 0 {
                 guard
@@ -160,14 +160,16 @@ struct FrameScanner {
             }
             var valueEnd = feed - base
             if bytes.byte(at: feed - 1) == UInt8(ascii: "\r") { valueEnd -= 1 }
-            guard valueEnd - lineStart <= limits.lineLength else {
-                throw .limit("a header line", limits.lineLength, "octets")
+            guard valueEnd - lineStart <= limits.maximumLineBytes else {
+                throw .limit("a header line", limits.maximumLineBytes, "octets")
             }
             guard colon > lineStart else {
-                throw STOMPViolation(.malformedHeader, "A header line has no name before its colon.")
+                throw STOMPProtocolError(.malformedHeader, "A header line has no name before its colon.")
             }
             headerCount += 1
-            guard headerCount <= limits.headerCount else { throw .limit("a frame", limits.headerCount, "headers") }
+            guard headerCount <= limits.maximumHeaders else {
+                throw .limit("a frame", limits.maximumHeaders, "headers")
+            }
             let name = try trimmedName(bytes, base, version)
             note(bytes, base, name: name.lowerBound, name.upperBound, value: colon + 1, valueEnd)
             cursor = feed + 1 - base
@@ -181,30 +183,32 @@ struct FrameScanner {
     @inline(__always)
     private func trimmedName(
         _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?
-    ) throws(STOMPViolation) -> Range<Int> {
+    ) throws(STOMPProtocolError) -> Range<Int> {
         guard version == nil || version == .v10 || command.isHandshake,
             bytes.byte(at: base + lineStart).isBlank || bytes.byte(at: base + colon - 1).isBlank
         else { return lineStart..<colon }
         return try trimmingBlanks(bytes, base)
     }
 
-    private func trimmingBlanks(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) -> Range<Int> {
+    private func trimmingBlanks(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) -> Range<Int> {
         var (start, end) = (lineStart, colon)
         while start < end, bytes.byte(at: base + start).isBlank { start += 1 }
         while start < end, bytes.byte(at: base + end - 1).isBlank { end -= 1 }
         guard start < end else {
-            throw STOMPViolation(.malformedHeader, "A header line has only blanks before its colon.")
+            throw STOMPProtocolError(.malformedHeader, "A header line has only blanks before its colon.")
         }
         return start..<end
     }
 
     /// All that has come is looked at, and the headers go on.
-    private mutating func pauseInHeaders(_ seen: Int, _ limits: STOMPLimits) throws(STOMPViolation) -> Bool {
+    private mutating func pauseInHeaders(_ seen: Int, _ limits: STOMPLimits) throws(STOMPProtocolError) -> Bool {
         cursor = max(cursor, seen)
-        guard cursor - lineStart <= limits.lineLength + 1 else {
-            throw .limit("a header line", limits.lineLength, "octets")
+        guard cursor - lineStart <= limits.maximumLineBytes + 1 else {
+            throw .limit("a header line", limits.maximumLineBytes, "octets")
         }
-        guard cursor <= limits.headerBytes + 1 else { throw .limit("the headers", limits.headerBytes, "octets") }
+        guard cursor <= limits.maximumHeaderBytes + 1 else {
+            throw .limit("the headers", limits.maximumHeaderBytes, "octets")
+        }
         return false
     }
 
@@ -237,16 +241,18 @@ struct FrameScanner {
 
     private mutating func finishHeaders(
         _ bytes: RawSpan, _ base: Int, _ end: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
-    ) throws(STOMPViolation) {
+    ) throws(STOMPProtocolError) {
         headerEnd = lineStart
-        guard headerEnd <= limits.headerBytes else { throw .limit("the headers", limits.headerBytes, "octets") }
+        guard headerEnd <= limits.maximumHeaderBytes else {
+            throw .limit("the headers", limits.maximumHeaderBytes, "octets")
+        }
         bodyStart = end
         cursor = end
         let traits = TextTraits(bytes, from: base + headerStart, to: base + headerEnd)
         hasEscapes = traits.hasBackslash
         if traits.hasReturn, version == .v12 { try checkReturns(bytes, base) }
         guard traits.isASCII || bytes.isUTF8(from: base + headerStart, to: base + headerEnd) else {
-            throw STOMPViolation(.invalidUTF8, "A header of \(name(in: bytes, base)) is not UTF-8.")
+            throw STOMPProtocolError(.invalidUTF8, "A header of \(name(in: bytes, base)) is not UTF-8.")
         }
         // Before the version is known only the handshake and an ERROR can come, and an ERROR then is read as it is.
         if hasEscapes, let version {
@@ -262,10 +268,10 @@ struct FrameScanner {
         let blanks = version ?? .v10 == .v10
         let length = try bytes.contentLength(
             base + Int(lengthSlot.start), base + Int(lengthSlot.end), trimsBlanks: blanks)
-        guard length <= limits.bodyBytes else {
-            throw STOMPViolation(
+        guard length <= limits.maximumBodyBytes else {
+            throw STOMPProtocolError(
                 .limitExceeded,
-                "The peer announces a body of \(length) octets; the limit is \(limits.bodyBytes). Raise bodyBytes if that is wanted."
+                "The peer announces a body of \(length) octets; the limit is \(limits.maximumBodyBytes). Raise maximumBodyBytes if that is wanted."
             )
         }
         guard length == 0 || command.mayHaveBody else { throw .body(of: name(in: bytes, base)) }
@@ -274,12 +280,12 @@ struct FrameScanner {
     }
 
     /// A CR is allowed before a line feed only (STOMP 1.2 "Augmented BNF").
-    private func checkReturns(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) {
+    private func checkReturns(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) {
         var offset = base + headerStart
         let end = base + headerEnd
         while let found = bytes.firstOffset(of: UInt8(ascii: "\r"), from: offset, to: end) {
             guard found + 1 < end, bytes.byte(at: found + 1) == UInt8(ascii: "\n") else {
-                throw STOMPViolation(
+                throw STOMPProtocolError(
                     .malformedHeader,
                     "A header of \(name(in: bytes, base)) holds a carriage return that ends no line, which STOMP 1.2 does not allow."
                 )
@@ -288,11 +294,11 @@ struct FrameScanner {
         }
     }
 
-    private mutating func scanCountedBody(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) -> Bool {
+    private mutating func scanCountedBody(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) -> Bool {
         let end = bodyStart + contentLength
         guard bytes.byteCount - base > end else { return false }
         guard bytes.byte(at: base + end) == 0 else {
-            throw STOMPViolation(
+            throw STOMPProtocolError(
                 .missingTerminator,
                 "The octet after a body of \(contentLength) octets is \(bytes.byte(at: base + end)), not NUL: content-length counts octets, and this one is wrong."
             )
@@ -303,14 +309,14 @@ struct FrameScanner {
 
     private mutating func scanOpenBody(
         _ bytes: RawSpan, _ base: Int, _ limits: STOMPLimits
-    ) throws(STOMPViolation) -> Bool {
-        let most = command.mayHaveBody ? limits.bodyBytes : 0
+    ) throws(STOMPProtocolError) -> Bool {
+        let most = command.mayHaveBody ? limits.maximumBodyBytes : 0
         let end = min(bytes.byteCount, base + bodyStart + most + 1)
         guard let terminator = bytes.firstOffset(of: 0, from: base + cursor, to: end) else {
             cursor = max(cursor, end - base)
             guard cursor - bodyStart <= most else {
                 if !command.mayHaveBody { throw .body(of: name(in: bytes, base)) }
-                throw .limit("a body", limits.bodyBytes, "octets")
+                throw .limit("a body", limits.maximumBodyBytes, "octets")
             }
             return false
         }

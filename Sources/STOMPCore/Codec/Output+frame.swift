@@ -8,7 +8,7 @@ extension [UInt8] {
         _ command: StaticString, _ escaping: STOMPEscaping, headRoom: Int, headers: STOMPHeaders,
         body: RawSpan = RawSpan(), writesContentLength: Bool = false, replacesUnencodable: Bool = false,
         _ head: (inout FrameWriter) -> Void
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         let room =
             command.utf8CodeUnitCount &+ headRoom &+ FrameWriter.room(for: headers) &+ 15 &+ FrameWriter.numberRoom
             &+ body.byteCount &+ 3
@@ -30,11 +30,11 @@ extension [UInt8] {
                 count = problem == nil ? writer.count : 0
             }
         }
-        if let problem { throw STOMPMisuse(problem, escaping) }
+        if let problem { throw STOMPUsageError(problem, escaping) }
     }
 }
 
-extension STOMPMisuse {
+extension STOMPUsageError {
     init(_ problem: FrameWriter.Problem, _ escaping: STOMPEscaping) {
         let place =
             switch escaping {

@@ -20,7 +20,7 @@ public struct STOMPDecoder: Sendable {
     private var buffer: [UInt8] = []
     private var start = 0
     private var scanner = FrameScanner()
-    private var failure: STOMPViolation?
+    private var failure: STOMPProtocolError?
 
     public init(version: STOMPVersion = .v12, limits: STOMPLimits = STOMPLimits()) {
         self.version = version
@@ -48,7 +48,7 @@ public struct STOMPDecoder: Sendable {
     }
 
     /// The next complete frame, or nil when more octets are needed.
-    public mutating func next() throws(STOMPViolation) -> STOMPFrame? {
+    public mutating func next() throws(STOMPProtocolError) -> STOMPFrame? {
         if let failure { throw failure }
         do {
             return try scanNext()
@@ -60,7 +60,7 @@ public struct STOMPDecoder: Sendable {
         }
     }
 
-    private mutating func scanNext() throws(STOMPViolation) -> STOMPFrame? {
+    private mutating func scanNext() throws(STOMPProtocolError) -> STOMPFrame? {
         // A second reference, so that the state beside the buffer may change while the span is looked at.
         let held = buffer
         // Octets have no padding, so all of their bytes are initialised.

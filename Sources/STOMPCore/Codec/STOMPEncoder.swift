@@ -16,15 +16,15 @@ public struct STOMPEncoder: Sendable {
     /// one that is there must be right.
     ///
     /// Throws, with nothing appended, what this version cannot carry.
-    public func encode(_ frame: STOMPFrame, into output: inout [UInt8]) throws(STOMPMisuse) {
+    public func encode(_ frame: STOMPFrame, into output: inout [UInt8]) throws(STOMPUsageError) {
         guard frame.body.isEmpty || frame.command.mayHaveBody else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .unexpectedBody,
                 "\(frame.commandName) cannot have a body; only SEND, MESSAGE and ERROR can. Send the octets in a SEND.")
         }
         let declared = contentLength(of: frame)
         if let declared, Int(declared) != frame.body.count {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .reservedHeader,
                 "content-length says \(declared), the body has \(frame.body.count) octets. Leave the header out.")
         }
@@ -32,7 +32,7 @@ public struct STOMPEncoder: Sendable {
         if frame.command == .connect || frame.command == .stomp { escaping = connectEscaping }
         let mark = output.count
         if frame.command == .unknown { try putUnlisted(frame.commandName, into: &output) }
-        do throws(STOMPMisuse) {
+        do throws(STOMPUsageError) {
             // Octets have no padding, so all of their bytes are initialised.
             try output.writeFrame(
                 frame.command.wireName, escaping, headRoom: 0, headers: frame.headers,
@@ -51,9 +51,9 @@ public struct STOMPEncoder: Sendable {
             .trimmingBlanks()
     }
 
-    private func putUnlisted(_ name: String, into output: inout [UInt8]) throws(STOMPMisuse) {
+    private func putUnlisted(_ name: String, into output: inout [UInt8]) throws(STOMPUsageError) {
         guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .unencodableHeader, "\"\(name)\" cannot be a command: commands are printable ASCII without blanks.")
         }
         output.append(contentsOf: name.utf8)

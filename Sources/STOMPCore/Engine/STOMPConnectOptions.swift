@@ -27,19 +27,19 @@ public struct STOMPConnectOptions: Sendable, Hashable {
     public init() {}
 
     /// The whole frame. Throws what cannot be said in it.
-    func encoded() throws(STOMPMisuse) -> [UInt8] {
+    func encoded() throws(STOMPUsageError) -> [UInt8] {
         guard !versions.isEmpty else {
-            throw STOMPMisuse(.invalidOption, "No version is offered in CONNECT. Name at least one in `versions`.")
+            throw STOMPUsageError(.invalidOption, "No version is offered in CONNECT. Name at least one in `versions`.")
         }
         guard heartBeat.outgoing >= 0, heartBeat.incoming >= 0 else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .invalidOption, "heartBeat is \(heartBeat); both numbers of milliseconds must not be negative.")
         }
         let own = [
             "accept-version", "host", "login", "passcode", "client-id", "heart-beat", "receipt", "content-length",
         ]
         for name in own where headers.contains(name) {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .reservedHeader,
                 "\"\(name)\" cannot be among the further headers of CONNECT; use the option of that name, or leave it out."
             )

@@ -27,14 +27,14 @@ public struct STOMPEffects: Sendable {
         shouldClose = false
     }
 
-    mutating func add(_ event: STOMPEvent) {
+    mutating func add(_ event: STOMPEngineEvent) {
         events.append(STOMPEventRecord(event: event, messagesBefore: messages.count))
     }
 }
 
 /// An event and its place among the messages of the batch.
 public struct STOMPEventRecord: Sendable {
-    public var event: STOMPEvent
+    public var event: STOMPEngineEvent
     /// How many of ``STOMPEffects/messages`` came before it.
     public var messagesBefore: Int
 }

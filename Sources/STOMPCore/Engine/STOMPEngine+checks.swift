@@ -16,43 +16,43 @@ enum ReservedHeaders {
 
 extension STOMPEngine {
     @inline(__always)
-    func requireConnected() throws(STOMPMisuse) {
+    func requireConnected() throws(STOMPUsageError) {
         guard phase == .connected, role == .client else { throw notConnected }
     }
 
-    private var notConnected: STOMPMisuse {
+    private var notConnected: STOMPUsageError {
         if role != .client {
-            return STOMPMisuse(.wrongRole, "This is an operation of a client; the engine plays a server.")
+            return STOMPUsageError(.wrongRole, "This is an operation of a client; the engine plays a server.")
         }
         if phase == .disconnecting {
-            return STOMPMisuse(.disconnecting, "Nothing may be sent after DISCONNECT. Connect again first.")
+            return STOMPUsageError(.disconnecting, "Nothing may be sent after DISCONNECT. Connect again first.")
         }
-        return STOMPMisuse(.notConnected, "There is no STOMP connection now.")
+        return STOMPUsageError(.notConnected, "There is no STOMP connection now.")
     }
 
     /// Refuses reserved headers. Answers the receipt id that the user chose, if any.
     @inline(__always)
     func checkHeaders(
         _ headers: STOMPHeaders, _ reserved: [StaticString], hasToken: Bool
-    ) throws(STOMPMisuse) -> [UInt8]? {
+    ) throws(STOMPUsageError) -> [UInt8]? {
         headers.isEmpty ? nil : try checkEach(headers, reserved, hasToken)
     }
 
     private func checkEach(
         _ headers: STOMPHeaders, _ reserved: [StaticString], _ hasToken: Bool
-    ) throws(STOMPMisuse) -> [UInt8]? {
+    ) throws(STOMPUsageError) -> [UInt8]? {
         var receipt: [UInt8]?
         // Looked at where they lie: taken out, each field would cost four counted references.
         let fields = headers.fields.span
         for index in fields.indices {
             if let name = fields[index].name.firstMatch(in: reserved) {
-                throw STOMPMisuse(
+                throw STOMPUsageError(
                     .reservedHeader,
                     "The header \"\(name)\" is written by the operation itself. Use its parameter, or leave it out.")
             }
             if receipt == nil, fields[index].name.hasOctets(of: "receipt") {
                 guard hasToken else {
-                    throw STOMPMisuse(
+                    throw STOMPUsageError(
                         .reservedHeader, "A header \"receipt\" needs a receipt token, or nobody waits for the answer.")
                 }
                 receipt = Array(fields[index].value.utf8)
@@ -61,7 +61,7 @@ extension STOMPEngine {
         if let receipt {
             let isOurs = !receipt.isEmpty && receipt.allSatisfy { (0x30...0x39).contains($0) }
             guard !receipt.isEmpty, !isOurs, !receipts.isPending(name: receipt) else {
-                throw STOMPMisuse(
+                throw STOMPUsageError(
                     .invalidReceiptID,
                     "The receipt id \"\(String(decoding: receipt, as: UTF8.self))\" is empty, all digits or in flight. Choose another."
                 )
@@ -72,20 +72,20 @@ extension STOMPEngine {
 
     /// A broker that gives up in the middle of a frame reads the rest of it as commands, so it never gets there.
     @inline(__always)
-    func checkBrokerLimits(_ headers: STOMPHeaders, _ destination: String) throws(STOMPMisuse) {
+    func checkBrokerLimits(_ headers: STOMPHeaders, _ destination: String) throws(STOMPUsageError) {
         guard let longest = profile.longestHeaderLine else { return }
         try checkLine("destination", destination, longest)
         for field in headers.fields { try checkLine(field.name, field.value, longest) }
         let most = profile.mostHeaders ?? .max
         guard headers.count + 4 <= most else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .brokerLimit,
                 "\(headers.count) headers are more than \(profile.name) takes (\(most)). Put them into the body, or set the profile option if the broker is configured for more."
             )
         }
     }
 
-    private func checkLine(_ name: String, _ value: String, _ longest: Int) throws(STOMPMisuse) {
+    private func checkLine(_ name: String, _ value: String, _ longest: Int) throws(STOMPUsageError) {
         // Escapes may double a line, so only a short one passes without a closer look.
         var octets = name.utf8.count &+ value.utf8.count &+ 1
         if octets > longest / 2 {
@@ -94,18 +94,18 @@ extension STOMPEngine {
             octets += value.utf8.count { escaping.letter(for: $0) != nil }
         }
         guard octets <= longest else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .brokerLimit,
                 "The header \"\(name)\" has \(octets) octets; \(profile.name) takes \(longest) in a line. Put it into the body, or set the profile option if the broker is configured for more."
             )
         }
     }
 
-    func checkReceipts() throws(STOMPMisuse) {
+    func checkReceipts() throws(STOMPUsageError) {
         let most = max(1, configuration.maximumReceipts)
         // One receipt that stays open holds the numbers after it, so the span has a bound too.
         guard receipts.pending < most, receipts.span < most * 16 else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .tooManyReceipts,
                 "\(receipts.pending) receipts are awaited; the limit is \(most). Wait for some, or raise maximumReceipts."
             )

@@ -11,7 +11,7 @@ extension STOMPEngine {
         guard phase != .offline, phase != .ended else { return bytes.byteCount }
         if bytes.byteCount > octetsLeft { timing.read(at: now) }
         var base = 0
-        do throws(STOMPViolation) {
+        do throws(STOMPProtocolError) {
             while true {
                 if scanner.isBetweenFrames {
                     let skipped = scanner.lineEnds(in: bytes, from: base)
@@ -44,7 +44,7 @@ extension STOMPEngine {
     }
 
     /// A web server or a TLS server is told apart by its first line, not after the connect timeout.
-    private func checkFirstCommand(_ bytes: RawSpan, _ base: Int) throws(STOMPViolation) {
+    private func checkFirstCommand(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) {
         if isTLSAlert(bytes, base) { throw .answersInTLS }
         guard scanner.step == .headers || scanner.step == .openBody || scanner.step == .countedBody else { return }
         let isExpected =
@@ -61,7 +61,7 @@ extension STOMPEngine {
         bytes.byteCount - base >= 2 && bytes.byte(at: base) == 0x15 && bytes.byte(at: base + 1) == 3
     }
 
-    func unexpected(_ bytes: RawSpan, _ base: Int) -> STOMPViolation {
+    func unexpected(_ bytes: RawSpan, _ base: Int) -> STOMPProtocolError {
         let name = scanner.name(in: bytes, base)
         let text =
             switch (phase, role) {
@@ -69,11 +69,11 @@ extension STOMPEngine {
             case (.connecting, .server): "\(name) came before CONNECT."
             default: "\(name) is not allowed in a session."
             }
-        return STOMPViolation(.unexpectedFrame, text)
+        return STOMPProtocolError(.unexpectedFrame, text)
     }
 
     private mutating func handleViolation(
-        _ violation: STOMPViolation, _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
+        _ violation: STOMPProtocolError, _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
     ) {
         if role == .server {
             // The client learns which of its frames it was, where it asked for a receipt.
@@ -95,7 +95,7 @@ extension STOMPEngine {
     @inline(__always)
     private mutating func handleServerFrame(
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
-    ) throws(STOMPViolation) {
+    ) throws(STOMPProtocolError) {
         if scanner.command == .message, phase == .connected || phase == .disconnecting {
             return try handleMessage(bytes, base, into: &effects)
         }
@@ -112,7 +112,7 @@ extension STOMPEngine {
 
     private mutating func handleMessage(
         _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
-    ) throws(STOMPViolation) {
+    ) throws(STOMPProtocolError) {
         if version != .v10, !scanner.destination.isSet || !scanner.subscription.isSet || !scanner.hasMessageID {
             throw missingInMessage
         }
@@ -148,18 +148,18 @@ extension STOMPEngine {
     }
 
     /// The first header that a MESSAGE must have and this one has not (STOMP 1.1 and 1.2 "MESSAGE").
-    private var missingInMessage: STOMPViolation {
+    private var missingInMessage: STOMPProtocolError {
         if !scanner.destination.isSet { return missing("destination", "MESSAGE") }
         return missing(scanner.subscription.isSet ? "message-id" : "subscription", "MESSAGE")
     }
 
-    func missing(_ header: String, _ command: String) -> STOMPViolation {
-        STOMPViolation(.missingHeader, "\(command) has no header \"\(header)\", which STOMP \(version) requires.")
+    func missing(_ header: String, _ command: String) -> STOMPProtocolError {
+        STOMPProtocolError(.missingHeader, "\(command) has no header \"\(header)\", which STOMP \(version) requires.")
     }
 
     private mutating func handleReceipt(
         _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
-    ) throws(STOMPViolation) {
+    ) throws(STOMPProtocolError) {
         if version != .v10, !scanner.receiptID.isSet { throw missing("receipt-id", "RECEIPT") }
         // One that nobody waits for came too late, or names nothing: neither harms.
         guard let number = receiptNumber(bytes, base) else { return }

@@ -13,13 +13,13 @@ extension STOMPEngine {
     public mutating func send(
         destination: String, headers: STOMPHeaders = [:], body: RawSpan, receiptToken: UInt64? = nil,
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireConnected()
         if transaction == nil, sendHead.holds(destination, headers) {
             return try sendAgain(body, receiptToken, omitsContentLength, at: now)
         }
         guard !destination.isEmpty else {
-            throw STOMPMisuse(.invalidOption, "A destination must not be empty; write for example /queue/orders.")
+            throw STOMPUsageError(.invalidOption, "A destination must not be empty; write for example /queue/orders.")
         }
         let receiptName = try checkHeaders(headers, ReservedHeaders.send, hasToken: receiptToken != nil)
         try checkBrokerLimits(headers, destination)
@@ -48,7 +48,7 @@ extension STOMPEngine {
     /// Sends a message whose head is that of the one before.
     private mutating func sendAgain(
         _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken == nil ? 0 : receipts.nextNumber
         let isCounted = Self.isCounted(body, omitsContentLength)
@@ -83,7 +83,7 @@ extension STOMPEngine {
     public mutating func send(
         destination: String, headers: STOMPHeaders = [:], body: [UInt8], receiptToken: UInt64? = nil,
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         // Octets have no padding, so all of their bytes are initialised.
         try send(
             destination: destination, headers: headers, body: unsafe body.span.bytes, receiptToken: receiptToken,

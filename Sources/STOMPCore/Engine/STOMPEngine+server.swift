@@ -7,7 +7,7 @@ extension STOMPEngine {
     public mutating func accept(
         session: String? = nil, server: String? = nil, heartBeat offered: STOMPHeartBeat = .none,
         headers: STOMPHeaders = [:], at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireServer(phase == .accepting, "CONNECTED answers a CONNECT, and none is waiting.")
         let version = version
         let offersBeats = peerHeartBeat != .none || offered != .none
@@ -27,7 +27,7 @@ extension STOMPEngine {
     /// Answers CONNECT with ERROR; the stream is closed at the next `handleTimeout`, which is due at once.
     public mutating func refuse(
         message: String, headers: STOMPHeaders = [:], body: [UInt8] = [], at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireServer(phase == .accepting, "There is no CONNECT to refuse.")
         try sendError(message: message, headers: headers, body: body, at: now)
     }
@@ -36,7 +36,7 @@ extension STOMPEngine {
     public mutating func sendError(
         message: String, receiptID: String? = nil, headers: STOMPHeaders = [:], body: [UInt8] = [],
         closes: Bool = true, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireServer(phase != .offline && phase != .ended, "There is no connection for an ERROR.")
         let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
         // An ERROR to somebody whose CONNECT is not accepted cannot rely on a version, so nothing in it may need one.
@@ -56,7 +56,7 @@ extension STOMPEngine {
     }
 
     /// Sends RECEIPT: the frame with that `receipt` header has been processed (STOMP 1.2 "RECEIPT").
-    public mutating func sendReceipt(_ id: String, at now: Int64) throws(STOMPMisuse) {
+    public mutating func sendReceipt(_ id: String, at now: Int64) throws(STOMPUsageError) {
         try requireServer(phase == .connected || phase == .disconnecting, "There is no session for a RECEIPT.")
         try output.writeFrame(
             "RECEIPT", STOMPEscaping(version), headRoom: FrameWriter.room(for: id) + 32, headers: [:],
@@ -76,7 +76,7 @@ extension STOMPEngine {
     public mutating func deliver(
         subscription: String?, destination: String, messageID: String, ackID: String? = nil,
         headers: STOMPHeaders = [:], body: RawSpan, omitsContentLength: Bool = false, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireServer(phase == .connected, "There is no session for a MESSAGE.")
         let room =
             FrameWriter.room(for: subscription ?? "") + FrameWriter.room(for: destination)
@@ -100,7 +100,7 @@ extension STOMPEngine {
     public mutating func deliver(
         subscription: String?, destination: String, messageID: String, ackID: String? = nil,
         headers: STOMPHeaders = [:], body: [UInt8], omitsContentLength: Bool = false, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         // Octets have no padding, so all of their bytes are initialised.
         try deliver(
             subscription: subscription, destination: destination, messageID: messageID, ackID: ackID, headers: headers,
@@ -108,7 +108,7 @@ extension STOMPEngine {
     }
 
     /// Sends any frame as it is, for imitations of real brokers in tests.
-    public mutating func sendFrame(_ frame: STOMPFrame, at now: Int64) throws(STOMPMisuse) {
+    public mutating func sendFrame(_ frame: STOMPFrame, at now: Int64) throws(STOMPUsageError) {
         try requireServer(phase != .offline && phase != .ended, "There is no connection for a frame.")
         try STOMPEncoder(version: version).encode(frame, into: &output)
         timing.wrote(at: now)
@@ -136,7 +136,7 @@ extension STOMPEngine {
         }
     }
 
-    private func requireServer(_ condition: Bool, _ message: @autoclosure () -> String) throws(STOMPMisuse) {
+    private func requireServer(_ condition: Bool, _ message: @autoclosure () -> String) throws(STOMPUsageError) {
         try require(role == .server, .wrongRole, "This is an operation of a server; the engine plays a client.")
         try require(condition, phase == .disconnecting ? .disconnecting : .notConnected, message())
     }

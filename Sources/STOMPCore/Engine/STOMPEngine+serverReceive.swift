@@ -5,7 +5,7 @@ import Wire
 extension STOMPEngine {
     mutating func handleClientFrame(
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
-    ) throws(STOMPViolation) {
+    ) throws(STOMPProtocolError) {
         if phase == .connecting {
             guard scanner.command == .connect || scanner.command == .stomp else { throw unexpected(bytes, base) }
             return try handleConnect(bytes, base, at: now, into: &effects)
@@ -45,18 +45,18 @@ extension STOMPEngine {
 
     private mutating func handleConnect(
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
-    ) throws(STOMPViolation) {
+    ) throws(STOMPProtocolError) {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: .v12)
         // A bare CONNECT speaks 1.0 (STOMP 1.2 "Protocol Negotiation").
         let offered = frame.headers["accept-version"].map { STOMPVersion.list($0) } ?? [.v10]
         guard let common = offered.filter({ configuration.serverVersions.contains($0) }).max() else {
             let known = Set(configuration.serverVersions).sorted().map(\.description).joined(separator: ",")
-            throw STOMPViolation(.versionMismatch, "Supported protocol versions are \(known)")
+            throw STOMPProtocolError(.versionMismatch, "Supported protocol versions are \(known)")
         }
         var beat = STOMPHeartBeat.none
         if let header = frame.headers["heart-beat"] {
             guard let read = STOMPHeartBeat(header) else {
-                throw STOMPViolation(.invalidHeader, "CONNECT says heart-beat:\(header), which is not two numbers.")
+                throw STOMPProtocolError(.invalidHeader, "CONNECT says heart-beat:\(header), which is not two numbers.")
             }
             beat = read
         }
@@ -71,7 +71,7 @@ extension STOMPEngine {
                     headers: frame.headers)))
     }
 
-    private func subscribeRequest(_ frame: STOMPFrame, _ receipt: String?) throws(STOMPViolation)
+    private func subscribeRequest(_ frame: STOMPFrame, _ receipt: String?) throws(STOMPProtocolError)
         -> STOMPSubscribeRequest
     {
         guard let destination = frame.headers["destination"] else { throw missing("destination", "SUBSCRIBE") }
@@ -79,7 +79,7 @@ extension STOMPEngine {
         guard id != nil || version == .v10 else { throw missing("id", "SUBSCRIBE") }
         let ack = frame.headers["ack"] ?? "auto"
         guard let mode = STOMPAckMode(ack), mode != .clientIndividual || version.hasNegativeAcknowledgement else {
-            throw STOMPViolation(.invalidHeader, "SUBSCRIBE says ack:\(ack), which STOMP \(version) does not know.")
+            throw STOMPProtocolError(.invalidHeader, "SUBSCRIBE says ack:\(ack), which STOMP \(version) does not know.")
         }
         return STOMPSubscribeRequest(
             id: id, destination: destination, ackMode: mode, selector: frame.headers["selector"], receipt: receipt,
@@ -88,14 +88,14 @@ extension STOMPEngine {
 
     private func unsubscribeRequest(
         _ frame: STOMPFrame, _ receipt: String?
-    ) throws(STOMPViolation) -> STOMPUnsubscribeRequest {
+    ) throws(STOMPProtocolError) -> STOMPUnsubscribeRequest {
         let id = frame.headers["id"]
         let destination = frame.headers["destination"]
         guard id != nil || (version == .v10 && destination != nil) else { throw missing("id", "UNSUBSCRIBE") }
         return STOMPUnsubscribeRequest(id: id, destination: destination, receipt: receipt, headers: frame.headers)
     }
 
-    private func ackRequest(_ frame: STOMPFrame, _ receipt: String?) throws(STOMPViolation) -> STOMPAckRequest {
+    private func ackRequest(_ frame: STOMPFrame, _ receipt: String?) throws(STOMPProtocolError) -> STOMPAckRequest {
         let request = STOMPAckRequest(
             id: frame.headers["id"], messageID: frame.headers["message-id"],
             subscription: frame.headers["subscription"], transaction: frame.headers["transaction"], receipt: receipt,
@@ -112,7 +112,7 @@ extension STOMPEngine {
 
     private func transactionRequest(
         _ frame: STOMPFrame, _ receipt: String?
-    ) throws(STOMPViolation) -> STOMPTransactionRequest {
+    ) throws(STOMPProtocolError) -> STOMPTransactionRequest {
         guard let transaction = frame.headers["transaction"] else { throw missing("transaction", frame.commandName) }
         return STOMPTransactionRequest(transaction: transaction, receipt: receipt, headers: frame.headers)
     }

@@ -5,13 +5,14 @@ extension STOMPEngine {
     ///
     /// The id is always sent, in 1.0 too. Throws before anything is written.
     public mutating func subscribe(
-        id: String, destination: String, ack: STOMPAckMode = .auto, headers: STOMPHeaders = [:], token: UInt64,
+        id: String, destination: String, acknowledgement: STOMPAckMode = .auto, headers: STOMPHeaders = [:],
+        token: UInt64,
         receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireConnected()
         try require(token != STOMPMessageRecord.unmatched, .invalidOption, "The token \(token) means \"unmatched\".")
         try require(
-            ack != .clientIndividual || version.hasNegativeAcknowledgement, .unsupportedByVersion,
+            acknowledgement != .clientIndividual || version.hasNegativeAcknowledgement, .unsupportedByVersion,
             "STOMP 1.0 has no ack mode client-individual. Use client, or a broker of 1.1 or later.")
         let wireID = wireForm(id)
         try require(
@@ -28,11 +29,12 @@ extension STOMPEngine {
             writer.put("id", id)
             writer.put("destination", destination)
             writer.put("ack:")
-            writer.put(ack == .auto ? "auto\n" : ack == .client ? "client\n" : "client-individual\n")
+            writer.put(
+                acknowledgement == .auto ? "auto\n" : acknowledgement == .client ? "client\n" : "client-individual\n")
             if number != 0 { writer.put("receipt", number) }
         }
         timing.wrote(at: now)
-        subscriptions.insert(.init(id: wireID, destination: destination, ackMode: ack, token: token))
+        subscriptions.insert(.init(id: wireID, destination: destination, ackMode: acknowledgement, token: token))
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
     }
 
@@ -40,7 +42,7 @@ extension STOMPEngine {
     /// queues, whose messages carry the `reply-to` of the SEND as their subscription. They are not acknowledged.
     public mutating func expectMessages(
         subscription id: String, destination: String, token: UInt64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireConnected()
         let wireID = wireForm(id)
         try require(
@@ -54,10 +56,10 @@ extension STOMPEngine {
     /// - Parameter headers: RabbitMQ wants those of a durable subscription again.
     public mutating func unsubscribe(
         id: String, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireConnected()
         guard let index = subscriptions.index(of: wireForm(id)) else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .unknownSubscription, "There is no subscription with the id \"\(id)\" on this connection.")
         }
         try writeFrame(
@@ -69,7 +71,7 @@ extension STOMPEngine {
     /// Deletes a durable subscription that has no consumer any more.
     public mutating func deleteDurable(
         id: String, headers: STOMPHeaders, receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireConnected()
         try writeFrame(
             "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken, at: now
@@ -85,7 +87,7 @@ extension STOMPEngine {
     public mutating func ack(
         messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try acknowledge("ACK", messageHeaders, connection, headers, transaction, receiptToken, at: now)
     }
 
@@ -94,7 +96,7 @@ extension STOMPEngine {
     public mutating func nack(
         messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try require(
             version.hasNegativeAcknowledgement, .unsupportedByVersion,
             "STOMP 1.0 has no NACK. Leave the message unacknowledged and disconnect, or use a broker of 1.1 or later.")
@@ -104,7 +106,7 @@ extension STOMPEngine {
     private mutating func acknowledge(
         _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ headers: STOMPHeaders,
         _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         // Without a session the message is stale, too: waiting for the next one would not help.
         try require(
             connection == self.connection && (phase == .connected || phase == .disconnecting) || role != .client,
@@ -119,7 +121,7 @@ extension STOMPEngine {
         }
         let naming = reader.rawValue(of: version == .v12 ? "ack" : "message-id", in: message)
         guard let naming, version != .v11 || subscription != nil else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .notAcknowledgeable,
                 "The message has no header that an acknowledgement in STOMP \(version) could name. Was it subscribed with ack:auto?"
             )
@@ -140,10 +142,10 @@ extension STOMPEngine {
         }
     }
 
-    private mutating func checkAckMode(_ message: RawSpan, _ range: Range<Int>) throws(STOMPMisuse) {
+    private mutating func checkAckMode(_ message: RawSpan, _ range: Range<Int>) throws(STOMPUsageError) {
         let id = STOMPHeaderReader(version: version).string(in: message, range)
         guard let index = subscriptions.index(of: wireForm(id)) else {
-            throw STOMPMisuse(
+            throw STOMPUsageError(
                 .unknownSubscription,
                 "The subscription \"\(id)\" of the message is gone; the broker takes no acknowledgement for it.")
         }
@@ -156,7 +158,7 @@ extension STOMPEngine {
     mutating func writeFrame(
         _ command: StaticString, _ headers: STOMPHeaders, _ reserved: [StaticString], room: Int,
         _ receiptToken: UInt64?, at now: Int64, _ head: (inout FrameWriter) -> Void
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         let receiptName = try checkHeaders(headers, reserved, hasToken: receiptToken != nil)
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0

@@ -26,7 +26,7 @@ extension STOMPEngine {
     /// Begins a transaction.
     public mutating func begin(
         headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) -> STOMPTransaction {
+    ) throws(STOMPUsageError) -> STOMPTransaction {
         try requireConnected()
         let transaction = STOMPTransaction(connection: connection, number: nextTransaction)
         try writeTransaction("BEGIN", transaction, headers, receiptToken, at: now)
@@ -38,21 +38,21 @@ extension STOMPEngine {
     /// Makes all of a transaction count. RabbitMQ sends the receipts of its SENDs only now.
     public mutating func commit(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try end("COMMIT", transaction, headers, receiptToken, at: now)
     }
 
     /// Takes all of a transaction back.
     public mutating func abort(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try end("ABORT", transaction, headers, receiptToken, at: now)
     }
 
     private mutating func end(
         _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
         at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try requireConnected()
         try check(transaction)
         try writeTransaction(command, transaction, headers, receiptToken, at: now)
@@ -62,13 +62,13 @@ extension STOMPEngine {
     private mutating func writeTransaction(
         _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
         at now: Int64
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         try writeFrame(command, headers, ReservedHeaders.transaction, room: 64, receiptToken, at: now) {
             $0.put(transaction)
         }
     }
 
-    func check(_ transaction: STOMPTransaction) throws(STOMPMisuse) {
+    func check(_ transaction: STOMPTransaction) throws(STOMPUsageError) {
         try require(
             transaction.connection == connection && transactions.contains(transaction.number), .transactionEnded,
             "The transaction \(transaction) is over: it was committed or aborted, or its connection ended. Begin a new one."
@@ -80,7 +80,7 @@ extension STOMPEngine {
     ///
     /// Before CONNECTED there is no session to end: the stream is closed at the next `handleTimeout`, which is due at
     /// once. Calling it again, or without a connection, changes nothing.
-    public mutating func disconnect(headers: STOMPHeaders = [:], at now: Int64) throws(STOMPMisuse) {
+    public mutating func disconnect(headers: STOMPHeaders = [:], at now: Int64) throws(STOMPUsageError) {
         try require(role == .client, .wrongRole, "Only a client sends DISCONNECT; a server refuses or sends ERROR.")
         switch phase {
         case .offline, .disconnecting, .ended: return

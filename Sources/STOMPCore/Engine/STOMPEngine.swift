@@ -6,7 +6,7 @@
 ///
 /// *Kinds of methods.* Inputs (`connectionOpened`, `receive`, `readingPaused`, `handleTimeout`, `connectionClosed`)
 /// never fail: what a peer does wrong becomes `connectionFailed` and a request to close. Operations (`send`,
-/// `subscribe`, `accept`, …) throw `STOMPMisuse` before they write anything.
+/// `subscribe`, `accept`, …) throw `STOMPUsageError` before they write anything.
 ///
 /// *Order of draining.* After each input and each operation: take `output` and write it; after an input perform the
 /// effects; close when `shouldClose` says so and the output is written; ask `nextDeadline` anew. Late, early and
@@ -80,7 +80,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// A client's engine. Throws when CONNECT cannot say what the options want.
     public init(
         client options: STOMPConnectOptions, configuration: STOMPEngineConfiguration = STOMPEngineConfiguration()
-    ) throws(STOMPMisuse) {
+    ) throws(STOMPUsageError) {
         connectFrame = try options.encoded()
         connectOptions = options
         role = .client
@@ -98,7 +98,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     }
 
     /// Replaces what the next CONNECT says, fresh credentials for instance.
-    public mutating func setConnectOptions(_ options: STOMPConnectOptions) throws(STOMPMisuse) {
+    public mutating func setConnectOptions(_ options: STOMPConnectOptions) throws(STOMPUsageError) {
         try require(role == .client, .wrongRole, "Only a client has options for CONNECT.")
         connectFrame = try options.encoded()
         connectOptions = options
@@ -120,8 +120,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     public var pendingReceipts: Int { mutating get { receipts.pending } }
 
     func require(
-        _ condition: Bool, _ code: STOMPMisuse.Code, _ message: @autoclosure () -> String
-    ) throws(STOMPMisuse) {
-        guard condition else { throw STOMPMisuse(code, message()) }
+        _ condition: Bool, _ code: STOMPUsageError.Code, _ message: @autoclosure () -> String
+    ) throws(STOMPUsageError) {
+        guard condition else { throw STOMPUsageError(code, message()) }
     }
 }

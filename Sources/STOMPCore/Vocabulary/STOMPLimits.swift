@@ -3,28 +3,28 @@
 /// The defaults are above what the brokers themselves send; a lower bound on the body is the one worth setting.
 public struct STOMPLimits: Sendable, Hashable {
     /// Octets of one line: the command or a header, without its end.
-    public var lineLength = 128 * 1024
+    public var maximumLineBytes = 128 * 1024
     /// Header lines of one frame.
-    public var headerCount = 2_048
+    public var maximumHeaders = 2_048
     /// Octets of the command and all headers of one frame.
-    public var headerBytes = 512 * 1024
+    public var maximumHeaderBytes = 512 * 1024
     /// Octets of one body.
-    public var bodyBytes = 64 * 1024 * 1024
+    public var maximumBodyBytes = 64 * 1024 * 1024
 
     public init() {}
 
-    public init(lineLength: Int, headerCount: Int, headerBytes: Int, bodyBytes: Int) {
-        self.lineLength = lineLength
-        self.headerCount = headerCount
-        self.headerBytes = headerBytes
-        self.bodyBytes = bodyBytes
+    public init(maximumLineBytes: Int, maximumHeaders: Int, maximumHeaderBytes: Int, maximumBodyBytes: Int) {
+        self.maximumLineBytes = maximumLineBytes
+        self.maximumHeaders = maximumHeaders
+        self.maximumHeaderBytes = maximumHeaderBytes
+        self.maximumBodyBytes = maximumBodyBytes
     }
 
     /// Offsets inside a frame are 32 bits wide, so no bound may reach further than a gigabyte.
     var clamped: STOMPLimits {
         func clamp(_ value: Int, _ most: Int) -> Int { min(max(value, 0), most) }
         return STOMPLimits(
-            lineLength: clamp(lineLength, 1 << 24), headerCount: clamp(headerCount, 1 << 20),
-            headerBytes: clamp(headerBytes, 1 << 26), bodyBytes: clamp(bodyBytes, 1 << 30))
+            maximumLineBytes: clamp(maximumLineBytes, 1 << 24), maximumHeaders: clamp(maximumHeaders, 1 << 20),
+            maximumHeaderBytes: clamp(maximumHeaderBytes, 1 << 26), maximumBodyBytes: clamp(maximumBodyBytes, 1 << 30))
     }
 }

@@ -56,14 +56,16 @@ extension Link where Machine: ~Copyable {
     }
 
     @inlinable
-    package func outboxIsFull(_ state: borrowing LinkState) -> Bool { machine.pointee.outputCount >= state.outboxLimit }
+    package func outboxIsFull(_ state: borrowing LinkState) -> Bool {
+        machine.pointee.outputCount >= state.maximumOutboxBytes
+    }
 
     /// Callers wait at the limit; what grows beyond twice of it are answers, the machine's or those of layers, to a peer
     /// that sends but does not read.
     /// The outbox is taken as a whole, so that there is nothing to flap between.
     @inlinable
     package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
-        let (twice, overflow) = state.outboxLimit.multipliedReportingOverflow(by: 2)
+        let (twice, overflow) = state.maximumOutboxBytes.multipliedReportingOverflow(by: 2)
         return machine.pointee.wantsReadingPaused
             || (!overflow && machine.pointee.outputCount &+ state.answerBytes >= twice)
     }

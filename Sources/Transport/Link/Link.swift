@@ -48,8 +48,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// Bytes that a caller sends by itself instead of waking the loop.
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
 
-    package init(machine: consuming Machine, loop: EventLoop, outboxLimit: Int) {
-        state = Lock(LinkState(outboxLimit: max(1, outboxLimit)))
+    package init(machine: consuming Machine, loop: EventLoop, maximumOutboxBytes: Int) {
+        state = Lock(LinkState(maximumOutboxBytes: max(1, maximumOutboxBytes)))
         self.machine = .allocate(capacity: 1)
         self.machine.initialize(to: machine)
         super.init(loop: loop)
@@ -234,14 +234,14 @@ package struct LinkState: ~Copyable, Sendable {
     var roomWaiters = WaiterSlots<Void>()
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
-    @usableFromInline package let outboxLimit: Int
+    @usableFromInline package let maximumOutboxBytes: Int
     var traffic = LinkTraffic()
     /// Bytes of this connection that were written to the stream or are in `wire`, in its order.
     var queuedBytes = 0
     /// Bytes that layers wrote by themselves and that are not in `wire` yet.
     @usableFromInline package var answerBytes = 0
 
-    init(outboxLimit: Int) {
-        self.outboxLimit = outboxLimit
+    init(maximumOutboxBytes: Int) {
+        self.maximumOutboxBytes = maximumOutboxBytes
     }
 }

@@ -33,7 +33,7 @@ struct WebSocketTraffic: ~Copyable {
         _ bytes: RawSpan, plain: inout [UInt8], wire: inout [UInt8]
     ) throws(TransportError) {
         events.removeAll()
-        do throws(WebSocketViolation) {
+        do throws(WebSocketProtocolError) {
             try connection.receive(bytes, into: &plain, events: &events, output: &wire, using: &random)
         } catch {
             throw TransportError(.webSocketFailed, "\(peerName) broke the WebSocket protocol: \(error)")

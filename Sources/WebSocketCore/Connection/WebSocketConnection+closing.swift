@@ -39,7 +39,7 @@ extension WebSocketConnection {
     /// Judges the peer's Close frame (sections 5.5.1 and 7.1.5), answers it if ours has not gone out, and is closed.
     mutating func finishClose(
         _ output: inout [UInt8], _ generator: inout some RandomNumberGenerator
-    ) throws(WebSocketViolation) {
+    ) throws(WebSocketProtocolError) {
         var code: WebSocketCloseCode?
         var reason = ""
         if !controlPayload.isEmpty {
@@ -49,7 +49,7 @@ extension WebSocketConnection {
                 throw .protocolError("close code \(received.rawValue) is not for the wire", "7.4")
             }
             guard let text = String(validating: controlPayload[2...], as: UTF8.self) else {
-                throw WebSocketViolation(.invalidData, "reason of a Close frame is not UTF-8", section: "5.5.1")
+                throw WebSocketProtocolError(.invalidData, "reason of a Close frame is not UTF-8", section: "5.5.1")
             }
             code = received
             reason = text
@@ -62,7 +62,8 @@ extension WebSocketConnection {
 
     /// Fails the connection (section 7.1.7).
     mutating func fail(
-        _ violation: WebSocketViolation, into output: inout [UInt8], using generator: inout some RandomNumberGenerator
+        _ violation: WebSocketProtocolError, into output: inout [UInt8],
+        using generator: inout some RandomNumberGenerator
     ) {
         if phase == .open {
             let reason = violation.message.utf8.count <= Self.maximumReasonSize ? violation.message : ""

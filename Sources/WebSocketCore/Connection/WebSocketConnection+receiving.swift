@@ -12,10 +12,10 @@ extension WebSocketConnection {
     package mutating func receive(
         _ bytes: RawSpan, into plaintext: inout [UInt8], events: inout WebSocketEvents, output: inout [UInt8],
         using generator: inout some RandomNumberGenerator
-    ) throws(WebSocketViolation) {
+    ) throws(WebSocketProtocolError) {
         guard phase != .closed else { return }
         answerIfShort(&output, &generator)
-        do throws(WebSocketViolation) {
+        do throws(WebSocketProtocolError) {
             var index = 0
             while phase != .closed {
                 if !isInFrame { try readHeader(bytes, from: &index) }
@@ -43,7 +43,7 @@ extension WebSocketConnection {
 
     /// Reads a header where it lies; one that is not all there yet is collected byte by byte.
     @inline(__always)
-    private mutating func readHeader(_ bytes: RawSpan, from index: inout Int) throws(WebSocketViolation) {
+    private mutating func readHeader(_ bytes: RawSpan, from index: inout Int) throws(WebSocketProtocolError) {
         if headerBytes.isEmpty {
             if let header = try WebSocketFrameHeader.parse(bytes, at: index, sentBy: role.peer) {
                 index += header.size
@@ -53,7 +53,7 @@ extension WebSocketConnection {
         try collectHeader(bytes, from: &index)
     }
 
-    private mutating func collectHeader(_ bytes: RawSpan, from index: inout Int) throws(WebSocketViolation) {
+    private mutating func collectHeader(_ bytes: RawSpan, from index: inout Int) throws(WebSocketProtocolError) {
         while index < bytes.byteCount {
             headerBytes.append(bytes.byte(at: index))
             index += 1
@@ -67,7 +67,7 @@ extension WebSocketConnection {
 
     /// Judges a header by what came before it and by our limits (sections 5.4 and 10.4).
     @inline(__always)
-    private mutating func begin(_ header: WebSocketFrameHeader) throws(WebSocketViolation) {
+    private mutating func begin(_ header: WebSocketFrameHeader) throws(WebSocketProtocolError) {
         if !header.opcode.isControl {
             try beginData(header)
         }
@@ -79,7 +79,7 @@ extension WebSocketConnection {
     }
 
     @inline(__always)
-    private mutating func beginData(_ header: WebSocketFrameHeader) throws(WebSocketViolation) {
+    private mutating func beginData(_ header: WebSocketFrameHeader) throws(WebSocketProtocolError) {
         if header.opcode == .continuation {
             guard isInMessage else { throw .protocolError("continuation of no message", "5.4") }
         } else {
@@ -88,7 +88,7 @@ extension WebSocketConnection {
             messageKind = header.opcode == .text ? .text : .binary
             messageSize = 0
             guard messageKind == .text ? configuration.acceptsText : configuration.acceptsBinary else {
-                throw WebSocketViolation(
+                throw WebSocketProtocolError(
                     .unsupportedData, "\(messageKind) messages are not taken here", section: "7.4.1")
             }
         }
@@ -103,7 +103,7 @@ extension WebSocketConnection {
     }
 
     @inline(__always)
-    private mutating func readData(_ bytes: RawSpan, into plaintext: inout [UInt8]) throws(WebSocketViolation) {
+    private mutating func readData(_ bytes: RawSpan, into plaintext: inout [UInt8]) throws(WebSocketProtocolError) {
         let start = plaintext.count
         bytes.appendMasked(to: &plaintext, with: &frameMask)
         guard messageKind == .text && validatesText else { return }
@@ -118,7 +118,7 @@ extension WebSocketConnection {
         if output.count <= configuration.pongBacklog { answerPing(into: &output, using: &generator) }
     }
 
-    private mutating func finishMessage(_ events: inout WebSocketEvents) throws(WebSocketViolation) {
+    private mutating func finishMessage(_ events: inout WebSocketEvents) throws(WebSocketProtocolError) {
         isInMessage = false
         guard messageKind == .binary || messageText.isAtBoundary else { throw .notUTF8 }
         if configuration.reportsMessages {
@@ -128,7 +128,7 @@ extension WebSocketConnection {
 
     private mutating func finishControl(
         _ events: inout WebSocketEvents, _ output: inout [UInt8], _ generator: inout some RandomNumberGenerator
-    ) throws(WebSocketViolation) {
+    ) throws(WebSocketProtocolError) {
         switch frameOpcode {
         case .ping:
             events.pings += 1
@@ -144,13 +144,13 @@ extension WebSocketConnection {
     }
 }
 
-extension WebSocketViolation {
-    static var notUTF8: WebSocketViolation {
-        WebSocketViolation(.invalidData, "text message is not UTF-8", section: "8.1")
+extension WebSocketProtocolError {
+    static var notUTF8: WebSocketProtocolError {
+        WebSocketProtocolError(.invalidData, "text message is not UTF-8", section: "8.1")
     }
 
-    static func tooBig(_ message: String) -> WebSocketViolation {
-        WebSocketViolation(.messageTooBig, message, section: "10.4")
+    static func tooBig(_ message: String) -> WebSocketProtocolError {
+        WebSocketProtocolError(.messageTooBig, message, section: "10.4")
     }
 }
 

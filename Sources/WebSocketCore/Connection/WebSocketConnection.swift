@@ -14,7 +14,7 @@ import Wire
 /// unpredictable to whoever chooses the payload (section 10.3), so pass `SystemRandomNumberGenerator` or another of
 /// cryptographic quality; a server's calls draw nothing from it.
 ///
-/// Whatever the peer sends, the worst is a thrown `WebSocketViolation`, after which the connection is closed, the output
+/// Whatever the peer sends, the worst is a thrown `WebSocketProtocolError`, after which the connection is closed, the output
 /// ends with a Close frame that tells why, and further input is ignored.
 package struct WebSocketConnection: ~Copyable {
     package enum Phase: Sendable, Hashable {

@@ -31,7 +31,7 @@ package struct WebSocketFrameHeader: Sendable, Hashable {
     @inline(__always)
     package static func parse(
         _ bytes: RawSpan, at start: Int = 0, sentBy sender: WebSocketRole
-    ) throws(WebSocketViolation) -> WebSocketFrameHeader? {
+    ) throws(WebSocketProtocolError) -> WebSocketFrameHeader? {
         let available = bytes.byteCount - start
         guard available >= 1 else { return nil }
         let first = bytes.byte(at: start)
@@ -62,44 +62,44 @@ package struct WebSocketFrameHeader: Sendable, Hashable {
         return WebSocketFrameHeader(opcode: opcode, isFinal: isFinal, payloadCount: payloadCount, maskingKey: key)
     }
 
-    private static func narrowCount(_ count: UInt16) throws(WebSocketViolation) -> Int {
+    private static func narrowCount(_ count: UInt16) throws(WebSocketProtocolError) -> Int {
         guard count > 125 else { throw .notMinimal(UInt64(count)) }
         return Int(count)
     }
 
-    private static func wideCount(_ count: UInt64) throws(WebSocketViolation) -> Int {
+    private static func wideCount(_ count: UInt64) throws(WebSocketProtocolError) -> Int {
         guard count >> 63 == 0 else { throw .protocolError("frame length with its highest bit set", "5.2") }
         guard count > 0xFFFF else { throw .notMinimal(count) }
         // An Int has 32 bits on some watches.
         guard let exact = Int(exactly: count) else {
-            throw WebSocketViolation(.messageTooBig, "frame of \(count) bytes", section: "10.4")
+            throw WebSocketProtocolError(.messageTooBig, "frame of \(count) bytes", section: "10.4")
         }
         return exact
     }
 }
 
-extension WebSocketViolation {
-    static var reservedBits: WebSocketViolation {
+extension WebSocketProtocolError {
+    static var reservedBits: WebSocketProtocolError {
         .protocolError("reserved bit set, but no extension was agreed on", "5.2")
     }
 
-    static func reservedOpcode(_ opcode: UInt8) -> WebSocketViolation {
+    static func reservedOpcode(_ opcode: UInt8) -> WebSocketProtocolError {
         .protocolError("reserved opcode \(opcode)", "5.2")
     }
 
-    static var fragmentedControl: WebSocketViolation {
+    static var fragmentedControl: WebSocketProtocolError {
         .protocolError("fragmented control frame", "5.5")
     }
 
-    static var longControl: WebSocketViolation {
+    static var longControl: WebSocketProtocolError {
         .protocolError("control frame of more than 125 bytes", "5.5")
     }
 
-    static func masking(by sender: WebSocketRole) -> WebSocketViolation {
+    static func masking(by sender: WebSocketRole) -> WebSocketProtocolError {
         .protocolError(sender == .client ? "client sent an unmasked frame" : "server sent a masked frame", "5.1")
     }
 
-    static func notMinimal(_ count: UInt64) -> WebSocketViolation {
+    static func notMinimal(_ count: UInt64) -> WebSocketProtocolError {
         .protocolError("frame length \(count) not in its shortest form", "5.2")
     }
 }

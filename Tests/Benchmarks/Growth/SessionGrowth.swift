@@ -38,7 +38,7 @@ extension Growth {
     private func store(in directory: URL) -> FileSessionStore {
         var options = FileSessionStore.Options()
         options.sync = .never
-        options.limits = SessionStoreLimits(messages: 2 << 20, bytes: 1 << 30)
+        options.limits = SessionStoreLimits(maximumMessages: 2 << 20, maximumBytes: 1 << 30)
         return FileSessionStore(directory: directory.path, options: options)
     }
 
@@ -75,8 +75,8 @@ extension Growth {
         configuration.sessionStore = store(in: directory)
         configuration.cleanStart = false
         configuration.maximumInFlight = 100
-        configuration.queueLimit = 2 << 20
-        configuration.queueByteLimit = 1 << 30
+        configuration.maximumQueuedMessages = 2 << 20
+        configuration.maximumQueuedBytes = 1 << 30
         let client = MQTTClient("mqtt://127.0.0.1:\(setting.mqtt.port)", configuration: configuration)
         let costs = try await measured {
             try await client.connect()
@@ -105,7 +105,7 @@ extension Growth {
     }
 
     private func exchange(_ count: Int, _ order: [Int]) async throws -> Costs {
-        let store = MemorySessionStore(limits: SessionStoreLimits(messages: 1 << 20, bytes: 1 << 30))
+        let store = MemorySessionStore(limits: SessionStoreLimits(maximumMessages: 1 << 20, maximumBytes: 1 << 30))
         _ = try store.open()
         return try await measured {
             try each(1..<(count + 1), in: store) { Self.message($0, qos: .exactlyOnce, packetID: UInt16($0)) }

@@ -13,10 +13,11 @@ struct StoreRows {
 
         func make(_ directory: String) -> any SessionStore {
             switch self {
-            case .memory: return MemorySessionStore(limits: SessionStoreLimits(messages: 1 << 20, bytes: 1 << 30))
+            case .memory:
+                return MemorySessionStore(limits: SessionStoreLimits(maximumMessages: 1 << 20, maximumBytes: 1 << 30))
             case .file, .synced:
                 var options = FileSessionStore.Options()
-                options.limits = SessionStoreLimits(messages: 1 << 20, bytes: 1 << 30)
+                options.limits = SessionStoreLimits(maximumMessages: 1 << 20, maximumBytes: 1 << 30)
                 options.sync = self == .synced ? .always : .never
                 return FileSessionStore(directory: directory, options: options)
             }
@@ -41,7 +42,7 @@ struct StoreRows {
         configuration.maximumInFlight = 100
         configuration.sessionStore = store
         configuration.cleanStart = store == nil
-        configuration.queueLimit = 1 << 20
+        configuration.maximumQueuedMessages = 1 << 20
         let client = MQTTClient("mqtt://127.0.0.1:\(mqtt.port)", configuration: configuration)
         try await client.connect()
         let message = MQTTOutgoingMessage(

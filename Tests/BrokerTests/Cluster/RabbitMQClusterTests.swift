@@ -54,7 +54,7 @@ struct RabbitMQClusterTests {
 
         // STOMP: a sender repeats what is not confirmed; a receiver acknowledges what it has noted.
         let messages = try await receiver.subscribe(
-            to: Self.queue, ack: .clientIndividual, options: STOMPSubscribeOptions(headers: Self.quorum))
+            to: Self.queue, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(headers: Self.quorum))
         let received = Mutex<Set<String>>([])
         let receiving = Task {
             for try await message in messages {

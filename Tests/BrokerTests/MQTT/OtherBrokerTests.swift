@@ -101,7 +101,7 @@ struct OtherBrokerTests {
             return nil
         }
         #expect(text == "good")
-        try await dropping.destroy()
+        try await dropping.discardSession()
         var dropped: [String] = []
         while let event = await events.next() {
             if case .invalidMessageDropped(let topic, _) = event { dropped.append(topic) }

@@ -57,7 +57,7 @@ struct STOMPClientTests {
         for number in 0..<3 { try await sender.sendAndConfirm("\(number)", to: "/queue/acknowledged") }
         let first = try await broker.client()
         try await first.connect()
-        let subscription = try await first.subscribe(to: "/queue/acknowledged", ack: .clientIndividual)
+        let subscription = try await first.subscribe(to: "/queue/acknowledged", acknowledgement: .clientIndividual)
         let messages = try await subscription.first(3)
         try messages[1].acknowledge()
         await first.disconnect()

@@ -24,7 +24,7 @@ struct STOMPConversationTests {
     func clientAcksAreCumulative(broker: STOMPBroker, version: STOMPVersion) async throws {
         let queue = "/queue/talk-client-\(version)"
         let client = try await broker.connected { $0.versions = [version] }
-        let messages = try await client.subscribe(to: queue, ack: .client)
+        let messages = try await client.subscribe(to: queue, acknowledgement: .client)
         for number in 0..<4 { try await client.sendAndConfirm("\(number)", to: queue) }
         try await messages.first(4)[2].acknowledge()
         // Whatever follows with a receipt shows that the broker has seen the ACK.
@@ -39,7 +39,7 @@ struct STOMPConversationTests {
 
     @Test func activeMQKeepsARejectedMessageToItself() async throws {
         let client = try await STOMPBroker.activeMQ.connected()
-        let messages = try await client.subscribe(to: "/queue/talk-nack", ack: .clientIndividual)
+        let messages = try await client.subscribe(to: "/queue/talk-nack", acknowledgement: .clientIndividual)
         var iterator = messages.makeAsyncIterator()
         try await client.send("no", to: "/queue/talk-nack")
         try await iterator.next()?.reject()
@@ -52,7 +52,7 @@ struct STOMPConversationTests {
 
     @Test func rabbitMQHandsARejectedMessageOutAgainUnlessToldNotTo() async throws {
         let client = try await STOMPBroker.rabbitMQ.connected()
-        let messages = try await client.subscribe(to: "/queue/talk-nack", ack: .clientIndividual)
+        let messages = try await client.subscribe(to: "/queue/talk-nack", acknowledgement: .clientIndividual)
         var iterator = messages.makeAsyncIterator()
         try await client.send("no", to: "/queue/talk-nack")
         try await iterator.next()?.reject()
@@ -70,7 +70,7 @@ struct STOMPConversationTests {
     @Test(arguments: STOMPBroker.allCases)
     func acknowledgementsInATransactionCountWithIt(broker: STOMPBroker) async throws {
         let client = try await broker.connected()
-        let messages = try await client.subscribe(to: "/queue/talk-tx", ack: .clientIndividual)
+        let messages = try await client.subscribe(to: "/queue/talk-tx", acknowledgement: .clientIndividual)
         try await client.sendAndConfirm([.init("a", to: "/queue/talk-tx"), .init("b", to: "/queue/talk-tx")])
         let two = try await messages.first(2)
         let aborted = try client.begin()
@@ -159,7 +159,7 @@ struct STOMPConversationTests {
     func prefetchBoundsWhatIsNotAcknowledged(broker: STOMPBroker) async throws {
         let client = try await broker.connected()
         let messages = try await client.subscribe(
-            to: "/queue/talk-prefetch", ack: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 2))
+            to: "/queue/talk-prefetch", acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 2))
         for number in 0..<5 { try await client.sendAndConfirm("\(number)", to: "/queue/talk-prefetch") }
         try await Task.sleep(for: .milliseconds(200))
         #expect(client.counters.messagesReceived == 2)

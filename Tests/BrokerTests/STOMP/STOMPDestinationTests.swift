@@ -18,7 +18,8 @@ struct STOMPDestinationTests {
         let bare = try await client.subscribe(to: "topic/x")
         try await client.sendAndConfirm("bare", to: "topic/x")
         #expect(try await bare.texts(1) == ["bare"])
-        let ahead = try await client.subscribe(to: "/queue/odd?consumer.prefetchSize=1", ack: .clientIndividual)
+        let ahead = try await client.subscribe(
+            to: "/queue/odd?consumer.prefetchSize=1", acknowledgement: .clientIndividual)
         for text in ["1", "2"] { try await client.sendAndConfirm(text, to: "/queue/odd") }
         var iterator = ahead.makeAsyncIterator()
         let first = try #require(try await iterator.next())

@@ -121,7 +121,7 @@ struct STOMPDeviationTests {
 
     @Test func rabbitMQShowsHeadersOfTransactionsThatDoNoHarm() async throws {
         let client = try await STOMPBroker.rabbitMQ.connected()
-        let messages = try await client.subscribe(to: "/queue/leak", ack: .clientIndividual)
+        let messages = try await client.subscribe(to: "/queue/leak", acknowledgement: .clientIndividual)
         try await client.withTransaction { transaction in
             _ = try await client.sendForReceipt([1], to: "/queue/leak", in: transaction)
         }
@@ -156,7 +156,7 @@ struct STOMPDeviationTests {
     @Test(arguments: STOMPBroker.allCases)
     func ackHeaderIsTheMessageIDOrNot(broker: STOMPBroker) async throws {
         let client = try await broker.connected()
-        let messages = try await client.subscribe(to: "/queue/ack", ack: .clientIndividual)
+        let messages = try await client.subscribe(to: "/queue/ack", acknowledgement: .clientIndividual)
         try await client.sendAndConfirm("x", to: "/queue/ack")
         let message = try #require(try await messages.first(1).first)
         #expect((message.header("ack") == message.messageID) == (broker == .rabbitMQ))
@@ -297,7 +297,7 @@ struct STOMPDeviationTests {
         // RabbitMQ's HTTP listener answers in its own language.
         await #expect { try await client.connect() } throws: { error in
             let code = (error as? STOMPError)?.code
-            return code == .protocolViolation || code == .connectionLost
+            return code == .protocolError || code == .connectionLost
         }
     }
 }

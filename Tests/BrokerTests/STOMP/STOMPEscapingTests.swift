@@ -53,7 +53,7 @@ struct STOMPEscapingTests {
         let sender = try await STOMPBroker.activeMQ.connected()
         try await sender.sendAndConfirm(
             "x", to: "/topic/escaping-broken", options: STOMPSendOptions(headers: ["value": "a\nb"]))
-        await events.expectLoss(.protocolViolation, mentioning: "no colon")
+        await events.expectLoss(.protocolError, mentioning: "no colon")
         await events.expectReturn()
         try await receiver.sendAndConfirm("settled", to: "/queue/escaping-other")
         try await sender.sendAndConfirm("good", to: "/topic/escaping-broken")
@@ -74,7 +74,7 @@ struct STOMPEscapingTests {
         let options = STOMPSendOptions(headers: ["value": "a\rb"])
         let sender = try await STOMPBroker.rabbitMQ.connected()
         try await sender.sendAndConfirm("x", to: "/topic/escaping-cr", options: options)
-        await events.expectLoss(.protocolViolation, mentioning: "1.1")
+        await events.expectLoss(.protocolError, mentioning: "1.1")
         await events.expectReturn()
         try await sender.sendAndConfirm("good", to: "/topic/escaping-cr")
         #expect(try await messages.texts(1) == ["good"])
@@ -95,7 +95,7 @@ struct STOMPEscapingTests {
     }
 }
 
-extension Updates<STOMPClientEvent>.Iterator {
+extension Updates<STOMPEvent>.Iterator {
     /// Waits for the loss of the connection and looks at its reason.
     mutating func expectLoss(
         _ code: STOMPError.Code, mentioning text: String, sourceLocation: SourceLocation = #_sourceLocation

@@ -89,7 +89,7 @@ struct STOMPFailureTests {
             try await client.sendAndConfirm(
                 "\(priority)", to: "/queue/priority.q", options: STOMPSendOptions(priority: priority))
         }
-        let messages = try await client.subscribe(to: "/queue/priority.q", ack: .clientIndividual)
+        let messages = try await client.subscribe(to: "/queue/priority.q", acknowledgement: .clientIndividual)
         #expect(try await messages.first(1).first?.text == "9")
         await client.disconnect()
     }

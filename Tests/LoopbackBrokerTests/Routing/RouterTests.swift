@@ -69,7 +69,7 @@ import Testing
 
     @Test func aFullTableForgetsTheSessionThatHasBeenWithoutAConnectionForLongest() {
         var limits = LoopbackBrokerLimits()
-        limits.sessions = 3
+        limits.maximumSessions = 3
         var bench = Bench(limits)
         let (first, second) = (bench.open("first", clean: false, expiry: .max), bench.open("second", expiry: .max))
         _ = bench.open("present")
@@ -130,7 +130,7 @@ import Testing
 
     @Test func boundsRetainedMessages() {
         var limits = LoopbackBrokerLimits()
-        limits.retainedMessages = 1
+        limits.maximumRetainedMessages = 1
         var bench = Bench(limits)
         bench.publish("a", retain: true)
         bench.publish("b", retain: true)
@@ -223,7 +223,7 @@ import Testing
 
     @Test func boundsAQueueOfSTOMPByDroppingTheOldest() throws {
         var limits = LoopbackBrokerLimits()
-        limits.queueMessages = 2
+        limits.maximumQueueMessages = 2
         var router = Router(limits: limits)
         var effects = RouterEffects()
         router.openSTOMP(1, clientID: nil)

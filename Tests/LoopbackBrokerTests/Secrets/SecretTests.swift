@@ -76,9 +76,9 @@ private let secret = "hush-5ecret"
         configuration.proxy = .http("http://me:\(secret)@proxy")
         (configuration.tls, configuration.webSocket) = (tls, webSocket)
         var engine = MQTTEngineConfiguration()
-        (engine.username, engine.password, engine.authenticationData) = (secret, Array(secret.utf8), Array(secret.utf8))
+        (engine.userName, engine.password, engine.authenticationData) = (secret, Array(secret.utf8), Array(secret.utf8))
         let connect = MQTTPacket.Connect(
-            clientID: "c", username: secret, password: Array(secret.utf8), properties: data)
+            clientID: "c", userName: secret, password: Array(secret.utf8), properties: data)
         return [
             Holder("MQTTConfiguration", configuration), Holder("MQTTEngineConfiguration", engine),
             Holder("MQTTPacket.Connect", connect), Holder("MQTTPacket", MQTTPacket.connect(connect)),

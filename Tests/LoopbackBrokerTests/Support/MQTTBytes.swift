@@ -35,9 +35,10 @@ enum MQTTBytes {
     }
 
     static func publish(
-        _ topic: String, _ payload: String, qos: UInt8 = 0, retain: Bool = false, id: UInt8 = 1, duplicate: Bool = false
+        _ topic: String, _ payload: String, qos: UInt8 = 0, retain: Bool = false, id: UInt8 = 1,
+        isDuplicate: Bool = false
     ) -> [UInt8] {
-        let first = 0x30 | qos << 1 | (retain ? 1 : 0) | (duplicate ? 8 : 0)
+        let first = 0x30 | qos << 1 | (retain ? 1 : 0) | (isDuplicate ? 8 : 0)
         return packet(first, text(topic) + (qos > 0 ? [0, id] : []) + Array(payload.utf8))
     }
 

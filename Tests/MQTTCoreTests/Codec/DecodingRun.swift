@@ -4,14 +4,14 @@ import TestSupport
 /// What a decoder makes of some bytes: the packets, and the violation that ended it, if one did.
 struct DecodingRun: Equatable {
     var packets: [MQTTPacket] = []
-    var violation: MQTTViolation?
+    var violation: MQTTProtocolError?
     /// Bytes that still wait for the rest of their packet; none after a violation.
     var waiting = 0
 
     /// Feeds the bytes piece by piece, asking for packets after each.
     init(_ pieces: [ArraySlice<UInt8>], version: MQTTVersion, maximumPacketSize: Int) {
         var decoder = MQTTDecoder(version: version, maximumPacketSize: maximumPacketSize)
-        do throws(MQTTViolation) {
+        do throws(MQTTProtocolError) {
             for piece in pieces {
                 decoder.push(Array(piece))
                 while let packet = try decoder.next() { packets.append(packet) }

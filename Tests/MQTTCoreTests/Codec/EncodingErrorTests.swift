@@ -32,7 +32,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         Mistake(
             "no identifier at QoS 1", .v5_0, .publish(.init(topic: "a", payload: [], qos: .atLeastOnce)),
             .invalidPacketID),
-        Mistake("DUP at QoS 0", .v5_0, .publish(.init(topic: "a", payload: [], duplicate: true)), .contradiction),
+        Mistake("DUP at QoS 0", .v5_0, .publish(.init(topic: "a", payload: [], isDuplicate: true)), .contradiction),
         Mistake("properties before 5.0", .v3_1_1, publish("a", [.init(.contentType, .string("x"))]), .notInThisVersion),
         Mistake(
             "property of another packet", .v5_0, publish("a", [.init(.reasonString, .string("x"))]), .invalidProperty),

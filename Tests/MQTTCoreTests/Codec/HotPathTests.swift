@@ -76,7 +76,7 @@ struct HotPathTests {
         #expect(header.headerCount == 4)
         #expect(header.bodyCount == 16_384)
         #expect(try MQTTFrameHeader.parse(bytes.span.bytes, at: 99, maximumPacketSize: 9) == nil)
-        #expect(throws: MQTTViolation.self) {
+        #expect(throws: MQTTProtocolError.self) {
             try MQTTFrameHeader.parse(bytes.span.bytes, at: 2, maximumPacketSize: 16_387)
         }
     }
@@ -103,7 +103,7 @@ struct DecoderTests {
         decoder.push([0xC0, 0x00, 0x30, 0xFF, 0x7F])
         #expect(try decoder.next() == .pingreq)
         for _ in 0..<2 {
-            let violation = #expect(throws: MQTTViolation.self) { try decoder.next() }
+            let violation = #expect(throws: MQTTProtocolError.self) { try decoder.next() }
             #expect(violation?.reasonCode == .packetTooLarge)
             decoder.push([0xC0, 0x00])
             #expect(decoder.bufferedCount == 0)

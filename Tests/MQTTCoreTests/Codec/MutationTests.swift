@@ -80,7 +80,7 @@ struct MutationTests {
         #expect(scan.firstSubscriptionIdentifier == properties.subscriptionIdentifiers.first ?? 0)
         return .init(
             topic: topic, payload: Array(bytes[view.payloadRange]), qos: view.qos, retain: view.retain,
-            duplicate: view.duplicate, packetID: view.packetID, properties: properties)
+            isDuplicate: view.isDuplicate, packetID: view.packetID, properties: properties)
     }
 }
 

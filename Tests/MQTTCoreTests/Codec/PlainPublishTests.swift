@@ -36,7 +36,7 @@ struct PlainPublishTests {
             let qos = QoS(rawValue: UInt8.random(in: 0...2, using: &random)) ?? .atMostOnce
             let id = qos == .atMostOnce ? 0 : UInt16.random(in: 1...65_535, using: &random)
             let retain = Bool.random(using: &random)
-            let duplicate = qos != .atMostOnce && Bool.random(using: &random)
+            let isDuplicate = qos != .atMostOnce && Bool.random(using: &random)
             let version = MQTTVersion.allCases.randomElement(using: &random) ?? .v5_0
             let limit = Bool.random(using: &random) ? 1 << 20 : Int.random(in: 2...200, using: &random)
             func written(_ encode: (inout [UInt8]) throws(MQTTEncodingError) -> Int) -> Result<
@@ -56,12 +56,12 @@ struct PlainPublishTests {
             let plain = written { output throws(MQTTEncodingError) in
                 try MQTTPacket.Publish.encode(
                     into: &output, version: version, topic: topic, payload: payload.span.bytes, qos: qos,
-                    retain: retain, duplicate: duplicate, packetID: id, maximumPacketSize: limit)
+                    retain: retain, isDuplicate: isDuplicate, packetID: id, maximumPacketSize: limit)
             }
             let general = written { output throws(MQTTEncodingError) in
                 try MQTTPacket.Publish.encodeWhole(
                     into: &output, version: version, topic: topic, payload: payload.span.bytes, qos: qos,
-                    retain: retain, duplicate: duplicate, packetID: id, properties: [], topicAlias: 0,
+                    retain: retain, isDuplicate: isDuplicate, packetID: id, properties: [], topicAlias: 0,
                     maximumPacketSize: limit)
             }
             #expect(plain == general, "seed \(Campaign.seed &+ round)")

@@ -47,7 +47,7 @@ extension SeededGenerator {
         var properties = MQTTProperties()
         guard version == .v5_0, chance(60) else { return properties }
         users(&properties)
-        if chance(30) { properties.isUTF8 = chance(50) }
+        if chance(30) { properties.payloadFormatIndicator = chance(50) }
         if chance(30) { properties.messageExpiryInterval = .random(in: 0...UInt32.max, using: &self) }
         if chance(30) { properties.contentType = text() }
         if chance(30) { properties.responseTopic = text(1...9) }
@@ -64,8 +64,8 @@ extension SeededGenerator {
     mutating func connect(_ version: MQTTVersion) -> MQTTPacket.Connect {
         var packet = MQTTPacket.Connect(
             version: version, clientID: text(1...30), cleanStart: chance(50), keepAlive: packetID())
-        if chance(50) { packet.username = text() }
-        if packet.username != nil || version == .v5_0, chance(50) { packet.password = payload() }
+        if chance(50) { packet.userName = text() }
+        if packet.userName != nil || version == .v5_0, chance(50) { packet.password = payload() }
         if chance(50) {
             packet.will = MQTTWill(
                 topic: text(1...9), payload: payload(), qos: qos(), retain: chance(50),
@@ -107,7 +107,7 @@ extension SeededGenerator {
         let qos = qos()
         var packet = MQTTPacket.Publish(
             topic: text(1...30), payload: payload(), qos: qos, retain: chance(50),
-            duplicate: qos != .atMostOnce && chance(30), packetID: qos == .atMostOnce ? 0 : packetID(),
+            isDuplicate: qos != .atMostOnce && chance(30), packetID: qos == .atMostOnce ? 0 : packetID(),
             properties: messageProperties(version, will: false))
         if packet.properties.topicAlias != nil, chance(50) { packet.topic = "" }
         return packet

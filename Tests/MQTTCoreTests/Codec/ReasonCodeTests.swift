@@ -79,7 +79,7 @@ struct ReasonCodeTests {
                 if table.allows(code, from: sender) {
                     #expect(try decoder.next()?.type == table.type, "\(code) from a \(sender)")
                 } else {
-                    let violation = #expect(throws: MQTTViolation.self) { try decoder.next() }
+                    let violation = #expect(throws: MQTTProtocolError.self) { try decoder.next() }
                     #expect(violation?.clause == table.clause, "\(code) from a \(sender)")
                     #expect(violation?.reasonCode == .protocolError)
                 }

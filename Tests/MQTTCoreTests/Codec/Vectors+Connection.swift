@@ -32,19 +32,19 @@ extension Vector {
             "client identifier of more than 23 bytes", .all, "10 * <MQIsdp> 03 02 003C <abcdefghijklmnopqrstuvwxyz>",
             connect(.v3_1, "abcdefghijklmnopqrstuvwxyz")),
         Vector("client identifier beyond ASCII", .all, "10 * <MQTT> 04 02 003C <ö🙂>", connect(.v3_1_1, "ö🙂")),
-        Vector("user name", .all, "10 * <MQTT> 04 82 003C <c> <u>", connect(.v3_1_1) { $0.username = "u" }),
+        Vector("user name", .all, "10 * <MQTT> 04 82 003C <c> <u>", connect(.v3_1_1) { $0.userName = "u" }),
         Vector(
             "user name and password", .all, "10 * <MQTT> 04 C2 003C <c> <u> <p>",
-            connect(.v3_1_1) { ($0.username, $0.password) = ("u", [0x70]) }),
+            connect(.v3_1_1) { ($0.userName, $0.password) = ("u", [0x70]) }),
         Vector(
             "user name and password in 3.1", .all, "10 * <MQIsdp> 03 C2 003C <c> <u> <p>",
-            connect(.v3_1) { ($0.username, $0.password) = ("u", [0x70]) }),
+            connect(.v3_1) { ($0.userName, $0.password) = ("u", [0x70]) }),
         Vector(
             "empty user name and password", .all, "10 * <MQTT> 04 C2 003C <c> <> <>",
-            connect(.v3_1_1) { ($0.username, $0.password) = ("", []) }),
+            connect(.v3_1_1) { ($0.userName, $0.password) = ("", []) }),
         Vector(
             "password is any bytes", .all, "10 * <MQTT> 05 C2 003C {} <c> <u> 0003 00FF80",
-            connect(.v5_0) { ($0.username, $0.password) = ("u", [0, 0xFF, 0x80]) }),
+            connect(.v5_0) { ($0.userName, $0.password) = ("u", [0, 0xFF, 0x80]) }),
         Vector(
             "password alone in 5.0", .all, "10 * <MQTT> 05 42 003C {} <c> <p>", connect(.v5_0) { $0.password = [0x70] }),
         Vector(
@@ -58,7 +58,7 @@ extension Vector {
             .reads(.connect(.init(version: .v3_1, clientID: "c")))),
         Vector(
             "password missing, allowed in 3.1", .all, "10 * <MQIsdp> 03 C2 003C <c> <u>",
-            .reads(.connect(.init(version: .v3_1, clientID: "c", username: "u")))),
+            .reads(.connect(.init(version: .v3_1, clientID: "c", userName: "u")))),
         Vector("user name missing", .all, "10 * <MQTT> 04 82 003C <c>", short),
         Vector("password missing", .all, "10 * <MQTT> 05 C2 003C {} <c> <u>", short),
         Vector(
@@ -77,14 +77,14 @@ extension Vector {
             "will with properties", .all, "10 * <MQTT> 05 06 003C {} <c> {18 00000005 01 01} <w> <x>",
             connect(.v5_0) {
                 var properties = MQTTProperties()
-                (properties.willDelayInterval, properties.isUTF8) = (5, true)
+                (properties.willDelayInterval, properties.payloadFormatIndicator) = (5, true)
                 $0.will = .init(topic: "w", payload: [0x78], properties: properties)
             }),
         Vector(
             "will and credentials in their order [MQTT-3.1.3-1]", .all, "10 * <MQTT> 04 C6 003C <c> <w> <x> <u> <p>",
             connect(.v3_1_1) {
                 $0.will = .init(topic: "w", payload: [0x78])
-                ($0.username, $0.password) = ("u", [0x70])
+                ($0.userName, $0.password) = ("u", [0x70])
             }),
         Vector(
             "will with QoS 3 [MQTT-3.1.2-12]", .all, "10 * <MQTT> 05 1E 003C {} <c> {} <w> <x>",

@@ -29,10 +29,10 @@ extension Vector {
         Vector("QoS 2", .v3, "34 * <a> FFFF 'x'", publish("a", "x") { ($0.qos, $0.packetID) = (.exactlyOnce, 65_535) }),
         Vector(
             "QoS 2 repeated and retained", .v5, "3D * <a> 0100 {}",
-            publish("a") { ($0.qos, $0.packetID, $0.duplicate, $0.retain) = (.exactlyOnce, 256, true, true) }),
+            publish("a") { ($0.qos, $0.packetID, $0.isDuplicate, $0.retain) = (.exactlyOnce, 256, true, true) }),
         Vector(
             "QoS 1 repeated [MQTT-3.3.1-1]", .v3, "3A * <a> 0001",
-            publish("a") { ($0.qos, $0.packetID, $0.duplicate) = (.atLeastOnce, 1, true) }),
+            publish("a") { ($0.qos, $0.packetID, $0.isDuplicate) = (.atLeastOnce, 1, true) }),
         Vector("QoS 3 [MQTT-3.3.1-4]", .all, "36 * <a> 0001", .refused(.malformedPacket, "MQTT-3.3.1-4")),
         Vector(
             "QoS 3 repeated and retained, before its length", .all, "3F", .refused(.malformedPacket, "MQTT-3.3.1-4")),

@@ -118,7 +118,7 @@ struct AcknowledgementTests {
         pair.settle()
         #expect(Array(pair.server.texts.suffix(12)) == (0..<12).map(String.init))
         #expect(pair.client.completions.map(\.token) == (0..<12).map(UInt64.init))
-        let dups = pair.client.publishes.map(\.duplicate)
+        let dups = pair.client.publishes.map(\.isDuplicate)
         #expect(dups == Array(repeating: false, count: 10) + Array(repeating: true, count: 10) + [false, false])
     }
 
@@ -163,7 +163,7 @@ struct AcknowledgementTests {
         let pair = EnginePair()
         try pair.connect()
         let publish = MQTTPacket.publish(
-            .init(topic: "t", payload: [], qos: .exactlyOnce, duplicate: true, packetID: 5))
+            .init(topic: "t", payload: [], qos: .exactlyOnce, isDuplicate: true, packetID: 5))
         try pair.inject(publish, into: pair.client)
         try pair.inject(publish, into: pair.client)
         #expect(pair.client.messages.count == 1)
@@ -189,7 +189,7 @@ struct AcknowledgementTests {
         let pair = EnginePair()
         try pair.connect()
         let publish = MQTTPacket.publish(
-            .init(topic: "t", payload: [], qos: .atLeastOnce, duplicate: true, packetID: 5))
+            .init(topic: "t", payload: [], qos: .atLeastOnce, isDuplicate: true, packetID: 5))
         try pair.inject(publish, into: pair.client)
         try pair.inject(publish, into: pair.client)
         #expect(pair.client.messages.count == 2)
@@ -243,7 +243,7 @@ struct AcknowledgementTests {
         store()
         pair.settle()
         let again = try #require(pair.client.publishes.last)
-        #expect(again.duplicate && again.payload == Array("3".utf8))
+        #expect(again.isDuplicate && again.payload == Array("3".utf8))
         try pair.inject(.puback(.init(packetID: again.packetID)), into: pair.client)
         #expect(pair.client.completions.map(\.token) == [1, 2, 3])
         #expect(reports() == 2)

@@ -34,9 +34,9 @@ struct AgreementTests {
                 var decoder = MQTTDecoder(
                     version: version, maximumPacketSize: 16 << 20, from: role == .client ? .server : .client)
                 decoder.push(bytes)
-                var violation: MQTTViolation?
+                var violation: MQTTProtocolError?
                 var first: MQTTPacket?
-                do throws(MQTTViolation) { first = try decoder.next() } catch { violation = error }
+                do throws(MQTTProtocolError) { first = try decoder.next() } catch { violation = error }
                 guard violation != nil || first != nil else { continue }
                 let pair = try Self.engine(role, version)
                 let end = role == .client ? pair.client : pair.server

@@ -54,7 +54,7 @@ struct AliasTests {
                 $0.maximumPacketSize = 40
             })
         try pair.connect()
-        #expect(throws: MQTTMisuse.self) { try pair.publish(String(repeating: "x", count: 40)) }
+        #expect(throws: MQTTUsageError.self) { try pair.publish(String(repeating: "x", count: 40)) }
         try pair.publish("ok")
         try pair.publish("ok")
         pair.settle()

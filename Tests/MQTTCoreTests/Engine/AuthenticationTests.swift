@@ -66,21 +66,21 @@ struct AuthenticationTests {
         try other.connect()
         try other.inject(.auth(auth), into: other.client)
         #expect(other.client.violation?.clause == "MQTT-4.12.0-5")
-        #expect(throws: MQTTMisuse.self) { try none.server.engine.authenticate(data: nil, at: none.now) }
+        #expect(throws: MQTTUsageError.self) { try none.server.engine.authenticate(data: nil, at: none.now) }
     }
 
     @Test func `only what a side may say now is said`() throws {
         let pair = pair()
         try pair.connect()
         for reason in [MQTTReasonCode.reauthenticate, .success] {
-            let error = #expect(throws: MQTTMisuse.self) {
+            let error = #expect(throws: MQTTUsageError.self) {
                 try pair.client.engine.authenticate(reason: reason, data: nil, at: pair.now)
             }
             #expect(error?.code == .answerMismatch)
         }
         let old = EnginePair(version: .v3_1_1)
         try old.connect()
-        let error = #expect(throws: MQTTMisuse.self) { try old.client.engine.authenticate(data: nil, at: old.now) }
+        let error = #expect(throws: MQTTUsageError.self) { try old.client.engine.authenticate(data: nil, at: old.now) }
         #expect(error?.code == .notInThisVersion)
     }
 
@@ -147,7 +147,7 @@ struct AuthenticationTests {
             })
         try pair.connect()
         try pair.client.engine.authenticate(reason: .reauthenticate, data: [1], at: pair.now)
-        let error = #expect(throws: MQTTMisuse.self) {
+        let error = #expect(throws: MQTTUsageError.self) {
             try pair.client.engine.authenticate(reason: .reauthenticate, data: [1], at: pair.now)
         }
         #expect(error?.code == .answerMismatch)

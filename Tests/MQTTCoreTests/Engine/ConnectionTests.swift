@@ -19,7 +19,7 @@ struct ConnectionTests {
     @Test func `nothing is published before CONNACK`() throws {
         let pair = EnginePair()
         try pair.open()
-        let error = #expect(throws: MQTTMisuse.self) { try pair.publish("early") }
+        let error = #expect(throws: MQTTUsageError.self) { try pair.publish("early") }
         #expect(error?.code == .notConnected)
         #expect(try pair.publish("queued", qos: .atLeastOnce, token: 1) == .queued)
         pair.settle()
@@ -93,9 +93,9 @@ struct ConnectionTests {
         let pair = EnginePair.persistent()
         try pair.connect()
         try pair.client.engine.disconnect(at: pair.now)
-        #expect(throws: MQTTMisuse.self) { try pair.publish("late") }
+        #expect(throws: MQTTUsageError.self) { try pair.publish("late") }
         #expect(try pair.publish("kept", qos: .atLeastOnce) == .queued)
-        #expect(throws: MQTTMisuse.self) { try pair.client.engine.ping(at: pair.now) }
+        #expect(throws: MQTTUsageError.self) { try pair.client.engine.ping(at: pair.now) }
         pair.settle()
         #expect(pair.client.types == [.connect, .disconnect])
         guard case .disconnectReceived(let disconnect) = pair.server.events.last else {
@@ -112,7 +112,7 @@ struct ConnectionTests {
     @Test func `DISCONNECT may not revive a session that CONNECT let die [MQTT 5.0 3.14.2.2.2]`() throws {
         let pair = EnginePair()
         try pair.connect()
-        let error = #expect(throws: MQTTMisuse.self) {
+        let error = #expect(throws: MQTTUsageError.self) {
             try pair.client.engine.disconnect(
                 properties: [MQTTProperty(.sessionExpiryInterval, .integer(60))], at: pair.now)
         }
@@ -142,13 +142,13 @@ struct ConnectionTests {
                 $0.clientID = ""
                 $0.cleanStart = false
             })
-        let error = #expect(throws: MQTTMisuse.self) { try pair.connect() }
+        let error = #expect(throws: MQTTUsageError.self) { try pair.connect() }
         #expect(error?.code == .invalidConfiguration)
     }
 
     @Test func `before 5.0 a password needs a user name [MQTT-3.1.2-22]`() throws {
         let old = EnginePair(version: .v3_1_1, client: { $0.password = [1] })
-        let error = #expect(throws: MQTTMisuse.self) { try old.connect() }
+        let error = #expect(throws: MQTTUsageError.self) { try old.connect() }
         #expect(error?.code == .invalidConfiguration)
         let new = EnginePair(client: { $0.password = [1] })
         try new.connect()

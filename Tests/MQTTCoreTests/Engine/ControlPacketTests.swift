@@ -90,7 +90,7 @@ struct ControlPacketTests {
     func `CONNECT properties that an option sets are refused before anything is written`(property: MQTTProperty) {
         for version in MQTTVersion.allCases {
             let pair = EnginePair(version: version, client: { $0.connectProperties = [property] })
-            let error = #expect(throws: MQTTMisuse.self) { try pair.connect() }
+            let error = #expect(throws: MQTTUsageError.self) { try pair.connect() }
             #expect(error?.code == .propertyNotAllowed)
             #expect(pair.client.engine.output.isEmpty)
         }

@@ -255,7 +255,7 @@ extension EnginePair.End {
         return nil
     }
 
-    var violation: MQTTViolation? {
+    var violation: MQTTProtocolError? {
         if case .violation(let violation)? = failure { violation } else { nil }
     }
 

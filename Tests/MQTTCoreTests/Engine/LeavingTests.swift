@@ -83,8 +83,8 @@ struct LeavingTests {
         leave(pair)
         pair.settle()
         #expect(!pair.client.types.contains(.pubrec))
-        #expect(throws: MQTTMisuse.self) { try pair.publish("x") }
-        #expect(throws: MQTTMisuse.self) {
+        #expect(throws: MQTTUsageError.self) { try pair.publish("x") }
+        #expect(throws: MQTTUsageError.self) {
             try pair.client.engine.subscribe([.init(filter: "a")], token: 1, at: pair.now)
         }
         for _ in 0..<2 {

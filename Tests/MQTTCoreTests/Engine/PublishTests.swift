@@ -43,11 +43,13 @@ struct PublishTests {
     func `a topic that is none is refused before anything is written`(topic: String) throws {
         let pair = EnginePair.persistent()
         for qos in QoS.allCases {
-            if qos != .atMostOnce { #expect(throws: MQTTMisuse.self) { try pair.publish("x", to: topic, qos: qos) } }
+            if qos != .atMostOnce {
+                #expect(throws: MQTTUsageError.self) { try pair.publish("x", to: topic, qos: qos) }
+            }
         }
         try pair.connect()
         for qos in QoS.allCases {
-            let error = #expect(throws: MQTTMisuse.self) { try pair.publish("x", to: topic, qos: qos) }
+            let error = #expect(throws: MQTTUsageError.self) { try pair.publish("x", to: topic, qos: qos) }
             #expect(error?.code != .notConnected)
         }
         #expect(pair.client.engine.output.isEmpty)
@@ -75,11 +77,13 @@ struct PublishTests {
             $0.maximumPacketSize = 50
         })
         try pair.connect()
-        #expect(#expect(throws: MQTTMisuse.self) { try pair.publish("x", qos: .exactlyOnce) }?.code == .qosNotSupported)
-        #expect(#expect(throws: MQTTMisuse.self) { try pair.publish("x", retain: true) }?.code == .retainNotAvailable)
+        #expect(
+            #expect(throws: MQTTUsageError.self) { try pair.publish("x", qos: .exactlyOnce) }?.code == .qosNotSupported)
+        #expect(
+            #expect(throws: MQTTUsageError.self) { try pair.publish("x", retain: true) }?.code == .retainNotAvailable)
         let large = String(repeating: "x", count: 50)
         for qos in [QoS.atMostOnce, .atLeastOnce] {
-            let error = #expect(throws: MQTTMisuse.self) { try pair.publish(large, qos: qos) }
+            let error = #expect(throws: MQTTUsageError.self) { try pair.publish(large, qos: qos) }
             #expect(error?.code == .packetTooLarge)
         }
         #expect(pair.client.engine.output.isEmpty)
@@ -111,9 +115,9 @@ struct PublishTests {
     }
 
     @Test func `the queue is bounded by count and says when there is room`() throws {
-        let pair = EnginePair(client: { $0.queueCountLimit = 4 })
+        let pair = EnginePair(client: { $0.maximumQueuedMessages = 4 })
         for index in 0..<4 { try pair.publish("\(index)", qos: .atLeastOnce, token: UInt64(index)) }
-        let error = #expect(throws: MQTTMisuse.self) { try pair.publish("4", qos: .atLeastOnce) }
+        let error = #expect(throws: MQTTUsageError.self) { try pair.publish("4", qos: .atLeastOnce) }
         #expect(error?.code == .queueFull)
         #expect(pair.client.engine.dropOldestQueued() == 0)
         try pair.publish("4", qos: .atLeastOnce, token: 4)
@@ -124,10 +128,10 @@ struct PublishTests {
     }
 
     @Test func `the queue is bounded by bytes`() throws {
-        let pair = EnginePair(client: { $0.queueByteLimit = 10 })
+        let pair = EnginePair(client: { $0.maximumQueuedBytes = 10 })
         try pair.publish("12345678", qos: .atLeastOnce)
         #expect(pair.client.engine.queuedBytes == 9)
-        let error = #expect(throws: MQTTMisuse.self) { try pair.publish("1", qos: .atLeastOnce) }
+        let error = #expect(throws: MQTTUsageError.self) { try pair.publish("1", qos: .atLeastOnce) }
         #expect(error?.code == .queueFull)
         #expect(pair.client.engine.queuedCount == 1)
     }
@@ -164,14 +168,14 @@ struct PublishTests {
         pair.settle()
         #expect(pair.client.publishes.last?.properties.contentType == "text/plain")
         for identifier in [MQTTPropertyIdentifier.topicAlias, .subscriptionIdentifier] {
-            let error = #expect(throws: MQTTMisuse.self) {
+            let error = #expect(throws: MQTTUsageError.self) {
                 try pair.publish("x", properties: [MQTTProperty(identifier, .integer(1))])
             }
             #expect(error?.code == .propertyNotAllowed)
         }
         let old = EnginePair(version: .v3_1_1)
         try old.connect()
-        let error = #expect(throws: MQTTMisuse.self) { try old.publish("x", properties: properties) }
+        let error = #expect(throws: MQTTUsageError.self) { try old.publish("x", properties: properties) }
         #expect(error?.code == .notInThisVersion)
     }
 
@@ -197,10 +201,10 @@ struct PublishTests {
         // Three bytes of fixed header, 2 + 1 of the topic, 2 of the identifier, 1 of no properties.
         let exact = String(repeating: "x", count: 200 - 9)
         #expect(try pair.publish(exact, qos: .atLeastOnce) == .queued)
-        let error = #expect(throws: MQTTMisuse.self) { try pair.publish(exact + "x", qos: .atLeastOnce) }
+        let error = #expect(throws: MQTTUsageError.self) { try pair.publish(exact + "x", qos: .atLeastOnce) }
         #expect(error?.code == .packetTooLarge)
         #expect(error?.message.contains("201") == true)
-        let topic = #expect(throws: MQTTMisuse.self) { try pair.publish("x", to: "a/#", qos: .atLeastOnce) }
+        let topic = #expect(throws: MQTTUsageError.self) { try pair.publish("x", to: "a/#", qos: .atLeastOnce) }
         #expect(topic?.code == .invalidTopic)
         pair.server.acknowledges = true
         pair.server.engine.acknowledgeAll(through: .max, at: pair.now)

@@ -57,8 +57,8 @@ struct RequestTests {
         pair.connackProperties.sharedSubscriptionAvailable = false
         pair.connackProperties.subscriptionIdentifierAvailable = false
         try pair.connect()
-        func code(_ filters: [MQTTSubscriptionRequest], _ properties: MQTTProperties = []) -> MQTTMisuse.Code? {
-            let error = #expect(throws: MQTTMisuse.self) {
+        func code(_ filters: [MQTTSubscriptionRequest], _ properties: MQTTProperties = []) -> MQTTUsageError.Code? {
+            let error = #expect(throws: MQTTUsageError.self) {
                 try pair.client.engine.subscribe(filters, properties: properties, token: 1, at: pair.now)
             }
             return error?.code
@@ -74,7 +74,7 @@ struct RequestTests {
                 == .subscriptionNotSupported)
         #expect(pair.client.engine.output.isEmpty)
         let idle = EnginePair()
-        let error = #expect(throws: MQTTMisuse.self) {
+        let error = #expect(throws: MQTTUsageError.self) {
             try idle.client.engine.subscribe([.init(filter: "a")], token: 1, at: 0)
         }
         #expect(error?.code == .notConnected)
@@ -88,7 +88,7 @@ struct RequestTests {
         for token in 0..<65_535 {
             try pair.client.engine.unsubscribe(["a"], token: UInt64(token), at: pair.now)
         }
-        let error = #expect(throws: MQTTMisuse.self) {
+        let error = #expect(throws: MQTTUsageError.self) {
             try pair.client.engine.unsubscribe(["a"], token: 1, at: pair.now)
         }
         #expect(error?.code == .noPacketIdentifier)

@@ -156,7 +156,7 @@ import Testing
         try pair.connect()
         let again = pair.client.publishes
         #expect(again.map(\.payload) == messages[10...].map(\.payload) + [Array("last".utf8)])
-        #expect(again.allSatisfy { $0.duplicate })
+        #expect(again.allSatisfy { $0.isDuplicate })
         #expect(again.map(\.packetID) == (12...102).map(UInt16.init))
         #expect(Self.ends(pair.client).count == 102 && pair.client.engine.inFlightCount == 0)
     }

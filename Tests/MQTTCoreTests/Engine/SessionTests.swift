@@ -19,7 +19,7 @@ struct SessionTests {
         let again = pair.client.publishes.dropFirst(70)
         #expect(again.map(\.packetID) == ids)
         #expect(again.map { String(decoding: $0.payload, as: UTF8.self) } == (0..<70).map(String.init))
-        #expect(again.allSatisfy { $0.duplicate })
+        #expect(again.allSatisfy { $0.isDuplicate })
         #expect(pair.server.texts == (0..<70).map(String.init))
         #expect(pair.client.completions.count == 70)
     }
@@ -128,7 +128,7 @@ struct SessionTests {
         pair.server.acknowledges = true
         try pair.connect()
         #expect(Array(pair.server.texts.suffix(4)) == ["1", "2", "3", "4"])
-        #expect(pair.client.publishes.suffix(4).allSatisfy { !$0.duplicate })
+        #expect(pair.client.publishes.suffix(4).allSatisfy { !$0.isDuplicate })
         let lost = pair.client.events.compactMap { event -> (Int, [UInt64])? in
             if case .sessionLost(let count, let duplicates) = event { (count, duplicates) } else { nil }
         }
@@ -314,7 +314,7 @@ struct SessionTests {
         pair.cut()
         pair.advance(seconds: 60)
         try pair.connect()
-        #expect(pair.client.publishes.map(\.duplicate) == [false, true])
+        #expect(pair.client.publishes.map(\.isDuplicate) == [false, true])
         pair.server.acknowledges = true
         pair.server.engine.acknowledgeAll(through: .max, at: pair.now)
         pair.settle()

@@ -75,7 +75,7 @@ struct StoreTests {
         persist(pair.client, pair)
         pair.settle()
         #expect(pair.server.texts == ["x"])
-        #expect(pair.client.publishes.last?.duplicate == false)
+        #expect(pair.client.publishes.last?.isDuplicate == false)
     }
 
     /// A process that dies at any moment: what it had stored is all that its successor knows.
@@ -207,7 +207,7 @@ struct StoreTests {
         let pair = EnginePair.persistent(client: {
             $0.persists = true
             $0.maximumInFlight = window
-            $0.queueCountLimit = 100_000
+            $0.maximumQueuedMessages = 100_000
         })
         let log: [MQTTStoreRecord] = (0..<count).map {
             .message(

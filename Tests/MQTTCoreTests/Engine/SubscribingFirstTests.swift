@@ -197,7 +197,7 @@ struct SubscribingFirstTests {
         let pair = EnginePair { $0.subscribesFirst = true }
         pair.connackProperties.maximumQoS = .atMostOnce
         try pair.connect()
-        #expect(throws: MQTTMisuse.self) { try pair.publish("x", qos: .atLeastOnce) }
+        #expect(throws: MQTTUsageError.self) { try pair.publish("x", qos: .atLeastOnce) }
         #expect(try pair.publish("x") == .queued)
     }
 }

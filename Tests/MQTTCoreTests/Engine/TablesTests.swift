@@ -92,7 +92,7 @@ struct TablesTests {
     @Test func `a topic that is none is refused and leaves nothing behind`() throws {
         var cache = TopicCache()
         for bytes in [[0xC3, 0x28], [0x61, 0], [0x61, 0x2B], [0xED, 0xA0, 0x80]] as [[UInt8]] {
-            for _ in 0..<2 { #expect(throws: MQTTViolation.self) { try cache.index(of: bytes.span.bytes) } }
+            for _ in 0..<2 { #expect(throws: MQTTProtocolError.self) { try cache.index(of: bytes.span.bytes) } }
         }
     }
 

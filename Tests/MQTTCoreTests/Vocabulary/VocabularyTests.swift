@@ -8,7 +8,7 @@ struct VocabularyTests {
     func accessors() {
         #expect(MQTTPropertyIdentifier.allCases.count == 27)
         var all = MQTTProperties()
-        all.isUTF8 = true
+        all.payloadFormatIndicator = true
         all.messageExpiryInterval = 1
         all.contentType = "c"
         all.responseTopic = "r"
@@ -36,7 +36,7 @@ struct VocabularyTests {
         all.subscriptionIdentifierAvailable = false
         all.sharedSubscriptionAvailable = true
         #expect(Set(all.list.map(\.identifier)) == Set(MQTTPropertyIdentifier.allCases))
-        #expect(all.isUTF8 == true && all.messageExpiryInterval == 1 && all.contentType == "c")
+        #expect(all.payloadFormatIndicator == true && all.messageExpiryInterval == 1 && all.contentType == "c")
         #expect(all.responseTopic == "r" && all.correlationData == [1] && all.subscriptionIdentifiers == [1, 2])
         #expect(all.sessionExpiryInterval == 2 && all.assignedClientIdentifier == "a" && all.serverKeepAlive == 3)
         #expect(all.authenticationMethod == "m" && all.authenticationData == [2])
@@ -84,7 +84,7 @@ struct VocabularyTests {
 
     @Test("says what a violation is")
     func violations() {
-        let violation = MQTTViolation(.protocolError, "packet identifier 0", clause: "MQTT-2.2.1-3")
+        let violation = MQTTProtocolError(.protocolError, "packet identifier 0", clause: "MQTT-2.2.1-3")
         #expect(violation.description == "packet identifier 0 [MQTT-2.2.1-3], protocol error (0x82)")
     }
 }

@@ -29,7 +29,7 @@ struct AdviceTests {
     @Test func `a server that sends AUTH is not suspected to be older than 5_0`() {
         func message(_ clause: String) -> String {
             MQTTError(
-                .violation(MQTTViolation(.protocolError, "wrong", clause: clause)), isAnswerToConnect5: true
+                .violation(MQTTProtocolError(.protocolError, "wrong", clause: clause)), isAnswerToConnect5: true
             ).message
         }
         #expect(!message("MQTT-4.12.0-7").contains("older"))

@@ -37,12 +37,12 @@ struct AnswerTests {
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()
         let first = try await client.publish(MQTTOutgoingMessage(topic: "a", payload: [], qos: .atLeastOnce))
-        #expect(first == MQTTAnswer(.noMatchingSubscribers, properties: accepted))
+        #expect(first == MQTTPublishResult(.noMatchingSubscribers, properties: accepted))
         let second = try await client.publish(MQTTOutgoingMessage(topic: "a", payload: [], qos: .exactlyOnce))
         #expect(second.properties == received)
         #expect(second.properties.userProperties.map(\.value) == ["4", "5"])
         let third = try await client.publish(MQTTOutgoingMessage(topic: "a", payload: []))
-        #expect(third == MQTTAnswer(.success))
+        #expect(third == MQTTPublishResult(.success))
         await client.disconnect()
     }
 

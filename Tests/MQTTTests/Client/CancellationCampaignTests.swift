@@ -10,7 +10,7 @@ import Transport
 struct CancellationCampaignTests {
     @Test func `each call of a client ends exactly once, whatever is cancelled and whatever fails`() async throws {
         let dropped = DroppedWaiters.count
-        let bench = try await Bench { $0.limits.sessionMessages = 1000 }
+        let bench = try await Bench { $0.limits.maximumSessionMessages = 1000 }
         let subjects = (0..<4).map { number in
             Subject(bench.client("campaign-\(number)") { Self.configure(&$0, number) })
         }
@@ -63,8 +63,8 @@ struct CancellationCampaignTests {
         configuration.version = number == 0 ? .v3_1_1 : .v5_0
         configuration.cleanStart = number != 2
         configuration.sessionExpiry = .seconds(60)
-        configuration.queueLimit = 200
-        if number == 1 { configuration.outboxLimit = 2048 }
+        configuration.maximumQueuedMessages = 200
+        if number == 1 { configuration.maximumOutboxBytes = 2048 }
         if number == 2 { configuration.sessionStore = MemorySessionStore() }
         if number > 1 { configuration.queueOverflow = .wait }
         if number == 3 {
@@ -166,7 +166,7 @@ struct CancellationCampaignTests {
             { subject, _ in
                 let questions = try await subject.client.subscribe(to: "question")
                 for try await question in questions.prefix(1) {
-                    try await subject.client.respond(to: question, with: [2])
+                    try await subject.client.reply(to: question, with: [2])
                 }
             }
         ),
@@ -185,7 +185,7 @@ struct CancellationCampaignTests {
                 subject.client.resume()
             }
         ),
-        Call("destroy", { subject, _ in try await subject.client.destroy() }),
+        Call("discardSession", { subject, _ in try await subject.client.discardSession() }),
         Call("reauthenticate", { subject, _ in try await subject.client.reauthenticate() }),
         Call("unmatchedMessages", { subject, _ in subject.keep(await subject.client.unmatchedMessages()) }),
         Call(

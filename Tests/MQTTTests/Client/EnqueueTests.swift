@@ -27,11 +27,11 @@ struct EnqueueTests {
     @Test func `a full queue refuses, or lets the oldest go and says so`() async throws {
         let bench = try await Bench()
         let (other, messages) = try await receiver(bench)
-        let strict = bench.client { $0.queueLimit = 3 }
+        let strict = bench.client { $0.maximumQueuedMessages = 3 }
         for number in 0..<3 { try await strict.enqueue([UInt8(number)], to: "s") }
         await #expect { try await strict.enqueue([3], to: "s") } throws: { ($0 as? MQTTError)?.code == .queueFull }
         let lossy = bench.client {
-            $0.queueLimit = 3
+            $0.maximumQueuedMessages = 3
             $0.queueOverflow = .dropOldest
         }
         var events = lossy.events.makeAsyncIterator()
@@ -53,7 +53,7 @@ struct EnqueueTests {
     @Test func `a publisher that gives way to newer messages hears of it`() async throws {
         let bench = try await Bench()
         let client = bench.client {
-            $0.queueLimit = 1
+            $0.maximumQueuedMessages = 1
             $0.queueOverflow = .dropOldest
         }
         try await client.connect()
@@ -78,7 +78,7 @@ struct EnqueueTests {
         let bench = try await Bench()
         let (other, messages) = try await receiver(bench)
         let client = bench.client("w") {
-            $0.queueLimit = 10
+            $0.maximumQueuedMessages = 10
             $0.queueOverflow = .wait
             if stored { $0.sessionStore = MemorySessionStore() }
         }
@@ -110,7 +110,7 @@ struct EnqueueTests {
     @Test func `waiting for room ends with the task`() async throws {
         let bench = try await Bench()
         let client = bench.client {
-            $0.queueLimit = 1
+            $0.maximumQueuedMessages = 1
             $0.queueOverflow = .wait
         }
         try await client.enqueue([1], to: "a")
@@ -172,7 +172,7 @@ struct EnqueueTests {
     }
 
     @Test func `what the server refuses later is told`() async throws {
-        let bench = try await Bench { $0.limits.packetSize = 1000 }
+        let bench = try await Bench { $0.limits.maximumPacketSize = 1000 }
         let client = bench.client { $0.version = .v5_0 }
         var events = client.events.makeAsyncIterator()
         try await client.enqueue([UInt8](repeating: 0, count: 2000), to: "a")

@@ -74,7 +74,7 @@ struct LimitTests {
         #expect(requests.count.withLock { $0 } == 0)
         // Its neighbours in one call are not held up by it.
         let both = try await client.subscribe(to: [.init(filter: filter), .init(filter: "a")])
-        #expect(both.grants.map(\.isError) == [true, false])
+        #expect(both.reasonCodes.map(\.isError) == [true, false])
         await client.disconnect()
     }
 
@@ -147,8 +147,8 @@ struct LimitTests {
         let bench = try await Bench()
         let client = bench.client {
             $0.queuesQoS0WhileOffline = true
-            $0.queueLimit = 2
-            $0.queueByteLimit = 100
+            $0.maximumQueuedMessages = 2
+            $0.maximumQueuedBytes = 100
         }
         try await client.connect()
         await client.suspend()

@@ -15,7 +15,7 @@ struct PublishTests {
         for number in 0..<50 { try await client.publish("\(number)", to: "a/b", qos: qos) }
         let received = try await messages.first(50)
         #expect(received.map(\.text) == (0..<50).map { "\($0)" })
-        #expect(received.allSatisfy { $0.topic == "a/b" && $0.qos == qos && $0.gapBefore == 0 })
+        #expect(received.allSatisfy { $0.topic == "a/b" && $0.qos == qos && $0.droppedBefore == 0 })
         await client.disconnect()
         await bench.stop()
     }
@@ -124,8 +124,8 @@ struct PublishTests {
     }
 
     @Test func `ten thousand publishes from many tasks keep the order of each task`() async throws {
-        let bench = try await Bench { $0.limits.sessionMessages = 20_000 }
-        let client = try await bench.connected { $0.queueLimit = 20_000 }
+        let bench = try await Bench { $0.limits.maximumSessionMessages = 20_000 }
+        let client = try await bench.connected { $0.maximumQueuedMessages = 20_000 }
         let messages = try await client.subscribe(to: "order/#", qos: .atLeastOnce)
         let receiver = Task { try await messages.first(10_000).map { ($0.topic, Int($0.text ?? "") ?? -1) } }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -177,7 +177,7 @@ struct PublishTests {
 
     @Test func `a full outbox makes the publisher wait, and a try fails at once`() async throws {
         let bench = try await Bench()
-        let client = try await bench.connected { $0.outboxLimit = 4096 }
+        let client = try await bench.connected { $0.maximumOutboxBytes = 4096 }
         bench.damage(client) { $0.capacity = 0 }
         var taken = 0
         var refusals = 0

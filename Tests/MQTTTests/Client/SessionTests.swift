@@ -120,7 +120,7 @@ struct SessionTests {
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
         try await client.enqueue([1], to: "b")
         #expect(store.messageCount == 1)
-        try await client.destroy()
+        try await client.discardSession()
         #expect(store.messageCount == 0)
         for try await _ in messages {}
         #expect(await eventually { bench.broker.sessionCount == 0 })

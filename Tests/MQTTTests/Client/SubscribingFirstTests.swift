@@ -149,7 +149,7 @@ struct SubscribingFirstTests {
             default: break
             }
         }
-        let client = server.client { $0.queueLimit = 4 }
+        let client = server.client { $0.maximumQueuedMessages = 4 }
         try await client.connect()
         let messages = try await client.subscribe(to: "a")
         server.link?.dropConnection()

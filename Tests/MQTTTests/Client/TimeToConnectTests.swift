@@ -73,7 +73,7 @@ struct TimeToConnectTests {
                 return nil
             }
         }
-        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .protocolViolation }
+        await #expect { try await client.connect() } throws: { ($0 as? MQTTError)?.code == .protocolError }
         #expect(await eventually { counts.withLock { $0.begun == $0.cancelled } })
         #expect(counts.withLock { $0.begun } <= 1)
     }

@@ -27,7 +27,7 @@ struct FeatureTests {
             .init(filter: "a/#", qos: .atLeastOnce), .init(filter: "no/#", qos: .atLeastOnce),
             .init(filter: "+/b", qos: .exactlyOnce),
         ])
-        #expect(messages.grants.map(\.isError) == [false, true, false])
+        #expect(messages.reasonCodes.map(\.isError) == [false, true, false])
         #expect(messages.grantedQoS == .exactlyOnce && messages.filters.count == 3)
         for topic in ["a/b", "x/b", "a/c"] { try await client.publish("x", to: topic, qos: .atLeastOnce) }
         #expect(try await messages.first(3).map(\.topic) == ["a/b", "x/b", "a/c"])
@@ -119,7 +119,7 @@ struct FeatureTests {
                 }
                 held = nil
                 for message in [request, earlier] {
-                    try await server.respond(to: message, with: message.bytes + message.bytes)
+                    try await server.reply(to: message, with: message.bytes + message.bytes)
                 }
             }
         }
@@ -148,7 +148,7 @@ struct FeatureTests {
         let messages = try await client.subscribe(to: "a")
         try await client.publish("x", to: "a", qos: .atLeastOnce)
         let message = try #require(try await messages.first(1).first)
-        await #expect { try await client.respond(to: message, with: []) } throws: {
+        await #expect { try await client.reply(to: message, with: []) } throws: {
             ($0 as? MQTTError)?.code == .invalidRequest
         }
         await client.disconnect()

@@ -21,10 +21,10 @@ struct SlowConsumerTests {
         var last = -1
         while last < 499 {
             let message = try #require(try await messages.first(1).first)
-            lost += message.gapBefore
+            lost += message.droppedBefore
             received += 1
             let number = try #require(Int(message.text ?? ""))
-            #expect(number - last == message.gapBefore + 1)
+            #expect(number - last == message.droppedBefore + 1)
             last = number
         }
         #expect(received + lost == 500)
@@ -120,7 +120,7 @@ struct SlowConsumerTests {
         #expect(client.state.isConnected)
         let received = try await messages.first(300)
         #expect(received.map(\.text) == (0..<300).map { "\($0)" })
-        #expect(received.allSatisfy { $0.gapBefore == 0 })
+        #expect(received.allSatisfy { $0.droppedBefore == 0 })
         await client.disconnect()
         await sender.disconnect()
         await bench.stop()

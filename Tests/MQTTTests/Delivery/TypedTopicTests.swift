@@ -61,7 +61,7 @@ struct TypedTopicTests {
         let first = try #require(await textIterator.next())
         #expect(try first.get() == "früh")
         #expect(first.message.isRetained && first.message.qos == .exactlyOnce)
-        #expect(first.message.properties.isUTF8 == true)
+        #expect(first.message.properties.payloadFormatIndicator == true)
         try await client.publish([0xFF], to: "text", qos: .atLeastOnce)
         let broken = try #require(await textIterator.next())
         #expect(throws: DecodeFailure.self) { try broken.get() }

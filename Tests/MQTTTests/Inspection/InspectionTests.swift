@@ -71,7 +71,7 @@ struct InspectionTests {
 
     @Test func `keeps the start of a payload and the sizes of all`() {
         let packet = MQTTPacket.publish(.init(topic: "t", payload: Array(repeating: 7, count: 100_000)))
-        let record = MQTTFrameRecord(packet, size: 100_006, .received, showsSecrets: false)
+        let record = MQTTPacketRecord(packet, size: 100_006, .received, showsSecrets: false)
         guard case .publish(let kept) = record.packet else { return #expect(Bool(false), "\(record)") }
         #expect(kept.payload.count == 256)
         #expect(record.payloadCount == 100_000)

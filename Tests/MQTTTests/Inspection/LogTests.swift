@@ -94,7 +94,7 @@ struct LogTests {
         let packets: [MQTTPacket] = [
             .connect(
                 .init(
-                    clientID: "c", username: "ann", password: Array("hush-hush".utf8),
+                    clientID: "c", userName: "ann", password: Array("hush-hush".utf8),
                     will: MQTTWill(topic: "will", payload: Array("gone".utf8)), properties: properties)),
             .auth(.init(reasonCode: .continueAuthentication, properties: properties)),
             .connack(.init(properties: properties)),
@@ -102,7 +102,7 @@ struct LogTests {
         for packet in packets {
             let bytes = try packet.encoded(version: .v5_0)
             let frame = try #require(
-                MQTTFrameRecord.read(bytes.span.bytes, version: .v5_0, .sent, FrameWishes(logLimit: 4096)).compactMap(
+                MQTTPacketRecord.read(bytes.span.bytes, version: .v5_0, .sent, FrameWishes(logLimit: 4096)).compactMap(
                     \.logged
                 ).first)
             #expect(frame.bytes.count == bytes.count)
@@ -116,7 +116,7 @@ struct LogTests {
         }
         let connect = try packets[0].encoded(version: .v5_0)
         let frame = try #require(
-            MQTTFrameRecord.read(connect.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 4096)).compactMap(
+            MQTTPacketRecord.read(connect.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 4096)).compactMap(
                 \.logged
             ).first)
         #expect(frame.protocolName == "MQTT 5.0")
@@ -143,7 +143,7 @@ struct LogTests {
         for (packet, direction) in packets {
             let bytes = try packet.encoded(version: .v5_0)
             log.append(
-                MQTTFrameRecord.read(bytes.span.bytes, version: .v5_0, direction, FrameWishes(logLimit: 4096))
+                MQTTPacketRecord.read(bytes.span.bytes, version: .v5_0, direction, FrameWishes(logLimit: 4096))
                     .compactMap(\.logged), from: source)
         }
         try await expectAgreement(log)
@@ -153,17 +153,17 @@ struct LogTests {
         let packet = MQTTPacket.publish(.init(topic: "t", payload: Array(repeating: 7, count: 100_000)))
         let bytes = try packet.encoded(version: .v3_1_1)
         let frame = try #require(
-            MQTTFrameRecord.read(bytes.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 50_000)).compactMap(
+            MQTTPacketRecord.read(bytes.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 50_000)).compactMap(
                 \.logged
             ).first)
         #expect(frame.bytes == Array(bytes.prefix(4096)))
         #expect(frame.size == bytes.count)
         #expect(!frame.isWhole)
         let connect = MQTTPacket.connect(
-            .init(version: .v3_1_1, clientID: "c", username: "ann", password: Array(repeating: 0x41, count: 60_000)))
+            .init(version: .v3_1_1, clientID: "c", userName: "ann", password: Array(repeating: 0x41, count: 60_000)))
         let whole = try connect.encoded(version: .v3_1_1)
         let masked = try #require(
-            MQTTFrameRecord.read(whole.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 50_000)).compactMap(
+            MQTTPacketRecord.read(whole.span.bytes, version: .v3_1_1, .sent, FrameWishes(logLimit: 50_000)).compactMap(
                 \.logged
             ).first)
         #expect(masked.bytes.count == 4096)

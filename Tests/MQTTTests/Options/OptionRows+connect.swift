@@ -43,7 +43,7 @@ extension OptionTableTests {
         },
         OptionRow("credentials") {
             let connect = try await connect { $0.credentials = Credentials(userName: "ann", password: "key") }
-            #expect(connect.username == "ann" && connect.password == Array("key".utf8))
+            #expect(connect.userName == "ann" && connect.password == Array("key".utf8))
         },
         OptionRow("connectProperties") {
             let connect = try await connect { $0.connectProperties.requestResponseInformation = true }

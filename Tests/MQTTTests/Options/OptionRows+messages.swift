@@ -40,15 +40,15 @@ extension OptionTableTests {
             #expect(long > 10_000)
             try await verify(bytesOfTenPublishes { _ in } < long / 2)
         },
-        OptionRow("keptMessages") { try await KeptMessageTests().`nothing is kept where that is off`() },
-        OptionRow("keptMessages.messages") {
-            try await KeptMessageTests().`count, bytes and age are bounds, and a drop is told`()
+        OptionRow("unmatchedMessagePolicy") { try await UnmatchedMessageTests().`nothing is kept where that is off`() },
+        OptionRow("unmatchedMessagePolicy.maximumMessages") {
+            try await UnmatchedMessageTests().`count, bytes and age are bounds, and a drop is told`()
         },
-        OptionRow("keptMessages.bytes") {
-            try await KeptMessageTests().`count, bytes and age are bounds, and a drop is told`()
+        OptionRow("unmatchedMessagePolicy.maximumBytes") {
+            try await UnmatchedMessageTests().`count, bytes and age are bounds, and a drop is told`()
         },
-        OptionRow("keptMessages.timeToLive") {
-            try await KeptMessageTests().`count, bytes and age are bounds, and a drop is told`()
+        OptionRow("unmatchedMessagePolicy.timeToLive") {
+            try await UnmatchedMessageTests().`count, bytes and age are bounds, and a drop is told`()
         },
         OptionRow("queuesQoS0WhileOffline") {
             try await EnqueueTests().`QoS 0 is refused, or waits for a connection where that is on`()
@@ -56,14 +56,14 @@ extension OptionTableTests {
         OptionRow("queueOverflow") {
             try await EnqueueTests().`a full queue refuses, or lets the oldest go and says so`()
         },
-        OptionRow("queueLimit") {
+        OptionRow("maximumQueuedMessages") {
             try await EnqueueTests().`a full queue refuses, or lets the oldest go and says so`()
         },
-        OptionRow("queueByteLimit") {
+        OptionRow("maximumQueuedBytes") {
             try await LimitTests()
                 .`QoS 0 with a full queue, where that is queued, and one message above the queue's bytes`()
         },
-        OptionRow("outboxLimit") {
+        OptionRow("maximumOutboxBytes") {
             try await PublishTests().`a full outbox makes the publisher wait, and a try fails at once`()
         },
         OptionRow("maximumUnreadBytes") {

@@ -19,7 +19,7 @@ struct OptionTableTests {
         names.formUnion(optionNames(of: TLSOptions(), "tls."))
         names.formUnion(optionNames(of: WebSocketOptions(), "webSocket."))
         names.formUnion(optionNames(of: ReconnectPolicy(), "reconnect."))
-        names.formUnion(optionNames(of: MQTTKeepPolicy(), "keptMessages."))
+        names.formUnion(optionNames(of: MQTTUnmatchedMessagePolicy(), "unmatchedMessagePolicy."))
         let authentication = MQTTAuthentication(method: "") {
             nil
         } respond: { _ in

@@ -158,7 +158,7 @@ struct StoredSessionTests {
     @Test func `the store's limits bound the queue`() async throws {
         let bench = try await Bench()
         let client = bench.client {
-            $0.sessionStore = MemorySessionStore(limits: SessionStoreLimits(messages: 2))
+            $0.sessionStore = MemorySessionStore(limits: SessionStoreLimits(maximumMessages: 2))
         }
         try await client.enqueue([1], to: "a")
         try await client.enqueue([2], to: "a")

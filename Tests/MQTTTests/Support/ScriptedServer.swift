@@ -95,7 +95,7 @@ final class ScriptedServer: Sendable {
         configuration.maximumPacketSize = maximumPacketSize
         var machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
         machine.remarks = remarks.withLock { $0 }
-        let link = Link(machine: machine, loop: .shared, outboxLimit: 1 << 20)
+        let link = Link(machine: machine, loop: .shared, maximumOutboxBytes: 1 << 20)
         let number = state.withLock { state in
             state.links.append(link)
             return state.links.count

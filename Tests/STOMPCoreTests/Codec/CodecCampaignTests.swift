@@ -58,7 +58,7 @@ import Testing
             let version = STOMPVersion.allCases.randomElement(using: &generator)!
             let frame = Self.frame(&generator, version)
             var octets: [UInt8] = []
-            do throws(STOMPMisuse) {
+            do throws(STOMPUsageError) {
                 try STOMPEncoder(version: version).encode(frame, into: &octets)
             } catch {
                 #expect(version != .v12 && error.code == .unencodableHeader, "seed \(Campaign.seed), round \(round)")
@@ -83,10 +83,10 @@ import Testing
     @Test func damagedFramesAreRefusedOrReadButNeverTrap() throws {
         var generator = SeededGenerator(seed: Campaign.seed ^ 1)
         var limits = STOMPLimits()
-        limits.bodyBytes = 500
-        limits.lineLength = 200
-        limits.headerBytes = 400
-        limits.headerCount = 10
+        limits.maximumBodyBytes = 500
+        limits.maximumLineBytes = 200
+        limits.maximumHeaderBytes = 400
+        limits.maximumHeaders = 10
         var outcomes = (frames: 0, violations: 0, unfinished: 0)
         var octets: [UInt8] = []
         for _ in 0..<Campaign.rounds(10_000_000) {
@@ -98,7 +98,7 @@ import Testing
             Self.damage(&octets, &generator)
             var decoder = STOMPDecoder(version: version, limits: limits)
             decoder.push(octets)
-            do throws(STOMPViolation) {
+            do throws(STOMPProtocolError) {
                 var count = 0
                 while let frame = try decoder.next() {
                     count += 1
@@ -120,7 +120,7 @@ import Testing
     /// Whether the frame can be written and is read again as it was.
     private static func canBeEncodedAgain(_ frame: STOMPFrame, _ version: STOMPVersion) -> Bool {
         var octets: [UInt8] = []
-        do throws(STOMPMisuse) {
+        do throws(STOMPUsageError) {
             try STOMPEncoder(version: version).encode(frame, into: &octets)
         } catch {
             // Before 1.2 a value may end with a CR that came before CRLF, which cannot be written again.

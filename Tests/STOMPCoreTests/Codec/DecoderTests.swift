@@ -15,23 +15,23 @@ import Testing
     @Test func throwsTheSameViolationAgainAndTakesNothingMore() throws {
         var decoder = STOMPDecoder()
         decoder.push(Array("SEND\nx\n\n\0".utf8))
-        #expect(throws: STOMPViolation.self) { try decoder.next() }
+        #expect(throws: STOMPProtocolError.self) { try decoder.next() }
         decoder.push(Array("SEND\n\n\0".utf8))
-        #expect(throws: STOMPViolation.self) { try decoder.next() }
+        #expect(throws: STOMPProtocolError.self) { try decoder.next() }
         #expect(decoder.bufferedOctets == 0)
     }
 
     @Test func holdsNoMoreThanTheLimitsAllow() throws {
         var limits = STOMPLimits()
-        limits.lineLength = 100
-        limits.headerBytes = 1_000
-        limits.bodyBytes = 1_000
+        limits.maximumLineBytes = 100
+        limits.maximumHeaderBytes = 1_000
+        limits.maximumBodyBytes = 1_000
         for start in ["", "SEND\na", "SEND\na:", "SEND\na:b\n\n", "SEND\ncontent-length:1000\n\n", "BEGIN\n\n"] {
             for filler in ["x", "\u{1}", "x:y\n", "\r"] {
                 var decoder = STOMPDecoder(limits: limits)
                 decoder.push(Array(start.utf8))
                 let piece = Array(filler.utf8)
-                do throws(STOMPViolation) {
+                do throws(STOMPProtocolError) {
                     for _ in 0..<10_000 {
                         decoder.push(piece)
                         while try decoder.next() != nil {}

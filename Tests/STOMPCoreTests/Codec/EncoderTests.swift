@@ -9,9 +9,9 @@ import Testing
         return String(decoding: octets, as: UTF8.self)
     }
 
-    private func misuse(_ frame: STOMPFrame, _ version: STOMPVersion = .v12) -> STOMPMisuse.Code? {
+    private func misuse(_ frame: STOMPFrame, _ version: STOMPVersion = .v12) -> STOMPUsageError.Code? {
         var octets: [UInt8] = [1, 2, 3]
-        do throws(STOMPMisuse) {
+        do throws(STOMPUsageError) {
             try STOMPEncoder(version: version).encode(frame, into: &octets)
             return nil
         } catch {

@@ -6,7 +6,7 @@ import Testing
     /// What a decoder made of some octets.
     struct Reading: Equatable {
         var frames: [STOMPFrame] = []
-        var violation: STOMPViolation.Code?
+        var violation: STOMPProtocolError.Code?
     }
 
     static func read(_ vector: Vector, in pieces: [ArraySlice<UInt8>]) -> Reading {
@@ -55,7 +55,7 @@ import Testing
     func encodingADecodedVectorAndDecodingItAgainGivesTheSameFrames(_ vector: Vector) throws {
         for frame in vector.frames where frame.headers["content-length"] == nil {
             var octets: [UInt8] = []
-            do throws(STOMPMisuse) {
+            do throws(STOMPUsageError) {
                 try STOMPEncoder(version: vector.version).encode(frame, into: &octets)
             } catch {
                 // A CR at the end of a value came raw before CRLF, and only 1.2 can say it.

@@ -8,15 +8,15 @@ import Testing
     private func client(_ version: STOMPVersion, _ mode: STOMPAckMode = .client) throws -> ScriptedEngine {
         let client = try ScriptedEngine.connected(version)
         try client.engine.subscribe(
-            id: version == .v10 ? "s\\c1" : "s:1", destination: "/q", ack: mode, token: 1, at: 0)
+            id: version == .v10 ? "s\\c1" : "s:1", destination: "/q", acknowledgement: mode, token: 1, at: 0)
         _ = client.takeOutput()
         return client
     }
 
     private func ack(
         _ client: ScriptedEngine, _ headers: [UInt8], nack: Bool = false, connection: UInt32 = 1
-    ) -> STOMPMisuse.Code? {
-        client.misuse { e throws(STOMPMisuse) in
+    ) -> STOMPUsageError.Code? {
+        client.misuse { e throws(STOMPUsageError) in
             if nack {
                 try e.engine.nack(messageHeaders: headers.span.bytes, connection: connection, at: 0)
             } else {
@@ -52,7 +52,7 @@ import Testing
         let client = try client(.v12)
         client.close()
         client.connect()
-        try client.engine.subscribe(id: "s:1", destination: "/q", ack: .client, token: 1, at: 0)
+        try client.engine.subscribe(id: "s:1", destination: "/q", acknowledgement: .client, token: 1, at: 0)
         #expect(ack(client, headers, connection: 1) == .staleMessage)
         #expect(ack(client, headers, connection: 2) == nil)
     }

@@ -40,13 +40,13 @@ import Testing
 
     @Test(arguments: ["receipt", "accept-version", "host", "login", "content-length", "heart-beat"])
     func connectTakesNoReceiptAndNoHeaderTwice(_ name: String) {
-        #expect(throws: STOMPMisuse.self) { try ScriptedEngine { $0.headers = [name: "x"] } }
+        #expect(throws: STOMPUsageError.self) { try ScriptedEngine { $0.headers = [name: "x"] } }
     }
 
     @Test func connectRefusesOptionsThatCannotBeSaid() {
-        #expect(throws: STOMPMisuse.self) { try ScriptedEngine { $0.passcode = "a\nb" } }
-        #expect(throws: STOMPMisuse.self) { try ScriptedEngine { $0.versions = [] } }
-        #expect(throws: STOMPMisuse.self) { try ScriptedEngine { $0.heartBeat = .init(outgoing: -1, incoming: 0) } }
+        #expect(throws: STOMPUsageError.self) { try ScriptedEngine { $0.passcode = "a\nb" } }
+        #expect(throws: STOMPUsageError.self) { try ScriptedEngine { $0.versions = [] } }
+        #expect(throws: STOMPUsageError.self) { try ScriptedEngine { $0.heartBeat = .init(outgoing: -1, incoming: 0) } }
     }
 
     @Test(arguments: STOMPVersion.allCases)
@@ -185,14 +185,15 @@ import Testing
     @Test func nothingCanBeSentBeforeConnected() throws {
         let client = try ScriptedEngine()
         #expect(
-            client.misuse { e throws(STOMPMisuse) in try e.engine.send(destination: "/q", body: [], at: 0) }
+            client.misuse { e throws(STOMPUsageError) in try e.engine.send(destination: "/q", body: [], at: 0) }
                 == .notConnected)
         client.open()
         #expect(
-            client.misuse { e throws(STOMPMisuse) in try e.engine.send(destination: "/q", body: [], at: 0) }
+            client.misuse { e throws(STOMPUsageError) in try e.engine.send(destination: "/q", body: [], at: 0) }
                 == .notConnected)
         #expect(
-            client.misuse { e throws(STOMPMisuse) in try e.engine.subscribe(id: "1", destination: "/q", token: 1, at: 0)
+            client.misuse { e throws(STOMPUsageError) in
+                try e.engine.subscribe(id: "1", destination: "/q", token: 1, at: 0)
             } == .notConnected)
     }
 

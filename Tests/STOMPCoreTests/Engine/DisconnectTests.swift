@@ -49,17 +49,18 @@ import Testing
 
     @Test func nothingIsSentAfterDisconnect() throws {
         let client = try ScriptedEngine.connected()
-        try client.engine.subscribe(id: "a", destination: "/q", ack: .client, token: 1, at: 0)
+        try client.engine.subscribe(id: "a", destination: "/q", acknowledgement: .client, token: 1, at: 0)
         try client.engine.disconnect(at: 0)
         _ = client.takeOutput()
         let headers = Array("subscription:a\nack:1\n".utf8)
         #expect(
-            client.misuse { e throws(STOMPMisuse) in try e.engine.send(destination: "/q", body: [], at: 0) }
+            client.misuse { e throws(STOMPUsageError) in try e.engine.send(destination: "/q", body: [], at: 0) }
                 == .disconnecting)
-        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.unsubscribe(id: "a", at: 0) } == .disconnecting)
-        #expect(client.misuse { e throws(STOMPMisuse) in _ = try e.engine.begin(at: 0) } == .disconnecting)
         #expect(
-            client.misuse { e throws(STOMPMisuse) in
+            client.misuse { e throws(STOMPUsageError) in try e.engine.unsubscribe(id: "a", at: 0) } == .disconnecting)
+        #expect(client.misuse { e throws(STOMPUsageError) in _ = try e.engine.begin(at: 0) } == .disconnecting)
+        #expect(
+            client.misuse { e throws(STOMPUsageError) in
                 try e.engine.ack(messageHeaders: headers.span.bytes, connection: 1, at: 0)
             } == .disconnecting)
         try client.engine.disconnect(at: 0)

@@ -29,7 +29,7 @@ import Testing
             let version = STOMPVersion.allCases.randomElement(using: &generator)!
             let scripted = role == .client ? try ScriptedEngine.connected(version) : try ScriptedEngine.serving(version)
             if role == .client {
-                try scripted.engine.subscribe(id: "a", destination: "/q", ack: .client, token: 1, at: 0)
+                try scripted.engine.subscribe(id: "a", destination: "/q", acknowledgement: .client, token: 1, at: 0)
                 try scripted.engine.send(destination: "/q", body: [], receiptToken: 5, at: 0)
             }
             var octets = Array(
@@ -105,7 +105,7 @@ struct LossCampaign {
         let wantsReceipt = Bool.random(using: &generator)
         if wantsReceipt { token += 1 }
         let receipt = wantsReceipt ? token : nil
-        do throws(STOMPMisuse) {
+        do throws(STOMPUsageError) {
             switch Int.random(in: 0..<5, using: &generator) {
             case 0:
                 let transaction = try pair.client.engine.begin(at: now)

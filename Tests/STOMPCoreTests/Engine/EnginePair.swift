@@ -52,7 +52,7 @@ final class EnginePair {
         }
     }
 
-    private func serve(_ event: STOMPEvent, at now: Int64) throws {
+    private func serve(_ event: STOMPEngineEvent, at now: Int64) throws {
         switch event {
         case .connectReceived: try server.engine.accept(heartBeat: .init(outgoing: 1_000, incoming: 1_000), at: now)
         case .subscribeReceived(let request):
@@ -105,7 +105,7 @@ final class PairedEngine {
     private var wire: [UInt8] = []
     /// Bodies of messages with the token of their subscription, events and completions since the last look.
     var messages: [(token: UInt64, body: String)] = []
-    var events: [STOMPEvent] = []
+    var events: [STOMPEngineEvent] = []
     var completions: [STOMPReceiptCompletion] = []
 
     init(_ engine: consuming STOMPEngine) { self.engine = engine }

@@ -55,7 +55,7 @@ import Testing
         let client = try client(waits: 0)
         client.receive("ERROR\nmessage:no\n\n\0")
         #expect(client.engine.wantsClose && client.engine.phase == .ended)
-        let send: (ScriptedEngine) throws(STOMPMisuse) -> Void = { e throws(STOMPMisuse) in
+        let send: (ScriptedEngine) throws(STOMPUsageError) -> Void = { e throws(STOMPUsageError) in
             try e.engine.send(destination: "/q", body: [], at: 0)
         }
         #expect(client.misuse(send) == .notConnected)
@@ -101,7 +101,7 @@ import Testing
 
     @Test func announcedBodyBeyondTheLimitIsRefusedFromItsHeaderAlone() throws {
         var configuration = STOMPEngineConfiguration()
-        configuration.limits.bodyBytes = 1_000
+        configuration.limits.maximumBodyBytes = 1_000
         let client = try ScriptedEngine.connected(configuration: configuration)
         client.receive("MESSAGE\ncontent-length:1001\n\n")
         #expect(client.takeLog() == ["failed violation(limitExceeded)", "close"])

@@ -121,8 +121,8 @@ import Testing
 
     @Test func chosenReceiptIDsMustBeFreeAndNotLookLikeOurs() throws {
         let client = try ScriptedEngine.connected()
-        func send(_ id: String, _ token: UInt64?) -> STOMPMisuse.Code? {
-            client.misuse { e throws(STOMPMisuse) in
+        func send(_ id: String, _ token: UInt64?) -> STOMPUsageError.Code? {
+            client.misuse { e throws(STOMPUsageError) in
                 try e.engine.send(destination: "/q", headers: ["receipt": id], body: [], receiptToken: token, at: 0)
             }
         }
@@ -139,8 +139,8 @@ import Testing
         var configuration = STOMPEngineConfiguration()
         configuration.maximumReceipts = 3
         let client = try ScriptedEngine.connected(configuration: configuration)
-        func send() -> STOMPMisuse.Code? {
-            client.misuse { e throws(STOMPMisuse) in
+        func send() -> STOMPUsageError.Code? {
+            client.misuse { e throws(STOMPUsageError) in
                 try e.engine.send(destination: "/q", body: [], receiptToken: 1, at: 0)
             }
         }

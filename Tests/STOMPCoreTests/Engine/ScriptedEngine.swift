@@ -111,10 +111,10 @@ final class ScriptedEngine {
     }
 
     /// The code that an operation throws; nil when it does not. What is in the output must not change by a misuse.
-    func misuse(_ operation: (ScriptedEngine) throws(STOMPMisuse) -> Void) -> STOMPMisuse.Code? {
+    func misuse(_ operation: (ScriptedEngine) throws(STOMPUsageError) -> Void) -> STOMPUsageError.Code? {
         let before = engine.output
         let receipts = engine.pendingReceipts
-        do throws(STOMPMisuse) {
+        do throws(STOMPUsageError) {
             try operation(self)
             return nil
         } catch {
@@ -140,7 +140,7 @@ final class ScriptedEngine {
         effects.removeAll()
     }
 
-    private func describe(_ event: STOMPEvent) -> String {
+    private func describe(_ event: STOMPEngineEvent) -> String {
         switch event {
         case .connected(let connected): "connected \(connected.version)"
         case .errorReceived(let error): "error \(error.message)"

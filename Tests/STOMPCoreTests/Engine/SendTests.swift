@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 
 @Suite(.heavy) struct SendTests {
-    private func misuse(_ client: ScriptedEngine, _ headers: STOMPHeaders) -> STOMPMisuse.Code? {
-        client.misuse { e throws(STOMPMisuse) in
+    private func misuse(_ client: ScriptedEngine, _ headers: STOMPHeaders) -> STOMPUsageError.Code? {
+        client.misuse { e throws(STOMPUsageError) in
             try e.engine.send(destination: "/q", headers: headers, body: [1], at: 0)
         }
     }
@@ -38,9 +38,9 @@ import Testing
         let heads = destinations.flatMap { destination in headers.map { (destination, $0) } }
         for version in [STOMPVersion.v10, .v11, .v12] {
             /// Octets, not strings: those compare what they look like.
-            func sent(_ head: (String, STOMPHeaders), by client: ScriptedEngine) -> ([UInt8], STOMPMisuse.Code?) {
+            func sent(_ head: (String, STOMPHeaders), by client: ScriptedEngine) -> ([UInt8], STOMPUsageError.Code?) {
                 defer { client.engine.output = [] }
-                let refusal = client.misuse { e throws(STOMPMisuse) in
+                let refusal = client.misuse { e throws(STOMPUsageError) in
                     try e.engine.send(destination: head.0, headers: head.1, body: [0x78], at: 0)
                 }
                 return (client.engine.output, refusal)
@@ -106,10 +106,10 @@ import Testing
 
     @Test func operationsOfTheOtherRoleAreRefused() throws {
         let client = try ScriptedEngine.connected()
-        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.accept(at: 0) } == .wrongRole)
-        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.sendReceipt("1", at: 0) } == .wrongRole)
+        #expect(client.misuse { e throws(STOMPUsageError) in try e.engine.accept(at: 0) } == .wrongRole)
+        #expect(client.misuse { e throws(STOMPUsageError) in try e.engine.sendReceipt("1", at: 0) } == .wrongRole)
         let server = try ScriptedEngine.serving()
         #expect(misuse(server, [:]) == .wrongRole)
-        #expect(server.misuse { e throws(STOMPMisuse) in try e.engine.disconnect(at: 0) } == .wrongRole)
+        #expect(server.misuse { e throws(STOMPUsageError) in try e.engine.disconnect(at: 0) } == .wrongRole)
     }
 }

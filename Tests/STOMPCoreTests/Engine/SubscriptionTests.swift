@@ -11,7 +11,8 @@ import Testing
     @Test func subscribeSaysIdDestinationAndMode() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(
-            id: "s:1", destination: "/topic/a", ack: .clientIndividual, headers: ["selector": "a = 1"], token: 1, at: 0)
+            id: "s:1", destination: "/topic/a", acknowledgement: .clientIndividual, headers: ["selector": "a = 1"],
+            token: 1, at: 0)
         #expect(
             client.takeOutput()
                 == "SUBSCRIBE\nid:s\\c1\ndestination:/topic/a\nack:client-individual\nselector:a = 1\n\n\0")
@@ -51,12 +52,13 @@ import Testing
         client.receive(message("a"))
         #expect(client.takeLog() == ["message - /q hi"])
         #expect(
-            client.misuse { e throws(STOMPMisuse) in try e.engine.unsubscribe(id: "a", at: 0) } == .unknownSubscription)
+            client.misuse { e throws(STOMPUsageError) in try e.engine.unsubscribe(id: "a", at: 0) }
+                == .unknownSubscription)
     }
 
     @Test func idsAreUniqueOnAConnectionAndFreeOnTheNext() throws {
         let client = try ScriptedEngine.connected()
-        let subscribe: (ScriptedEngine) throws(STOMPMisuse) -> Void = { e throws(STOMPMisuse) in
+        let subscribe: (ScriptedEngine) throws(STOMPUsageError) -> Void = { e throws(STOMPUsageError) in
             try e.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
         }
         #expect(client.misuse(subscribe) == nil)
@@ -104,8 +106,8 @@ import Testing
     @Test func clientIndividualNeedsOneDotOne() throws {
         let client = try ScriptedEngine.connected(.v10)
         #expect(
-            client.misuse { e throws(STOMPMisuse) in
-                try e.engine.subscribe(id: "a", destination: "/q", ack: .clientIndividual, token: 1, at: 0)
+            client.misuse { e throws(STOMPUsageError) in
+                try e.engine.subscribe(id: "a", destination: "/q", acknowledgement: .clientIndividual, token: 1, at: 0)
             } == .unsupportedByVersion)
     }
 

@@ -22,10 +22,12 @@ import Testing
         let client = try ScriptedEngine.connected()
         let transaction = try client.engine.begin(at: 0)
         try client.engine.commit(transaction, at: 0)
-        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.commit(transaction, at: 0) } == .transactionEnded)
-        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.abort(transaction, at: 0) } == .transactionEnded)
         #expect(
-            client.misuse { e throws(STOMPMisuse) in
+            client.misuse { e throws(STOMPUsageError) in try e.engine.commit(transaction, at: 0) } == .transactionEnded)
+        #expect(
+            client.misuse { e throws(STOMPUsageError) in try e.engine.abort(transaction, at: 0) } == .transactionEnded)
+        #expect(
+            client.misuse { e throws(STOMPUsageError) in
                 try e.engine.send(destination: "/q", body: [], transaction: transaction, at: 0)
             } == .transactionEnded)
     }
@@ -35,7 +37,8 @@ import Testing
         let transaction = try client.engine.begin(at: 0)
         client.close()
         client.connect()
-        #expect(client.misuse { e throws(STOMPMisuse) in try e.engine.commit(transaction, at: 0) } == .transactionEnded)
+        #expect(
+            client.misuse { e throws(STOMPUsageError) in try e.engine.commit(transaction, at: 0) } == .transactionEnded)
         #expect(try client.engine.begin(at: 0).description == "tx-2-2")
     }
 }

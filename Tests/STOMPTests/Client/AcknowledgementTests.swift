@@ -8,8 +8,8 @@ import Testing
     func clientAcksCoverAllMessagesOfTheirSubscriptionUpToThem(version: STOMPVersion) async throws {
         try await withBroker { broker in
             let client = try await broker.connected { $0.versions = [version] }
-            let acknowledged = try await client.subscribe(to: "/queue/a", ack: .client)
-            let other = try await client.subscribe(to: "/queue/b", ack: .client)
+            let acknowledged = try await client.subscribe(to: "/queue/a", acknowledgement: .client)
+            let other = try await client.subscribe(to: "/queue/b", acknowledgement: .client)
             for number in 0..<5 {
                 try await client.send("a\(number)", to: "/queue/a")
                 try await client.send("b\(number)", to: "/queue/b")
@@ -28,7 +28,7 @@ import Testing
     @Test func rejectedMessageComesBackIfItIsAskedTo() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
-            let messages = try await client.subscribe(to: "/queue/q", ack: .clientIndividual)
+            let messages = try await client.subscribe(to: "/queue/q", acknowledgement: .clientIndividual)
             var iterator = messages.makeAsyncIterator()
             try await client.send("x", to: "/queue/q")
             try await iterator.next()?.reject(requeue: true)
@@ -58,13 +58,13 @@ import Testing
     @Test func oneDotZeroHasNoRejection() async throws {
         try await withBroker { broker in
             let client = try await broker.connected { $0.versions = [.v10] }
-            let messages = try await client.subscribe(to: "/queue/q", ack: .client)
+            let messages = try await client.subscribe(to: "/queue/q", acknowledgement: .client)
             try await client.send("x", to: "/queue/q")
             let message = try #require(try await messages.first(1).first)
             await expectError(.invalidRequest) { try message.reject() }
             try message.acknowledge()
             await expectError(.invalidRequest) {
-                _ = try await client.subscribe(to: "/queue/r", ack: .clientIndividual)
+                _ = try await client.subscribe(to: "/queue/r", acknowledgement: .clientIndividual)
             }
             await client.disconnect()
         }
@@ -73,7 +73,7 @@ import Testing
     @Test func messagesAndTransactionsOfAnEarlierConnectionAreRefused() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
-            let messages = try await client.subscribe(to: "/queue/q", ack: .clientIndividual)
+            let messages = try await client.subscribe(to: "/queue/q", acknowledgement: .clientIndividual)
             var iterator = messages.makeAsyncIterator()
             try await client.send("x", to: "/queue/q")
             let old = try #require(try await iterator.next())
@@ -100,7 +100,7 @@ import Testing
     @Test func transactionsCountAllTogetherOrNotAtAll() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
-            let messages = try await client.subscribe(to: "/queue/q", ack: .clientIndividual)
+            let messages = try await client.subscribe(to: "/queue/q", acknowledgement: .clientIndividual)
             var iterator = messages.makeAsyncIterator()
             struct Changed: Error {}
             await #expect(throws: Changed.self) {

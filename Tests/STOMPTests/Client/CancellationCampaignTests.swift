@@ -107,7 +107,7 @@ struct CancellationCampaignTests {
         configuration.reconnect.maximumDelay = .milliseconds(5)
         configuration.reconnect.firstConnectAttempts = 3
         if number == 0 { configuration.versions = [.v10] }
-        if number == 1 { configuration.outboxLimit = 2048 }
+        if number == 1 { configuration.maximumOutboxBytes = 2048 }
         if number == 2 { configuration.maximumReceipts = 10 }
     }
 
@@ -149,10 +149,12 @@ struct CancellationCampaignTests {
             "subscribe",
             { subject, random in
                 let destination = destinations.randomElement(using: &random) ?? "/topic/a"
-                let ack = Bool.random(using: &random) ? STOMPAckMode.auto : .clientIndividual
+                let acknowledgement = Bool.random(using: &random) ? STOMPAckMode.auto : .clientIndividual
                 let policy = BufferPolicy(
                     messages: 50, overflow: Bool.random(using: &random) ? .pauseReading : .dropOldest)
-                subject.keep(try await subject.client.subscribe(to: destination, ack: ack, buffer: policy))
+                subject.keep(
+                    try await subject.client.subscribe(
+                        to: destination, acknowledgement: acknowledgement, buffer: policy))
             }
         ),
         Call("unsubscribe", { subject, random in try await subject.subscription(&random).unsubscribe() }),
@@ -163,7 +165,7 @@ struct CancellationCampaignTests {
                 var messages = subscription.makeAsyncIterator()
                 for _ in 0..<20 {
                     guard let message = try await messages.next() else { return }
-                    if subscription.ack != .auto { try message.acknowledge() }
+                    if subscription.acknowledgement != .auto { try message.acknowledge() }
                 }
             }
         ),

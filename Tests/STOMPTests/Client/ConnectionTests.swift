@@ -309,7 +309,7 @@ import Transport
 
     @Test func confirmedMessagesSurviveCutsAnywhere() async throws {
         var options = LoopbackBrokerOptions()
-        options.limits.queueMessages = 100_000
+        options.limits.maximumQueueMessages = 100_000
         try await withBroker(options) { broker in
             let next = Atomic(0)
             let client = STOMPClient(

@@ -90,7 +90,7 @@ import Testing
 
     @Test func outboxThatIsFullSuspendsTheSender() async throws {
         try await withBroker { broker in
-            let client = try await broker.connected { $0.outboxLimit = 64 * 1024 }
+            let client = try await broker.connected { $0.maximumOutboxBytes = 64 * 1024 }
             await broker.freeze()
             let body = [UInt8](repeating: 7, count: 32 * 1024)
             let sent = Task {
@@ -112,7 +112,7 @@ import Testing
         try await withBroker { broker in
             let client = try await broker.connected {
                 $0.maximumReceipts = 100
-                $0.outboxLimit = 4096
+                $0.maximumOutboxBytes = 4096
             }
             let messages = try await client.subscribe(to: "/queue/batch")
             let batch = (0..<500).map { STOMPOutgoingMessage("\($0)", to: "/queue/batch") }

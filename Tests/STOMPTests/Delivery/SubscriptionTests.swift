@@ -14,7 +14,7 @@ import Testing
             var gaps = 0
             for try await message in messages {
                 texts.append(message.text ?? "")
-                gaps += message.gapBefore
+                gaps += message.droppedBefore
                 if texts.last == "99" { break }
             }
             #expect(texts == (90..<100).map { "\($0)" })
@@ -92,7 +92,7 @@ import Testing
         try await withBroker { broker in
             let client = try await broker.connected()
             let messages = try await client.subscribe(
-                to: "/queue/kept", ack: .clientIndividual, buffer: BufferPolicy(messages: 10))
+                to: "/queue/kept", acknowledgement: .clientIndividual, buffer: BufferPolicy(messages: 10))
             for number in 0..<200 { try await client.send("\(number)", to: "/queue/kept") }
             var texts: [String] = []
             for try await message in messages {
@@ -283,7 +283,8 @@ import Testing
             _ = try await client.subscribe(to: "/topic/t", options: STOMPSubscribeOptions(prefetch: 1))
         }
         await expectError(.invalidRequest) {
-            _ = try await client.subscribe(to: "/t", ack: .client, options: STOMPSubscribeOptions(prefetch: 0))
+            _ = try await client.subscribe(
+                to: "/t", acknowledgement: .client, options: STOMPSubscribeOptions(prefetch: 0))
         }
         try await client.send("first frame", to: "/queue/q")
         #expect(try await connection.expect("SEND", "destination") == "/queue/q")

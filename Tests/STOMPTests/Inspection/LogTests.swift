@@ -23,7 +23,7 @@ struct LogTests {
         client.inspect(into: log)
         try await client.connect()
         let long = String(repeating: "0123456789", count: 500)
-        let messages = try await client.subscribe(to: "/topic/a", ack: .clientIndividual)
+        let messages = try await client.subscribe(to: "/topic/a", acknowledgement: .clientIndividual)
         try await client.sendAndConfirm(long, to: "/topic/a")
         for try await message in messages {
             try message.acknowledge()

@@ -35,13 +35,14 @@ extension OptionTableTests {
             try await verify(takesMessage { _ in })
             try await verify(
                 !takesMessage {
-                    $0 = STOMPLimits(lineLength: 50, headerCount: 5, headerBytes: 50, bodyBytes: 5)
+                    $0 = STOMPLimits(
+                        maximumLineBytes: 50, maximumHeaders: 5, maximumHeaderBytes: 50, maximumBodyBytes: 5)
                 })
         },
-        OptionRow("limits.lineLength") { try await verify(!takesMessage { $0.lineLength = 100 }) },
-        OptionRow("limits.headerCount") { try await verify(!takesMessage { $0.headerCount = 8 }) },
-        OptionRow("limits.headerBytes") { try await verify(!takesMessage { $0.headerBytes = 220 }) },
-        OptionRow("limits.bodyBytes") { try await verify(!takesMessage { $0.bodyBytes = 100 }) },
+        OptionRow("limits.maximumLineBytes") { try await verify(!takesMessage { $0.maximumLineBytes = 100 }) },
+        OptionRow("limits.maximumHeaders") { try await verify(!takesMessage { $0.maximumHeaders = 8 }) },
+        OptionRow("limits.maximumHeaderBytes") { try await verify(!takesMessage { $0.maximumHeaderBytes = 220 }) },
+        OptionRow("limits.maximumBodyBytes") { try await verify(!takesMessage { $0.maximumBodyBytes = 100 }) },
         OptionRow("maximumReceipts") {
             let server = FakeServer()
             let client = server.client { $0.maximumReceipts = 1 }
@@ -74,7 +75,7 @@ extension OptionTableTests {
             connection.close()
             await client.disconnect()
         },
-        OptionRow("outboxLimit") { try await SendTests().outboxThatIsFullSuspendsTheSender() },
+        OptionRow("maximumOutboxBytes") { try await SendTests().outboxThatIsFullSuspendsTheSender() },
         OptionRow("maximumUnreadBytes") {
             try await SubscriptionTests()
                 .`reading pauses when all subscriptions together have too much unread, and nothing is lost`()

@@ -167,7 +167,7 @@
                 let before = FakeNetwork.counts.resumedSessions[server.port, default: 0]
                 for _ in 0..<2 {
                     let stream = try await connect(server, options)
-                    let link = Link(machine: SinkMachine(), loop: .shared, outboxLimit: 1 << 20)
+                    let link = Link(machine: SinkMachine(), loop: .shared, maximumOutboxBytes: 1 << 20)
                     link.attach(stream)
                     #expect(await eventually { link.perform { $0.isOpen } })
                     // The ticket comes before the answer.

@@ -66,7 +66,7 @@ final class Setting: Sendable {
     }
 
     func link(_ probe: Probe, limit: Int = 1 << 20, _ change: (inout LineMachine) -> Void = { _ in }) -> LineLink {
-        let link = Link(machine: LineMachine(probe), loop: loop, outboxLimit: limit)
+        let link = Link(machine: LineMachine(probe), loop: loop, maximumOutboxBytes: limit)
         link.perform { change(&$0) }
         return link
     }

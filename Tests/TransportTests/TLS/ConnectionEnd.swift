@@ -40,7 +40,7 @@ struct SinkMachine: LinkMachine, ~Copyable {
 /// Attaches a link and waits for the end of the connection.
 func endOfConnection(_ stream: any ByteStream, _ layers: LayerStack?) async -> TransportError? {
     await withCheckedContinuation { continuation in
-        let link = Link(machine: SinkMachine(), loop: .shared, outboxLimit: 1 << 20)
+        let link = Link(machine: SinkMachine(), loop: .shared, maximumOutboxBytes: 1 << 20)
         link.perform { $0.end = { continuation.resume(returning: $0) } }
         link.attach(stream, layers: layers)
     }

@@ -16,7 +16,7 @@ import Transport
             var machine = LineMachine(probe)
             machine.echoes = true
             let layers = LayerStack([layer], deadline: .max, timeout: TransportError(.timedOut, "too slow"))
-            Link(machine: machine, loop: .shared, outboxLimit: 1 << 20).attach(stream, layers: layers)
+            Link(machine: machine, loop: .shared, maximumOutboxBytes: 1 << 20).attach(stream, layers: layers)
         }
         let client = try await ChildProcess.start(
             Command(

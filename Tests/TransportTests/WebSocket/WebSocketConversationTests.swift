@@ -41,7 +41,7 @@ import Transport
             ])
             let layers = LayerStack(
                 [WebSocketServerLayer(options)], deadline: .max, timeout: TransportError(.timedOut, "too slow"))
-            Link(machine: machine, loop: .shared, outboxLimit: 1 << 20).attach(stream, layers: layers)
+            Link(machine: machine, loop: .shared, maximumOutboxBytes: 1 << 20).attach(stream, layers: layers)
         }
         let client = try await PythonClients.start(
             Self.common + """
@@ -110,7 +110,7 @@ import Transport
             to: .host("127.0.0.1", port: port), timeout: 10_000_000_000, loop: .shared)
         try await LayerHandshake.run(layers, over: stream, loop: .shared)
         let probe = Probe()
-        let link = Link(machine: LineMachine(probe), loop: .shared, outboxLimit: 1 << 20)
+        let link = Link(machine: LineMachine(probe), loop: .shared, maximumOutboxBytes: 1 << 20)
         link.attach(stream, layers: layers)
         #expect(await eventually { probe.openings == 1 })
         var sent: [UInt8] = []

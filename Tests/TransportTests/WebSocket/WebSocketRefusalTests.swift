@@ -10,7 +10,7 @@ import Transport
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             streams.append(stream)
             guard let answer else { return }
-            Link(machine: FakeServerMachine(answer), loop: .shared, outboxLimit: 1 << 20).attach(stream)
+            Link(machine: FakeServerMachine(answer), loop: .shared, maximumOutboxBytes: 1 << 20).attach(stream)
         }
         var failure: TransportError?
         do throws(TransportError) {

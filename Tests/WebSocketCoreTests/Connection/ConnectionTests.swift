@@ -122,7 +122,7 @@ import Testing
         var client = Side(.client)
         try client.close()
         let sent = client.output
-        #expect(throws: WebSocketViolation.self) { try client.receive([0xFF]) }
+        #expect(throws: WebSocketProtocolError.self) { try client.receive([0xFF]) }
         #expect(client.output == sent && client.connection.phase == .closed && client.connection.streamAction == .close)
     }
 

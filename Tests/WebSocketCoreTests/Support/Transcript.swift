@@ -7,7 +7,7 @@ struct Transcript: Equatable, Sendable {
     var plaintext: [UInt8] = []
     var events = WebSocketEvents()
     var output: [UInt8] = []
-    var violation: WebSocketViolation?
+    var violation: WebSocketProtocolError?
     var phase = WebSocketConnection.Phase.open
     var closure: WebSocketClosure?
 }
@@ -51,7 +51,7 @@ func transcript(
     // The same keys whatever the split, so that outputs compare.
     var keys = SeededGenerator(seed: 1)
     for piece in pieces {
-        do throws(WebSocketViolation) {
+        do throws(WebSocketProtocolError) {
             try connection.receive(
                 piece.span.bytes, into: &result.plaintext, events: &result.events, output: &result.output, using: &keys)
         } catch {

@@ -3,45 +3,47 @@ import STOMPCore
 extension Vector {
     static let limits: [Vector] = [
         Vector("Size Limits: a header line that just fits", "SEND\nab:cd\n\n\0", frame(.send, ["ab": "cd"]))
-            .limits { $0.lineLength = 5 },
+            .limits { $0.maximumLineBytes = 5 },
         Vector("Size Limits: a header line too long", "SEND\nab:cde\n\n\0", fails: .limitExceeded)
-            .limits { $0.lineLength = 5 },
+            .limits { $0.maximumLineBytes = 5 },
         Vector("Size Limits: CR does not count", "SEND\r\nab:cd\r\n\r\n\0", frame(.send, ["ab": "cd"]))
-            .limits { $0.lineLength = 5 },
+            .limits { $0.maximumLineBytes = 5 },
         Vector("Size Limits: a line without end", "SEND\nab:cdefghijklmnop", fails: .limitExceeded)
-            .limits { $0.lineLength = 5 },
+            .limits { $0.maximumLineBytes = 5 },
         Vector("Size Limits: a name without end", "SEND\nabcdefghijklmnop", fails: .limitExceeded)
-            .limits { $0.lineLength = 5 },
+            .limits { $0.maximumLineBytes = 5 },
         Vector("Size Limits: a command without end", String(repeating: "A", count: 300), fails: .limitExceeded),
         Vector("Size Limits: a command too long", String(repeating: "A", count: 257) + "\n\n\0", fails: .limitExceeded),
         Vector("Size Limits: as many headers as allowed", "SEND\na:1\nb:2\n\n\0", frame(.send, ["a": "1", "b": "2"]))
-            .limits { $0.headerCount = 2 },
+            .limits { $0.maximumHeaders = 2 },
         Vector("Size Limits: one header too many", "SEND\na:1\nb:2\nc:3\n\n\0", fails: .limitExceeded)
-            .limits { $0.headerCount = 2 },
+            .limits { $0.maximumHeaders = 2 },
         Vector("Size Limits: header octets that just fit", "SEND\na:1\nb:2\n\n\0", frame(.send, ["a": "1", "b": "2"]))
-            .limits { $0.headerBytes = 13 },
+            .limits { $0.maximumHeaderBytes = 13 },
         Vector("Size Limits: header octets too many", "SEND\na:1\nb:2\n\n\0", fails: .limitExceeded)
-            .limits { $0.headerBytes = 12 },
+            .limits { $0.maximumHeaderBytes = 12 },
         Vector("Size Limits: header octets without end", "SEND\na:1\nb:2\nc:3\nd:4\ne:5\n", fails: .limitExceeded)
-            .limits { $0.headerBytes = 20 },
+            .limits { $0.maximumHeaderBytes = 20 },
         Vector("Size Limits: a body that just fits", "SEND\n\n12345\0", frame(.send, [:], "12345"))
-            .limits { $0.bodyBytes = 5 },
-        Vector("Size Limits: a body too long", "SEND\n\n123456\0", fails: .limitExceeded).limits { $0.bodyBytes = 5 },
+            .limits { $0.maximumBodyBytes = 5 },
+        Vector("Size Limits: a body too long", "SEND\n\n123456\0", fails: .limitExceeded).limits {
+            $0.maximumBodyBytes = 5
+        },
         Vector("Size Limits: a body without end", "SEND\n\n1234567890", fails: .limitExceeded).limits {
-            $0.bodyBytes = 5
+            $0.maximumBodyBytes = 5
         },
         Vector(
             "Size Limits: an announced body that just fits", "SEND\ncontent-length:5\n\n12345\0",
             frame(.send, ["content-length": "5"], "12345")
-        ).limits { $0.bodyBytes = 5 },
+        ).limits { $0.maximumBodyBytes = 5 },
         Vector(
             "Size Limits: an announced body is refused before it comes", "SEND\ncontent-length:6\n\n",
             fails: .limitExceeded
-        ).limits { $0.bodyBytes = 5 },
+        ).limits { $0.maximumBodyBytes = 5 },
         Vector(
             "Size Limits: a gigabyte is refused by default", "SEND\ncontent-length:1073741824\n\n",
             fails: .limitExceeded),
-        Vector("Size Limits: no body at all allowed", "SEND\n\n\0", frame(.send)).limits { $0.bodyBytes = 0 },
+        Vector("Size Limits: no body at all allowed", "SEND\n\n\0", frame(.send)).limits { $0.maximumBodyBytes = 0 },
     ]
 
     /// What brokers really send.

@@ -7,7 +7,7 @@ struct Vector: Sendable, CustomStringConvertible {
     var version: STOMPVersion
     var octets: [UInt8]
     var frames: [STOMPFrame]
-    var violation: STOMPViolation.Code?
+    var violation: STOMPProtocolError.Code?
     var limits = STOMPLimits()
 
     var description: String { "\(version) \(section)" }
@@ -25,19 +25,19 @@ struct Vector: Sendable, CustomStringConvertible {
     /// Octets that give these frames and then a violation.
     init(
         _ section: String, _ version: STOMPVersion, _ text: String, after frames: STOMPFrame...,
-        fails violation: STOMPViolation.Code
+        fails violation: STOMPProtocolError.Code
     ) {
         self.init(section, version, text, frames, violation)
     }
 
     /// The same in version 1.2.
-    init(_ section: String, _ text: String, after frames: STOMPFrame..., fails violation: STOMPViolation.Code) {
+    init(_ section: String, _ text: String, after frames: STOMPFrame..., fails violation: STOMPProtocolError.Code) {
         self.init(section, .v12, text, frames, violation)
     }
 
     private init(
         _ section: String, _ version: STOMPVersion, _ text: String, _ frames: [STOMPFrame],
-        _ violation: STOMPViolation.Code?
+        _ violation: STOMPProtocolError.Code?
     ) {
         self.section = section
         self.version = version

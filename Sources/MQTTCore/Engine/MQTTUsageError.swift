@@ -1,5 +1,5 @@
 /// An operation that was refused before anything was written: the caller's mistake, or a limit that does not allow it.
-public struct MQTTMisuse: Error, Sendable, CustomStringConvertible {
+public struct MQTTUsageError: Error, Sendable, CustomStringConvertible {
     /// What kind of mistake it is. More kinds may be added.
     public struct Code: RawRepresentable, Hashable, Sendable {
         public let rawValue: String

@@ -1,7 +1,7 @@
 public import Messaging
 
 /// A message and the value in it, or why there is none.
-public struct MQTTValue<Value: Sendable>: Sendable {
+public struct MQTTDecodedMessage<Value: Sendable>: Sendable {
     /// The message as it came: its topic, captures, properties.
     public let message: MQTTMessage
     public let result: Result<Value, DecodeFailure>
@@ -15,8 +15,8 @@ public struct MQTTValue<Value: Sendable>: Sendable {
 
 /// The messages of a subscription with their values; made by ``MQTTSubscription/values(_:as:)``, and by subscribing to
 /// an ``MQTTTopic``.
-public struct MQTTValues<Value: Sendable>: AsyncSequence, Sendable {
-    public typealias Element = MQTTValue<Value>
+public struct MQTTDecodedMessages<Value: Sendable>: AsyncSequence, Sendable {
+    public typealias Element = MQTTDecodedMessage<Value>
     public typealias Failure = MQTTError
 
     /// The subscription below, to end it and for what the server granted.
@@ -31,14 +31,14 @@ public struct MQTTValues<Value: Sendable>: AsyncSequence, Sendable {
         var messages: MQTTSubscription.Iterator
         let decode: @Sendable (MQTTMessage) -> Result<Value, DecodeFailure>
 
-        public mutating func next() async throws(MQTTError) -> MQTTValue<Value>? {
-            try await messages.next().map { MQTTValue(message: $0, result: decode($0)) }
+        public mutating func next() async throws(MQTTError) -> MQTTDecodedMessage<Value>? {
+            try await messages.next().map { MQTTDecodedMessage(message: $0, result: decode($0)) }
         }
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(MQTTError) -> MQTTValue<
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(MQTTError) -> MQTTDecodedMessage<
             Value
         >? {
-            try await messages.next(isolation: actor).map { MQTTValue(message: $0, result: decode($0)) }
+            try await messages.next(isolation: actor).map { MQTTDecodedMessage(message: $0, result: decode($0)) }
         }
     }
 }

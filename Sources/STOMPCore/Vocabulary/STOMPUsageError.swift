@@ -1,5 +1,5 @@
 /// Something that our own side must not do. It is thrown before anything is written, and changes nothing.
-public struct STOMPMisuse: Error, Sendable, Hashable, CustomStringConvertible {
+public struct STOMPUsageError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of misuse; more may be added.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         public let description: String

@@ -3,7 +3,7 @@ public import Messaging
 import Transport
 
 /// A packet that went over the connection, made for looking at; see ``MQTTClient/inspect(showingSecrets:)``.
-public struct MQTTFrameRecord: Sendable {
+public struct MQTTPacketRecord: Sendable {
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
     public let time: Int64
@@ -50,7 +50,7 @@ extension MQTTPacket {
             return .publish(packet)
         case .connect(var packet) where !showsSecrets:
             // Services take tokens as user names too, and a will may be meant for few.
-            if packet.username != nil { packet.username = FrameText.mask }
+            if packet.userName != nil { packet.userName = FrameText.mask }
             if packet.password != nil { packet.password = mask }
             if packet.will != nil { packet.will?.payload = mask }
             if packet.properties.authenticationData != nil { packet.properties.authenticationData = mask }

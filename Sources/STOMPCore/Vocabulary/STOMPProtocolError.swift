@@ -1,5 +1,5 @@
 /// Something that the peer must not do. It ends the connection.
-public struct STOMPViolation: Error, Sendable, Hashable, CustomStringConvertible {
+public struct STOMPProtocolError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of violation; more may be added.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         public let description: String
@@ -41,7 +41,7 @@ public struct STOMPViolation: Error, Sendable, Hashable, CustomStringConvertible
 
     public var description: String { message }
 
-    static let answersInTLS = STOMPViolation(
+    static let answersInTLS = STOMPProtocolError(
         .malformedCommand,
         "The peer answers in TLS. Use a URL with TLS (stomps://, wss://), or the port without.")
 }

@@ -1,7 +1,7 @@
 import MQTTCore
 import Messaging
 
-extension MQTTFrameRecord: CustomStringConvertible {
+extension MQTTPacketRecord: CustomStringConvertible {
     /// The packet in one line, without its direction: `PUBLISH /a/b QoS 1 id 7 retain "on" (2 bytes)`.
     public var description: String {
         ([type.description] + details).joined(separator: " ")
@@ -29,7 +29,7 @@ extension MQTTFrameRecord: CustomStringConvertible {
     private func words(_ packet: MQTTPacket.Connect) -> [String] {
         var words = ["\(packet.version)", "client-id \(packet.clientID)", "keep-alive \(packet.keepAlive)"]
         if packet.cleanStart { words.append("clean") }
-        if let user = packet.username { words.append("user \(user)") }
+        if let user = packet.userName { words.append("user \(user)") }
         if let password = packet.password { words.append("password \(String(decoding: password, as: UTF8.self))") }
         if let will = packet.will {
             let payload = FrameText.preview(Array(will.payload.prefix(FrameText.previewLimit)), of: will.payload.count)
@@ -41,7 +41,7 @@ extension MQTTFrameRecord: CustomStringConvertible {
     private func words(_ packet: MQTTPacket.Publish) -> [String] {
         var words = [packet.topic, "\(packet.qos)"]
         if packet.packetID != 0 { words.append("id \(packet.packetID)") }
-        if packet.duplicate { words.append("dup") }
+        if packet.isDuplicate { words.append("dup") }
         if packet.retain { words.append("retain") }
         if payloadCount > 0 { words.append(FrameText.preview(packet.payload, of: payloadCount)) }
         return words + ["(\(payloadCount) bytes)"]

@@ -2,25 +2,25 @@ import MQTTCore
 import Messaging
 import Transport
 
-extension MQTTFrameRecord {
+extension MQTTPacketRecord {
     /// Decodes whole packets, each once, into what is wished of them; logs get them with their secrets masked.
     static func read(
         _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, _ wishes: FrameWishes,
         aliases: MQTTSeenAliases = MQTTSeenAliases()
-    ) -> [InspectedFrame<MQTTFrameRecord>] {
+    ) -> [InspectedFrame<MQTTPacketRecord>] {
         var version = version
-        var frames: [InspectedFrame<MQTTFrameRecord>] = []
+        var frames: [InspectedFrame<MQTTPacketRecord>] = []
         forEachPacket(in: bytes, version: version) { packet, range in
             if case .connect(let connect) = packet, wishes.logLimit != nil {
                 version = connect.version
                 aliases.reset()
             }
-            var frame = InspectedFrame<MQTTFrameRecord>()
+            var frame = InspectedFrame<MQTTPacketRecord>()
             if wishes.complete {
-                frame.complete = MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: true)
+                frame.complete = MQTTPacketRecord(packet, size: range.count, direction, showsSecrets: true)
             }
             if wishes.masked || wishes.logLimit != nil {
-                let record = MQTTFrameRecord(packet, size: range.count, direction, showsSecrets: false)
+                let record = MQTTPacketRecord(packet, size: range.count, direction, showsSecrets: false)
                 frame.masked = record
                 frame.logged = wishes.logLimit.map { limit in
                     record.logged(
@@ -83,7 +83,7 @@ extension MQTTFrameRecord {
         switch packet {
         case .connect(let packet):
             // The last fields are will payload, user name and password, in this order [MQTT-3.1.3-1].
-            fields = [packet.password?.count, packet.username?.utf8.count, packet.will?.payload.count].compactMap(
+            fields = [packet.password?.count, packet.userName?.utf8.count, packet.will?.payload.count].compactMap(
                 \.self)
             data = packet.properties.authenticationData
         case .connack(let packet): data = packet.properties.authenticationData
@@ -112,7 +112,7 @@ extension MQTTFrameRecord {
     }
 }
 
-extension MQTTFrameRecord: FrameContent {
+extension MQTTPacketRecord: FrameContent {
     package var note: String {
         // Topic and quality of service are shown beside it.
         if case .publish = packet {
@@ -135,7 +135,7 @@ extension MQTTFrameRecord: FrameContent {
                 + fields(packet.properties)
         case .publish(let packet):
             [.init("Topic Name", packet.topic), .init("QoS", "\(packet.qos.rawValue)")] + id(packet.packetID)
-                + [flag("Retain", packet.retain), flag("DUP", packet.duplicate)] + fields(packet.properties)
+                + [flag("Retain", packet.retain), flag("DUP", packet.isDuplicate)] + fields(packet.properties)
                 + [.init("Payload", "\(payloadCount) octets")]
         case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
             id(packet.packetID) + [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
@@ -161,7 +161,7 @@ extension MQTTFrameRecord: FrameContent {
             flag(packet.version.hasProperties ? "Clean Start" : "Clean Session", packet.cleanStart),
             .init("Keep Alive", "\(packet.keepAlive) s"),
         ]
-        if let user = packet.username { fields.append(.init("User Name", user)) }
+        if let user = packet.userName { fields.append(.init("User Name", user)) }
         if let password = packet.password {
             fields.append(.init("Password", String(decoding: password, as: UTF8.self)))
         }

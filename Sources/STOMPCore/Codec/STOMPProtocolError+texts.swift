@@ -2,31 +2,31 @@
 
 import Wire
 
-extension STOMPViolation {
-    static func limit(_ what: String, _ most: Int, _ unit: String) -> STOMPViolation {
-        STOMPViolation(
+extension STOMPProtocolError {
+    static func limit(_ what: String, _ most: Int, _ unit: String) -> STOMPProtocolError {
+        STOMPProtocolError(
             .limitExceeded, "The peer sends \(what) of more than \(most) \(unit). Raise STOMPLimits if that is wanted.")
     }
 
-    static func body(of name: String) -> STOMPViolation {
-        STOMPViolation(.unexpectedBody, "\(name) has a body; only SEND, MESSAGE and ERROR may have one.")
+    static func body(of name: String) -> STOMPProtocolError {
+        STOMPProtocolError(.unexpectedBody, "\(name) has a body; only SEND, MESSAGE and ERROR may have one.")
     }
 
-    static func malformedCommand(_ bytes: RawSpan, _ start: Int, _ end: Int) -> STOMPViolation {
-        STOMPViolation(
+    static func malformedCommand(_ bytes: RawSpan, _ start: Int, _ end: Int) -> STOMPProtocolError {
+        STOMPProtocolError(
             .malformedCommand,
             "A frame begins with \"\(excerpt(bytes, start, end))\", which is no command. Is the peer a STOMP server, and is TLS expected there?"
         )
     }
 
-    static func noColon(_ bytes: RawSpan, _ start: Int, _ end: Int) -> STOMPViolation {
-        STOMPViolation(.malformedHeader, "A header line has no colon: \"\(excerpt(bytes, start, end))\".")
+    static func noColon(_ bytes: RawSpan, _ start: Int, _ end: Int) -> STOMPProtocolError {
+        STOMPProtocolError(.malformedHeader, "A header line has no colon: \"\(excerpt(bytes, start, end))\".")
     }
 
     static func undefinedEscape(
         _ bytes: RawSpan, _ start: Int, _ end: Int, _ version: STOMPVersion
-    ) -> STOMPViolation {
-        STOMPViolation(
+    ) -> STOMPProtocolError {
+        STOMPProtocolError(
             .undefinedEscape,
             "A header holds \"\(excerpt(bytes, start, min(start + 2, end)))\", which STOMP \(version) does not define.")
     }
@@ -44,7 +44,7 @@ extension STOMPViolation {
 
 extension RawSpan {
     /// The number in a `content-length` header: decimal digits that fit into an Int, nothing else.
-    func contentLength(_ start: Int, _ end: Int, trimsBlanks: Bool) throws(STOMPViolation) -> Int {
+    func contentLength(_ start: Int, _ end: Int, trimsBlanks: Bool) throws(STOMPProtocolError) -> Int {
         var start = start
         var end = end
         if trimsBlanks {
@@ -61,7 +61,7 @@ extension RawSpan {
             value = sum
         }
         guard isNumber else {
-            throw STOMPViolation(
+            throw STOMPProtocolError(
                 .invalidContentLength,
                 "content-length is \"\(text(in: start..<Swift.min(end, start + 40)) ?? "?")\", which is no number of octets."
             )

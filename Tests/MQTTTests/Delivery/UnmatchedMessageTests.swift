@@ -7,7 +7,7 @@ import Transport
 
 /// QoS 1 and 2 messages that come before anybody has subscribed to them.
 @Suite("Delivery: kept messages", .timeLimit(.minutes(5)), .turns)
-struct KeptMessageTests {
+struct UnmatchedMessageTests {
     /// A session with subscriptions to `k/#`, whose client is gone, and messages that wait for it.
     private func leave(_ count: Int, on bench: Bench, payload: Int = 1) async throws {
         let first = try await bench.connected("keeper") { $0.cleanStart = false }
@@ -36,12 +36,14 @@ struct KeptMessageTests {
         #expect(await eventually { client.core.link.perform { $0.keeper.messages.count } == count })
     }
 
-    private func drops(_ events: Updates<MQTTEvent>, _ count: Int) -> Task<[MQTTKeepPolicy.DropReason], Never> {
+    private func drops(_ events: Updates<MQTTEvent>, _ count: Int) -> Task<
+        [MQTTUnmatchedMessagePolicy.DropReason], Never
+    > {
         var iterator = events.makeAsyncIterator()
         return Task {
-            var reasons: [MQTTKeepPolicy.DropReason] = []
+            var reasons: [MQTTUnmatchedMessagePolicy.DropReason] = []
             while reasons.count < count, let event = await iterator.next() {
-                if case .keptMessageDropped(_, let reason) = event { reasons.append(reason) }
+                if case .unmatchedMessageDropped(_, let reason) = event { reasons.append(reason) }
             }
             return reasons
         }
@@ -89,10 +91,10 @@ struct KeptMessageTests {
         let bench = try await Bench()
         try await leave(6, on: bench, payload: 100)
         // Four of six by count; a topic has three bytes.
-        var kept = MQTTKeepPolicy(messages: 4)
-        var reasons: [MQTTKeepPolicy.DropReason] = [.count, .count]
+        var kept = MQTTUnmatchedMessagePolicy(maximumMessages: 4)
+        var reasons: [MQTTUnmatchedMessagePolicy.DropReason] = [.count, .count]
         for round in 0..<3 {
-            let client = client(bench) { $0.keptMessages = kept }
+            let client = client(bench) { $0.unmatchedMessagePolicy = kept }
             let drops = drops(client.events, reasons.count)
             try await client.connect()
             #expect(await drops.value == reasons)
@@ -102,7 +104,10 @@ struct KeptMessageTests {
             }
             await client.disconnect()
             try await leave(6, on: bench, payload: 100)
-            kept = round == 0 ? MQTTKeepPolicy(bytes: 320) : MQTTKeepPolicy(timeToLive: .milliseconds(50))
+            kept =
+                round == 0
+                ? MQTTUnmatchedMessagePolicy(maximumBytes: 320)
+                : MQTTUnmatchedMessagePolicy(timeToLive: .milliseconds(50))
             reasons = round == 0 ? [.bytes, .bytes, .bytes] : Array(repeating: .age, count: 6)
         }
         await bench.stop()
@@ -135,7 +140,7 @@ struct KeptMessageTests {
     @Test func `nothing is kept where that is off`() async throws {
         let bench = try await Bench()
         try await leave(5, on: bench)
-        let client = client(bench) { $0.keptMessages = .off }
+        let client = client(bench) { $0.unmatchedMessagePolicy = .off }
         try await client.connect()
         // What the session held is there before the answer to a request.
         _ = try await client.subscribe(to: "other")
@@ -233,7 +238,7 @@ struct KeptMessageTests {
         }
         let client = server.client {
             $0.version = .v5_0
-            if !keeps { $0.keptMessages = .off }
+            if !keeps { $0.unmatchedMessagePolicy = .off }
         }
         try await client.connect()
         publish("never/wanted")

@@ -5,7 +5,7 @@ public import STOMPCore
 public typealias STOMPConnectionState = ConnectionState<STOMPError>
 
 /// Something that happened to a client, for logs and dashboards; see ``STOMPClient/events``.
-public enum STOMPClientEvent: Sendable {
+public enum STOMPEvent: Sendable {
     /// The connection's state changed.
     case stateChanged(STOMPConnectionState)
     /// This server is tried now.

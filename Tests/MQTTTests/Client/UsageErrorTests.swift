@@ -5,7 +5,7 @@ import Testing
 
 /// Every mistake of a user is thrown before a byte of it leaves.
 @Suite("Client: mistakes", .timeLimit(.minutes(5)), .turns)
-struct MisuseTests {
+struct UsageErrorTests {
     private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
         do throws(MQTTError) {
             try await body()
@@ -39,7 +39,7 @@ struct MisuseTests {
     }
 
     @Test func `a packet larger than the server takes names both sizes`() async throws {
-        let bench = try await Bench { $0.limits.packetSize = 1000 }
+        let bench = try await Bench { $0.limits.maximumPacketSize = 1000 }
         let client = try await bench.connected { $0.version = .v5_0 }
         for qos in QoS.allCases {
             let error = await error { () throws(MQTTError) in
@@ -86,7 +86,7 @@ struct MisuseTests {
 
     @Test func `a full queue names its limit`() async throws {
         let bench = try await Bench()
-        let client = try await bench.connected { $0.queueLimit = 3 }
+        let client = try await bench.connected { $0.maximumQueuedMessages = 3 }
         bench.setNetwork(up: false)
         await bench.cut()
         #expect(await eventually { !client.state.isConnected })

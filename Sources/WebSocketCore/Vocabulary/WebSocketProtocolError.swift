@@ -1,5 +1,5 @@
 /// Frames of the peer that break the protocol or a limit of ours; the connection has been failed (section 7.1.7).
-package struct WebSocketViolation: Error, Sendable, Hashable {
+package struct WebSocketProtocolError: Error, Sendable, Hashable {
     /// What our Close frame said.
     package let closeCode: WebSocketCloseCode
     /// What was wrong, in words, for people; short enough for a Close frame's reason.
@@ -13,11 +13,11 @@ package struct WebSocketViolation: Error, Sendable, Hashable {
         self.section = section
     }
 
-    static func protocolError(_ message: String, _ section: String) -> WebSocketViolation {
-        WebSocketViolation(.protocolError, message, section: section)
+    static func protocolError(_ message: String, _ section: String) -> WebSocketProtocolError {
+        WebSocketProtocolError(.protocolError, message, section: section)
     }
 }
 
-extension WebSocketViolation: CustomStringConvertible {
+extension WebSocketProtocolError: CustomStringConvertible {
     package var description: String { "\(message) [RFC 6455 \(section)], \(closeCode)" }
 }

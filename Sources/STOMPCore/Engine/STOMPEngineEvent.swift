@@ -1,5 +1,5 @@
 /// What happened, other than messages and receipts. Inputs of the peer are in the past tense.
-public enum STOMPEvent: Sendable {
+public enum STOMPEngineEvent: Sendable {
     // At a client.
     /// CONNECTED came, and its version was one of those offered.
     indirect case connected(STOMPConnected)
@@ -53,7 +53,7 @@ public struct STOMPConnectionFailure: Error, Sendable, Hashable, CustomStringCon
         /// No version in common, or CONNECTED with one that was not offered. Trying again does not help.
         case versionMismatch
         /// The peer broke the protocol.
-        case violation(STOMPViolation.Code)
+        case violation(STOMPProtocolError.Code)
         /// Nothing was read for longer than the heart-beats allow.
         case heartBeatLost
         /// CONNECTED, or at a server CONNECT, did not come in time.

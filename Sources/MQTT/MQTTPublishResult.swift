@@ -1,7 +1,7 @@
 public import MQTTCore
 
 /// What a server said to a message or a request: its code, and with 5.0 what it added in words.
-public struct MQTTAnswer: Sendable, Hashable {
+public struct MQTTPublishResult: Sendable, Hashable {
     /// The reason code; ``MQTTCore/MQTTReasonCode/success`` where the version has none.
     public var reasonCode: MQTTReasonCode
     /// Reason String and user properties; of a QoS 2 message those of PUBREC, then those of PUBCOMP.

@@ -1,5 +1,5 @@
 /// Bytes of the peer that break the protocol; the connection has to be closed.
-public struct MQTTViolation: Error, Sendable, Hashable {
+public struct MQTTProtocolError: Error, Sendable, Hashable {
     /// What to answer in a DISCONNECT (or CONNACK) of MQTT 5.0 before closing; 3.1 and 3.1.1 close without a word.
     public let reasonCode: MQTTReasonCode
     /// What was wrong, in words, for people.
@@ -13,18 +13,18 @@ public struct MQTTViolation: Error, Sendable, Hashable {
         self.clause = clause
     }
 
-    static func malformed(_ message: String, _ clause: String) -> MQTTViolation {
-        MQTTViolation(.malformedPacket, message, clause: clause)
+    static func malformed(_ message: String, _ clause: String) -> MQTTProtocolError {
+        MQTTProtocolError(.malformedPacket, message, clause: clause)
     }
 
     static let answersInTLS = malformed(
         "it answers in TLS; use a URL with TLS (mqtts://, wss://), or the port without", "MQTT-3.2.0-1")
 
-    static func protocolError(_ message: String, _ clause: String) -> MQTTViolation {
-        MQTTViolation(.protocolError, message, clause: clause)
+    static func protocolError(_ message: String, _ clause: String) -> MQTTProtocolError {
+        MQTTProtocolError(.protocolError, message, clause: clause)
     }
 }
 
-extension MQTTViolation: CustomStringConvertible {
+extension MQTTProtocolError: CustomStringConvertible {
     public var description: String { "\(message) [\(clause)], \(reasonCode)" }
 }
