@@ -15,7 +15,7 @@ import Testing
                 #expect(try table.allocations("MQTT \(version) decode, packets of their own") < 2.01)
             }
             #expect(try table.allocations("MQTT engine receives PUBLISH") < 0.01)
-            #expect(try table.allocations("STOMP engine sends SEND, 263 octets") < 0.01)
+            #expect(try table.allocations("STOMP engine sends SEND, 263 bytes") < 0.01)
             #expect(try table.allocations("STOMP engine receives MESSAGE") < 0.01)
         }
 

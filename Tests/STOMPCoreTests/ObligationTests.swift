@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    static let vectors = "vectorGivesTheSameWholeOctetByOctetAndSplitAtRandom"
+    static let vectors = "vectorGivesTheSameWholeByteByByteAndSplitAtRandom"
 
     static let all: [Obligation] = [
         Obligation(
@@ -40,7 +40,7 @@ import Testing
         Obligation(13, "content-length is checked", "violationsEndTheSessionAndAllWaits", vectors),
         Obligation(
             14, "content-length is sent", "sendWritesDestinationHeadersLengthAndBody",
-            "contentLengthIsLeftOutOnRequestButNotBesideANul", "countsOctetsNotCharacters"),
+            "contentLengthIsLeftOutOnRequestButNotBesideANul", "countsBytesNotCharacters"),
         Obligation(15, "three commands have bodies", "refusesABodyWhereNoneMayBe", vectors),
         Obligation(16, "accept-version and host", "connectNamesVersionsAndHostFirst"),
         Obligation(17, "the version of CONNECTED", "missingVersionMeansOneDotZero", "versionThatWasNotOfferedFails"),
@@ -51,7 +51,7 @@ import Testing
             "missingHeaderTurnsBothDirectionsOff"),
         Obligation(
             21, "early beats, patient watch", "beatsAreSentEarlyAndOnlyWhenNothingElseWas",
-            "noIntervalWithoutAWriteIsAsLongAsAgreed", "anyOctetIsLifeEvenHalfAFrame",
+            "noIntervalWithoutAWriteIsAsLongAsAgreed", "anyByteIsLifeEvenHalfAFrame",
             "silenceIsBornForTwiceTheIntervalAndThriceAtTheStart", "aFrameRightAfterConnectedDoesNotShortenTheStart",
             elsewhere: "STOMPTests: silenceIsNoticed", "BrokerTests: quietConnectionIsKeptByItsHeartBeats",
             "BrokerTests: frozenBrokerIsNoticedAndComeBackTo"),
@@ -62,7 +62,7 @@ import Testing
             "oneDotZeroMaySubscribeWithoutIDAndUnsubscribeByDestination"),
         Obligation(
             24, "client-individual and NACK from 1.1 on", "clientIndividualNeedsOneDotOne", "nackExistsFromOneDotOneOn"),
-        Obligation(25, "ACK by version", "ackNamesTheMessageByVersionOctetByOctet"),
+        Obligation(25, "ACK by version", "ackNamesTheMessageByVersionByteByByte"),
         Obligation(
             26, "cumulative acks, never in auto mode", "neverAcknowledgesInAutoMode",
             elsewhere: "STOMPTests: clientAcksCoverAllMessagesOfTheirSubscriptionUpToThem",
@@ -99,7 +99,7 @@ import Testing
             elsewhere: "BrokerTests: rabbitMQNamesTheTopicForAnExchange",
             "BrokerTests: wildcardsBringMessagesOfOtherDestinations"),
         Obligation(
-            35, "content types", "textTypesAreUTF8UnlessTheySayOtherwise", "otherTypesAreOctets", "charsetIsHonoured"),
+            35, "content types", "textTypesAreUTF8UnlessTheySayOtherwise", "otherTypesAreBytes", "charsetIsHonoured"),
         Obligation(
             36, "headers that collide", "reservedHeadersAreRefused", "messageIsRelayedWithoutWhatWasForTheServerAlone",
             elsewhere: "STOMPTests: nothingIsSentOfWhatCannotBe"),
@@ -107,7 +107,7 @@ import Testing
             37, "limits before memory", "holdsNoMoreThanTheLimitsAllow",
             "announcedBodyBeyondTheLimitIsRefusedFromItsHeaderAlone", vectors),
         Obligation(
-            38, "frames split and joined", vectors, "looksAtEachOctetOfALargeBodyOnce",
+            38, "frames split and joined", vectors, "looksAtEachByteOfALargeBodyOnce",
             elsewhere: "STOMPTests: confirmedMessagesSurviveCutsAnywhere", "STOMPTests: framesAreFoundHoweverTheyAreCut"
         ),
         Obligation(39, "unknown frames", "unknownServerFramesDoNotHarm"),

@@ -5,7 +5,7 @@ public struct Capture: Sendable {
     private let scratch: ScratchDirectory
     public let path: String
 
-    /// Writes the octets of a capture file where tshark can read them.
+    /// Writes the bytes of a capture file where tshark can read them.
     public init(_ bytes: [UInt8]) throws {
         scratch = try ScratchDirectory("capture")
         path = scratch.file("frames.pcapng")

@@ -25,10 +25,10 @@ struct Destination: Sendable {
     /// Nil when there is no name.
     init?(_ text: String) {
         self.text = text
-        let octets = text.utf8
+        let bytes = text.utf8
         func rest(after prefix: String) -> String? {
-            guard octets.starts(with: prefix.utf8) else { return nil }
-            return String(decoding: octets.dropFirst(prefix.utf8.count), as: UTF8.self)
+            guard bytes.starts(with: prefix.utf8) else { return nil }
+            return String(decoding: bytes.dropFirst(prefix.utf8.count), as: UTF8.self)
         }
         if let name = rest(after: Self.topicPrefix) {
             kind = .topic

@@ -78,15 +78,15 @@ struct Selector: Sendable {
     private static func tokens(_ text: String) -> [Token]? {
         var tokens: [Token] = []
         var rest = Array(text.utf8)[...]
-        while let octet = rest.first {
-            switch octet {
+        while let byte = rest.first {
+            switch byte {
             case UInt8(ascii: " "), UInt8(ascii: "\t"):
                 rest.removeFirst()
             case UInt8(ascii: "'"):
                 guard let text = quoted(&rest) else { return nil }
                 tokens.append(.text(text))
             case UInt8(ascii: "="), UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: ","):
-                tokens.append(.sign(String(UnicodeScalar(octet))))
+                tokens.append(.sign(String(UnicodeScalar(byte))))
                 rest.removeFirst()
             case UInt8(ascii: "<"):
                 guard rest.starts(with: "<>".utf8) else { return nil }
@@ -106,13 +106,13 @@ struct Selector: Sendable {
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> String? {
         var text: [UInt8] = []
         rest.removeFirst()
-        while let octet = rest.popFirst() {
-            guard octet == UInt8(ascii: "'") else {
-                text.append(octet)
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "'") else {
+                text.append(byte)
                 continue
             }
-            guard rest.first == octet else { return String(decoding: text, as: UTF8.self) }
-            text.append(octet)
+            guard rest.first == byte else { return String(decoding: text, as: UTF8.self) }
+            text.append(byte)
             rest.removeFirst()
         }
         return nil

@@ -8,19 +8,19 @@ enum TopicNaming {
 
     /// MQTT's name for STOMP's name without `/topic/`, and the other way round: it is its own inverse.
     static func exchanged(_ name: String) -> String {
-        var octets = Array(name.utf8)
-        for index in octets.indices {
-            switch octets[index] {
-            case UInt8(ascii: "/"): octets[index] = UInt8(ascii: ".")
-            case UInt8(ascii: "."): octets[index] = UInt8(ascii: "/")
-            case UInt8(ascii: "+"): octets[index] = UInt8(ascii: "*")
-            case UInt8(ascii: "*"): octets[index] = UInt8(ascii: "+")
-            case UInt8(ascii: "#"): octets[index] = UInt8(ascii: ">")
-            case UInt8(ascii: ">"): octets[index] = UInt8(ascii: "#")
+        var bytes = Array(name.utf8)
+        for index in bytes.indices {
+            switch bytes[index] {
+            case UInt8(ascii: "/"): bytes[index] = UInt8(ascii: ".")
+            case UInt8(ascii: "."): bytes[index] = UInt8(ascii: "/")
+            case UInt8(ascii: "+"): bytes[index] = UInt8(ascii: "*")
+            case UInt8(ascii: "*"): bytes[index] = UInt8(ascii: "+")
+            case UInt8(ascii: "#"): bytes[index] = UInt8(ascii: ">")
+            case UInt8(ascii: ">"): bytes[index] = UInt8(ascii: "#")
             default: break
             }
         }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     /// The destination of a topic that MQTT names.

@@ -136,7 +136,7 @@ extension MQTTPacketRecord: FrameContent {
         case .publish(let packet):
             [.init("Topic Name", packet.topic), .init("QoS", "\(packet.qos.rawValue)")] + id(packet.packetID)
                 + [flag("Retain", packet.retain), flag("DUP", packet.isDuplicate)] + fields(packet.properties)
-                + [.init("Payload", "\(payloadCount) octets")]
+                + [.init("Payload", "\(payloadCount) bytes")]
         case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
             id(packet.packetID) + [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
         case .subscribe(let packet):

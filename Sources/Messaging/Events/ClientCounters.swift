@@ -9,7 +9,7 @@ public struct ClientCounters: Sendable, Equatable {
     public var messagesSent = 0
     /// Connections that were established.
     public var connections = 0
-    /// Octets handed to the system and taken from it, TLS and WebSocket included.
+    /// Bytes handed to the system and taken from it, TLS and WebSocket included.
     public var bytesSent = 0
     public var bytesReceived = 0
     /// Calls to the system that wrote or read, those that found no room or nothing included.

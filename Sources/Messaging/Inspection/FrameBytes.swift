@@ -1,20 +1,20 @@
-/// The octets of a frame that a log keeps.
+/// The bytes of a frame that a log keeps.
 package enum FrameBytes {
     /// Of frames that are too large to be kept.
     package static let cutLimit = 4096
     private static let star = UInt8(ascii: "*")
 
-    /// How many octets are kept of a frame of that size.
+    /// How many bytes are kept of a frame of that size.
     package static func keptCount(of size: Int, limit: Int) -> Int {
         size <= limit ? size : min(size, cutLimit, limit)
     }
 
-    /// The octets of a part of what was exchanged.
+    /// The bytes of a part of what was exchanged.
     package static func copy(_ bytes: RawSpan, _ range: Range<Int>) -> [UInt8] {
         bytes.extracting(range).withUnsafeBytes { Array($0) }
     }
 
-    /// Puts a `*` in place of each octet of the range, so that everything else stays where it is.
+    /// Puts a `*` in place of each byte of the range, so that everything else stays where it is.
     package static func mask(_ bytes: inout [UInt8], _ range: Range<Int>) {
         for index in range.clamped(to: bytes.indices) { bytes[index] = star }
     }

@@ -7,7 +7,7 @@ import Transport
 ///     client.inspect(into: log)
 ///     for frame in log.snapshot().frames { print(frame.direction, frame.type, frame.destination ?? "") }
 ///
-/// The log is bounded by number and by octets; the oldest frames go first, and are counted. Secrets are masked before a
+/// The log is bounded by number and by bytes; the oldest frames go first, and are counted. Secrets are masked before a
 /// frame is kept. A client that has no log pays nothing for it; one that has never waits for whoever reads it.
 public final class FrameLog: Sendable {
     /// What a log held at one moment.
@@ -28,14 +28,14 @@ public final class FrameLog: Sendable {
     }
 
     private let state: Lock<FrameStore>
-    /// A frame is kept whole up to this many octets.
+    /// A frame is kept whole up to this many bytes.
     let largestFrame: Int
 
     /// Makes an empty log.
     ///
     /// - Parameters:
     ///   - limit: Frames that are kept, at least one.
-    ///   - bytes: Octets of frames that are kept, at least 4096.
+    ///   - bytes: Bytes of frames that are kept, at least 4096.
     public init(limit: Int = 1_000, bytes: Int = 1 << 20) {
         let bytes = max(4096, bytes)
         largestFrame = max(512, bytes / 8)

@@ -1,6 +1,6 @@
 import Transport
 
-/// A frame that a ``FrameLog`` keeps: what it was, and its octets with the secrets masked.
+/// A frame that a ``FrameLog`` keeps: what it was, and its bytes with the secrets masked.
 public struct LoggedFrame: Sendable {
     /// Counts the frames of a log from 1 on, without gaps.
     public internal(set) var number: UInt64 = 0
@@ -16,15 +16,15 @@ public struct LoggedFrame: Sendable {
     public let protocolName: String
     /// The packet's type or the frame's command as it is written: `PUBLISH`, `SEND`; `heart-beat` for a line end alone.
     public let type: String
-    /// Octets on the wire.
+    /// Bytes on the wire.
     public let size: Int
     /// The topic, topic filters or destination.
     public let destination: String?
     /// The quality of service of an MQTT message: 0, 1 or 2.
     public let qos: Int?
-    /// Octets of the payload or body.
+    /// Bytes of the payload or body.
     public let payloadCount: Int
-    /// The octets, of which passwords, passcodes and authentication data are replaced by as many `*`. Of a frame that is
+    /// The bytes, of which passwords, passcodes and authentication data are replaced by as many `*`. Of a frame that is
     /// larger than an eighth of the log's bound only the first 4096.
     public private(set) var bytes: [UInt8]
     /// Whether it is the first frame of its connection.
@@ -71,7 +71,7 @@ public struct LoggedFrame: Sendable {
         return frame
     }
 
-    /// Whether all octets were kept.
+    /// Whether all bytes were kept.
     public var isWhole: Bool { bytes.count == size }
 
     /// What was decoded, in the order of the wire; secrets are `***`.
@@ -80,7 +80,7 @@ public struct LoggedFrame: Sendable {
     /// What matters beside type, destination and quality of service, in a few words.
     public var note: String { content.note }
 
-    /// The first 256 octets of the payload, as quoted text where they are text and otherwise in hexadecimal digits; nil
+    /// The first 256 bytes of the payload, as quoted text where they are text and otherwise in hexadecimal digits; nil
     /// without a payload.
     public var payload: String? { content.payloadPreview }
 

@@ -3,7 +3,7 @@ import Transport
 /// Callers that wait for an answer, by a token that goes through the engine and comes back with the answer.
 ///
 /// Waiting has two parts, because most answers come soon, and being cancellable costs as much as everything else that
-/// a caller does. First it waits for a *quick answer*: a success that is one octet, or word that there is more to hear.
+/// a caller does. First it waits for a *quick answer*: a success that is one byte, or word that there is more to hear.
 /// Whoever has waited for `patience` gets that word too, and goes on to wait for the *whole* answer, with a cancellation
 /// handler. So a cancelled caller returns after twice the patience at the latest.
 ///

@@ -103,6 +103,6 @@ extension STOMPFrameRecord: FrameContent {
     package var fields: [LoggedFrame.Field] {
         guard let frame else { return [] }
         let headers = frame.headers.map { LoggedFrame.Field($0.name, $0.value) }
-        return bodyCount > 0 ? headers + [.init("body", "\(bodyCount) octets")] : headers
+        return bodyCount > 0 ? headers + [.init("body", "\(bodyCount) bytes")] : headers
     }
 }

@@ -35,7 +35,7 @@ public struct STOMPFrameRecord: Sendable {
         var start = 0
         // What is no frame ends the connection, which says so itself.
         while let frame = try? decoder.next() {
-            let end = bytes.byteCount - decoder.bufferedOctets
+            let end = bytes.byteCount - decoder.bufferedBytes
             body(frame, start..<end)
             start = end
         }

@@ -1,9 +1,9 @@
 import Wire
 
-/// Finds one frame in the octets that have come so far, and remembers how far it looked, so that a frame in a thousand
+/// Finds one frame in the bytes that have come so far, and remembers how far it looked, so that a frame in a thousand
 /// reads is scanned once.
 ///
-/// All positions count from the first octet of the frame, which stays the first octet that the caller presents. Nothing
+/// All positions count from the first byte of the frame, which stays the first byte that the caller presents. Nothing
 /// is copied and nothing allocated; what the scanner notes is integers.
 struct FrameScanner {
     enum Step: UInt8 { case betweenFrames, command, headers, countedBody, openBody }
@@ -16,7 +16,7 @@ struct FrameScanner {
     }
 
     private(set) var step = Step.betweenFrames
-    /// The next octet to look at.
+    /// The next byte to look at.
     private(set) var cursor = 0
     private var lineStart = 0
     /// Where the colon of the current line is; -1 while it is not found.
@@ -43,20 +43,20 @@ struct FrameScanner {
     private(set) var hasMessageID = false
     private var sawContentLength = false
 
-    /// Octets of the whole frame, its NUL included, once it is complete.
+    /// Bytes of the whole frame, its NUL included, once it is complete.
     var frameEnd: Int { bodyEnd + 1 }
 
-    /// How many octets the frame has at least, as far as can be known by now.
-    var octetsNeeded: Int { step == .countedBody ? bodyStart + contentLength + 1 : cursor + 1 }
+    /// How many bytes the frame has at least, as far as can be known by now.
+    var bytesNeeded: Int { step == .countedBody ? bodyStart + contentLength + 1 : cursor + 1 }
 
     /// Whether nothing of a frame was seen yet.
     var isBetweenFrames: Bool { step == .betweenFrames }
 
     mutating func reset() { self = FrameScanner() }
 
-    /// The line ends between frames at `base`, and their octets: heart-beats, and what brokers put after a NUL.
+    /// The line ends between frames at `base`, and their bytes: heart-beats, and what brokers put after a NUL.
     /// A CR counts only together with its LF.
-    func lineEnds(in bytes: RawSpan, from base: Int) -> (count: Int, octets: Int) {
+    func lineEnds(in bytes: RawSpan, from base: Int) -> (count: Int, bytes: Int) {
         var offset = base
         var count = 0
         let end = bytes.byteCount
@@ -78,7 +78,7 @@ struct FrameScanner {
     ) throws(STOMPProtocolError) -> Bool {
         if step == .betweenFrames {
             guard base < bytes.byteCount else { return false }
-            // Half of a CRLF: wait for the other half. A TLS alert, from a server that expects TLS, has two octets too.
+            // Half of a CRLF: wait for the other half. A TLS alert, from a server that expects TLS, has two bytes too.
             let first = bytes.byte(at: base)
             if bytes.byteCount - base == 1, first == UInt8(ascii: "\r") || (version == nil && first == 0x15) {
                 return false
@@ -101,7 +101,7 @@ struct FrameScanner {
         let longest = min(limits.maximumLineBytes, 256)
         let end = min(bytes.byteCount, base + longest + 2)
         guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
-            guard end - base <= longest + 1 else { throw .limit("a command line", longest, "octets") }
+            guard end - base <= longest + 1 else { throw .limit("a command line", longest, "bytes") }
             // Judged now: the end of the line may never come. A CR may be half of it.
             let isHalf = bytes.byte(at: end - 1) == UInt8(ascii: "\r")
             let seen = isHalf ? end - 1 : end
@@ -111,7 +111,7 @@ struct FrameScanner {
         }
         commandEnd = feed - base
         if bytes.byte(at: feed - 1) == UInt8(ascii: "\r") { commandEnd -= 1 }
-        guard commandEnd <= longest else { throw .limit("a command line", longest, "octets") }
+        guard commandEnd <= longest else { throw .limit("a command line", longest, "bytes") }
         command = STOMPCommand(bytes, base, base + commandEnd)
         if command == .unknown {
             try checkCommand(bytes, base, from: base, to: base + commandEnd, end: base + commandEnd)
@@ -161,7 +161,7 @@ struct FrameScanner {
             var valueEnd = feed - base
             if bytes.byte(at: feed - 1) == UInt8(ascii: "\r") { valueEnd -= 1 }
             guard valueEnd - lineStart <= limits.maximumLineBytes else {
-                throw .limit("a header line", limits.maximumLineBytes, "octets")
+                throw .limit("a header line", limits.maximumLineBytes, "bytes")
             }
             guard colon > lineStart else {
                 throw STOMPProtocolError(.malformedHeader, "A header line has no name before its colon.")
@@ -204,10 +204,10 @@ struct FrameScanner {
     private mutating func pauseInHeaders(_ seen: Int, _ limits: STOMPLimits) throws(STOMPProtocolError) -> Bool {
         cursor = max(cursor, seen)
         guard cursor - lineStart <= limits.maximumLineBytes + 1 else {
-            throw .limit("a header line", limits.maximumLineBytes, "octets")
+            throw .limit("a header line", limits.maximumLineBytes, "bytes")
         }
         guard cursor <= limits.maximumHeaderBytes + 1 else {
-            throw .limit("the headers", limits.maximumHeaderBytes, "octets")
+            throw .limit("the headers", limits.maximumHeaderBytes, "bytes")
         }
         return false
     }
@@ -244,7 +244,7 @@ struct FrameScanner {
     ) throws(STOMPProtocolError) {
         headerEnd = lineStart
         guard headerEnd <= limits.maximumHeaderBytes else {
-            throw .limit("the headers", limits.maximumHeaderBytes, "octets")
+            throw .limit("the headers", limits.maximumHeaderBytes, "bytes")
         }
         bodyStart = end
         cursor = end
@@ -271,7 +271,7 @@ struct FrameScanner {
         guard length <= limits.maximumBodyBytes else {
             throw STOMPProtocolError(
                 .limitExceeded,
-                "The peer announces a body of \(length) octets; the limit is \(limits.maximumBodyBytes). Raise maximumBodyBytes if that is wanted."
+                "The peer announces a body of \(length) bytes; the limit is \(limits.maximumBodyBytes). Raise maximumBodyBytes if that is wanted."
             )
         }
         guard length == 0 || command.mayHaveBody else { throw .body(of: name(in: bytes, base)) }
@@ -300,7 +300,7 @@ struct FrameScanner {
         guard bytes.byte(at: base + end) == 0 else {
             throw STOMPProtocolError(
                 .missingTerminator,
-                "The octet after a body of \(contentLength) octets is \(bytes.byte(at: base + end)), not NUL: content-length counts octets, and this one is wrong."
+                "The byte after a body of \(contentLength) bytes is \(bytes.byte(at: base + end)), not NUL: content-length counts bytes, and this one is wrong."
             )
         }
         bodyEnd = end
@@ -316,7 +316,7 @@ struct FrameScanner {
             cursor = max(cursor, end - base)
             guard cursor - bodyStart <= most else {
                 if !command.mayHaveBody { throw .body(of: name(in: bytes, base)) }
-                throw .limit("a body", limits.maximumBodyBytes, "octets")
+                throw .limit("a body", limits.maximumBodyBytes, "bytes")
             }
             return false
         }

@@ -26,7 +26,7 @@ import Wire
         self.replacesUnencodable = replacesUnencodable
     }
 
-    /// The room that a name or value takes at most: each octet may become two.
+    /// The room that a name or value takes at most: each byte may become two.
     @inline(__always)
     static func room(for text: String) -> Int { text.utf8.count &* 2 &+ 2 }
 
@@ -42,20 +42,20 @@ import Wire
     /// The room of a decimal number with the line feed after it.
     static let numberRoom = 21
 
-    /// Where to write `octets` more. That there is room was added up by the caller; a sum that is wrong is our own
+    /// Where to write `bytes` more. That there is room was added up by the caller; a sum that is wrong is our own
     /// mistake, and must not become a write beyond the reservation.
     @inline(__always)
-    private mutating func claim(_ octets: Int) -> UnsafeMutablePointer<UInt8> {
-        precondition(room &- count >= octets, "A frame is longer than was reserved for it.")
+    private mutating func claim(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
+        precondition(room &- count >= bytes, "A frame is longer than was reserved for it.")
         let place = unsafe base + count
-        count &+= octets
+        count &+= bytes
         return unsafe place
     }
 
     @inline(__always)
-    mutating func put(_ octet: UInt8) {
+    mutating func put(_ byte: UInt8) {
         // Within the reservation, see `claim`.
-        unsafe claim(1).pointee = octet
+        unsafe claim(1).pointee = byte
     }
 
     @inline(__always)
@@ -66,7 +66,7 @@ import Wire
 
     mutating func put(_ bytes: RawSpan) {
         let place = unsafe claim(bytes.byteCount)
-        // The buffer is used only inside the closure, and as many octets were claimed.
+        // The buffer is used only inside the closure, and as many bytes were claimed.
         unsafe bytes.withUnsafeBytes { source in
             guard let start = source.baseAddress else { return }
             unsafe UnsafeMutableRawPointer(place).copyMemory(from: start, byteCount: source.count)
@@ -133,37 +133,37 @@ import Wire
     private mutating func putText(_ source: UnsafeBufferPointer<UInt8>, isName: Bool) {
         guard !source.isEmpty, let start = source.baseAddress else { return }
         let place = unsafe claim(source.count)
-        // As many octets were claimed as the source has.
+        // As many bytes were claimed as the source has.
         if unsafe !copyPlain(start, to: place, count: source.count) {
             count &-= source.count
             unsafe putSpecial(source, isName: isName)
         }
     }
 
-    /// Octet by octet, for the rare text that holds a backslash, a colon or a line end.
+    /// Byte by byte, for the rare text that holds a backslash, a colon or a line end.
     private mutating func putSpecial(_ source: UnsafeBufferPointer<UInt8>, isName: Bool) {
         for index in source.indices {
-            let octet = unsafe source[index]
-            if let letter = escaping.letter(for: octet) {
+            let byte = unsafe source[index]
+            if let letter = escaping.letter(for: byte) {
                 put(UInt8(ascii: "\\"))
                 put(letter)
                 continue
             }
             let isLast = index == source.count - 1
             let found: Problem? =
-                switch octet {
+                switch byte {
                 case UInt8(ascii: "\n"): .lineFeed
                 case UInt8(ascii: "\r") where isLast && !isName: .endsWithReturn
                 case UInt8(ascii: ":") where isName: .colonInName
                 default: nil
                 }
             if let found, !replacesUnencodable { problem = found }
-            put(found == nil ? octet : UInt8(ascii: " "))
+            put(found == nil ? byte : UInt8(ascii: " "))
         }
     }
 }
 
-/// Copies text and tells whether no octet of it needs a second look: backslash, colon, CR or LF. Eight at a time, the
+/// Copies text and tells whether no byte of it needs a second look: backslash, colon, CR or LF. Eight at a time, the
 /// last eight overlapping.
 @inline(__always) @unsafe
 private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePointer<UInt8>, count: Int) -> Bool {
@@ -171,10 +171,10 @@ private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePo
     let (from, to) = unsafe (UnsafeRawPointer(source), UnsafeMutableRawPointer(place))
     guard count >= 8 else {
         for index in 0..<count {
-            let octet = unsafe source[index]
-            switch octet {
+            let byte = unsafe source[index]
+            switch byte {
             case UInt8(ascii: "\\"), UInt8(ascii: ":"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): return false
-            default: unsafe place[index] = octet
+            default: unsafe place[index] = byte
             }
         }
         return true
@@ -193,7 +193,7 @@ private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePo
     return (found | specials(word)) & WordBits.highs == 0
 }
 
-/// Has the highest bit of some octet set if and only if one of them is a backslash, a colon, CR or LF.
+/// Has the highest bit of some byte set if and only if one of them is a backslash, a colon, CR or LF.
 @inline(__always)
 private func specials(_ word: UInt64) -> UInt64 {
     WordBits.matches(word, WordBits.copies(of: UInt8(ascii: "\\")))

@@ -1,6 +1,6 @@
 import Wire
 
-/// Turns octets into frames, however they are split over reads. The engine parses in place instead; this is for tools,
+/// Turns bytes into frames, however they are split over reads. The engine parses in place instead; this is for tools,
 /// tests and other peers.
 ///
 ///     decoder.push(bytes)
@@ -27,8 +27,8 @@ public struct STOMPDecoder: Sendable {
         self.limits = limits.clamped
     }
 
-    /// Octets that are held because their frame is not complete. Bounded by the limits once `next()` has answered nil.
-    public var bufferedOctets: Int { buffer.count - start }
+    /// Bytes that are held because their frame is not complete. Bounded by the limits once `next()` has answered nil.
+    public var bufferedBytes: Int { buffer.count - start }
 
     /// Takes what came from the peer.
     public mutating func push(_ bytes: RawSpan) {
@@ -43,11 +43,11 @@ public struct STOMPDecoder: Sendable {
 
     /// Takes what came from the peer.
     public mutating func push(_ bytes: [UInt8]) {
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         push(unsafe bytes.span.bytes)
     }
 
-    /// The next complete frame, or nil when more octets are needed.
+    /// The next complete frame, or nil when more bytes are needed.
     public mutating func next() throws(STOMPProtocolError) -> STOMPFrame? {
         if let failure { throw failure }
         do {
@@ -63,11 +63,11 @@ public struct STOMPDecoder: Sendable {
     private mutating func scanNext() throws(STOMPProtocolError) -> STOMPFrame? {
         // A second reference, so that the state beside the buffer may change while the span is looked at.
         let held = buffer
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         let bytes = unsafe held.span.bytes
         if scanner.isBetweenFrames {
             let skipped = scanner.lineEnds(in: bytes, from: start)
-            start += skipped.octets
+            start += skipped.bytes
             lineEnds += skipped.count
         }
         guard try scanner.scan(bytes, from: start, version: version, limits: limits) else { return nil }

@@ -1,6 +1,6 @@
 import Wire
 
-/// Turns frames into octets. The engine writes its frames straight into its output instead; this is for tools, tests
+/// Turns frames into bytes. The engine writes its frames straight into its output instead; this is for tools, tests
 /// and other peers.
 public struct STOMPEncoder: Sendable {
     public var version: STOMPVersion
@@ -20,20 +20,20 @@ public struct STOMPEncoder: Sendable {
         guard frame.body.isEmpty || frame.command.mayHaveBody else {
             throw STOMPUsageError(
                 .unexpectedBody,
-                "\(frame.commandName) cannot have a body; only SEND, MESSAGE and ERROR can. Send the octets in a SEND.")
+                "\(frame.commandName) cannot have a body; only SEND, MESSAGE and ERROR can. Send the bytes in a SEND.")
         }
         let declared = contentLength(of: frame)
         if let declared, Int(declared) != frame.body.count {
             throw STOMPUsageError(
                 .reservedHeader,
-                "content-length says \(declared), the body has \(frame.body.count) octets. Leave the header out.")
+                "content-length says \(declared), the body has \(frame.body.count) bytes. Leave the header out.")
         }
         var escaping = STOMPEscaping(version, for: frame.command)
         if frame.command == .connect || frame.command == .stomp { escaping = connectEscaping }
         let mark = output.count
         if frame.command == .unknown { try putUnlisted(frame.commandName, into: &output) }
         do throws(STOMPUsageError) {
-            // Octets have no padding, so all of their bytes are initialised.
+            // UInt8 has no padding, so all bytes are initialised.
             try output.writeFrame(
                 frame.command.wireName, escaping, headRoom: 0, headers: frame.headers,
                 body: unsafe frame.body.span.bytes, writesContentLength: !frame.body.isEmpty && declared == nil

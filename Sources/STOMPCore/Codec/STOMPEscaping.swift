@@ -23,7 +23,7 @@ public enum STOMPEscaping: UInt8, Sendable, Hashable {
         }
     }
 
-    /// The octet that a backslash and `letter` stand for, or nil when this version does not define it.
+    /// The byte that a backslash and `letter` stand for, or nil when this version does not define it.
     @inline(__always)
     func meaning(of letter: UInt8) -> UInt8? {
         switch letter {
@@ -35,11 +35,11 @@ public enum STOMPEscaping: UInt8, Sendable, Hashable {
         }
     }
 
-    /// The letter that stands for `octet` after a backslash, or nil when it is written as it is.
+    /// The letter that stands for `byte` after a backslash, or nil when it is written as it is.
     @inline(__always)
-    func letter(for octet: UInt8) -> UInt8? {
+    func letter(for byte: UInt8) -> UInt8? {
         guard self != .none else { return nil }
-        switch octet {
+        switch byte {
         case UInt8(ascii: "\\"): return UInt8(ascii: "\\")
         case UInt8(ascii: "\n"): return UInt8(ascii: "n")
         case UInt8(ascii: ":"): return UInt8(ascii: "c")
@@ -61,18 +61,18 @@ extension RawSpan {
         return nil
     }
 
-    /// The octets of `start..<end` after one pass of unescaping. What is undefined stays as it is; whoever must refuse
+    /// The bytes of `start..<end` after one pass of unescaping. What is undefined stays as it is; whoever must refuse
     /// it has asked ``firstUndefinedEscape(_:from:to:)`` before.
     func unescaped(_ escaping: STOMPEscaping, from start: Int, to end: Int) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(end - start)
         var offset = start
         while offset < end {
-            let octet = byte(at: offset)
+            let byte = self.byte(at: offset)
             offset += 1
-            guard octet == UInt8(ascii: "\\"), offset < end, let meaning = escaping.meaning(of: self.byte(at: offset))
+            guard byte == UInt8(ascii: "\\"), offset < end, let meaning = escaping.meaning(of: self.byte(at: offset))
             else {
-                result.append(octet)
+                result.append(byte)
                 continue
             }
             result.append(meaning)

@@ -3,7 +3,7 @@ import Wire
 /// Reads header strings out of the header lines of a frame, when somebody asks for them.
 ///
 /// A frame that the engine or the decoder let pass has been checked: its headers are UTF-8 and hold only escapes that
-/// its version defines. Given other octets, the reader repairs what is no UTF-8 and leaves undefined escapes as they
+/// its version defines. Given other bytes, the reader repairs what is no UTF-8 and leaves undefined escapes as they
 /// are; it never traps.
 public struct STOMPHeaderReader: Sendable, Hashable {
     public var escaping: STOMPEscaping
@@ -64,8 +64,8 @@ public struct STOMPHeaderReader: Sendable, Hashable {
         }
         guard range.end - range.start == wanted.count else { return false }
         var offset = range.start
-        for octet in wanted {
-            if octet != block.byte(at: offset) { return false }
+        for byte in wanted {
+            if byte != block.byte(at: offset) { return false }
             offset += 1
         }
         return true

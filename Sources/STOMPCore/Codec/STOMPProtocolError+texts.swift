@@ -31,12 +31,12 @@ extension STOMPProtocolError {
             "A header holds \"\(excerpt(bytes, start, min(start + 2, end)))\", which STOMP \(version) does not define.")
     }
 
-    /// At most 60 octets for people to read: what is not printable ASCII becomes a dot.
+    /// At most 60 bytes for people to read: what is not printable ASCII becomes a dot.
     private static func excerpt(_ bytes: RawSpan, _ start: Int, _ end: Int) -> String {
         var text = ""
         for offset in start..<min(end, start + 60) {
-            let octet = bytes.byte(at: offset)
-            text.unicodeScalars.append((0x20...0x7E).contains(octet) ? Unicode.Scalar(octet) : ".")
+            let byte = bytes.byte(at: offset)
+            text.unicodeScalars.append((0x20...0x7E).contains(byte) ? Unicode.Scalar(byte) : ".")
         }
         return end - start > 60 ? text + "…" : text
     }
@@ -63,7 +63,7 @@ extension RawSpan {
         guard isNumber else {
             throw STOMPProtocolError(
                 .invalidContentLength,
-                "content-length is \"\(text(in: start..<Swift.min(end, start + 40)) ?? "?")\", which is no number of octets."
+                "content-length is \"\(text(in: start..<Swift.min(end, start + 40)) ?? "?")\", which is no number of bytes."
             )
         }
         return value

@@ -17,7 +17,7 @@ struct ReceiptTable {
     private var used = 0
     /// The number of the slot at `head`.
     private var first: UInt64 = 1
-    /// Receipts with ids of the user's own, by their octets.
+    /// Receipts with ids of the user's own, by their bytes.
     private var named: [[UInt8]: UInt64] = [:]
     private var names: [UInt64: [UInt8]] = [:]
 
@@ -50,7 +50,7 @@ struct ReceiptTable {
 
     func isPending(name: [UInt8]) -> Bool { named[name] != nil }
 
-    /// The number that a `receipt-id` of these octets stands for: one of the user's own ids, or a decimal number.
+    /// The number that a `receipt-id` of these bytes stands for: one of the user's own ids, or a decimal number.
     func number(for id: RawSpan, _ start: Int, _ end: Int) -> UInt64? {
         if !named.isEmpty, let number = named[id.bytes(in: start..<end)] { return number }
         guard end > start, end &- start <= 19 else { return nil }

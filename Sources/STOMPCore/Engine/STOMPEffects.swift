@@ -106,7 +106,7 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
     @inlinable public var destinationStart: Int { Int(offsets.5) }
     @inlinable public var destinationEnd: Int { Int(offsets.6) }
 
-    /// The record for the same frame in bytes that start `distance` octets later, at most at the frame's start.
+    /// The record for the same frame in bytes that start `distance` bytes later, at most at the frame's start.
     @inlinable
     public func moved(by distance: Int) -> STOMPMessageRecord {
         var moved = self

@@ -50,7 +50,7 @@ extension STOMPEngine {
                     .reservedHeader,
                     "The header \"\(name)\" is written by the operation itself. Use its parameter, or leave it out.")
             }
-            if receipt == nil, fields[index].name.hasOctets(of: "receipt") {
+            if receipt == nil, fields[index].name.hasBytes(of: "receipt") {
                 guard hasToken else {
                     throw STOMPUsageError(
                         .reservedHeader, "A header \"receipt\" needs a receipt token, or nobody waits for the answer.")
@@ -87,16 +87,16 @@ extension STOMPEngine {
 
     private func checkLine(_ name: String, _ value: String, _ longest: Int) throws(STOMPUsageError) {
         // Escapes may double a line, so only a short one passes without a closer look.
-        var octets = name.utf8.count &+ value.utf8.count &+ 1
-        if octets > longest / 2 {
+        var bytes = name.utf8.count &+ value.utf8.count &+ 1
+        if bytes > longest / 2 {
             let escaping = STOMPEscaping(version)
-            octets += name.utf8.count { escaping.letter(for: $0) != nil }
-            octets += value.utf8.count { escaping.letter(for: $0) != nil }
+            bytes += name.utf8.count { escaping.letter(for: $0) != nil }
+            bytes += value.utf8.count { escaping.letter(for: $0) != nil }
         }
-        guard octets <= longest else {
+        guard bytes <= longest else {
             throw STOMPUsageError(
                 .brokerLimit,
-                "The header \"\(name)\" has \(octets) octets; \(profile.name) takes \(longest) in a line. Put it into the body, or set the profile option if the broker is configured for more."
+                "The header \"\(name)\" has \(bytes) bytes; \(profile.name) takes \(longest) in a line. Put it into the body, or set the profile option if the broker is configured for more."
             )
         }
     }
@@ -119,33 +119,33 @@ extension STOMPEngine {
     /// An id as it stands on the wire.
     func wireForm(_ id: String) -> [UInt8] {
         let escaping = STOMPEscaping(version)
-        var octets: [UInt8] = []
-        for octet in id.utf8 {
-            if let letter = escaping.letter(for: octet) {
-                octets.append(UInt8(ascii: "\\"))
-                octets.append(letter)
+        var bytes: [UInt8] = []
+        for byte in id.utf8 {
+            if let letter = escaping.letter(for: byte) {
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(letter)
             } else {
-                octets.append(octet)
+                bytes.append(byte)
             }
         }
-        return octets
+        return bytes
     }
 }
 
 extension String {
-    /// The one of `names` that has the same octets. Most names differ from all of them in length already.
+    /// The one of `names` that has the same bytes. Most names differ from all of them in length already.
     func firstMatch(in names: [StaticString]) -> StaticString? {
         let count = utf8.count
-        for name in names where name.utf8CodeUnitCount == count && hasOctets(of: name) { return name }
+        for name in names where name.utf8CodeUnitCount == count && hasBytes(of: name) { return name }
         return nil
     }
 
-    func hasOctets(of text: StaticString) -> Bool {
+    func hasBytes(of text: StaticString) -> Bool {
         let count = text.utf8CodeUnitCount
         guard utf8.count == count else { return false }
         // The span of the string is used only inside the closure.
-        let isSame = unsafe utf8.withContiguousStorageIfAvailable { octets in
-            unsafe RawSpan(_unsafeElements: octets).holds(text, at: 0)
+        let isSame = unsafe utf8.withContiguousStorageIfAvailable { bytes in
+            unsafe RawSpan(_unsafeElements: bytes).holds(text, at: 0)
         }
         if let isSame { return isSame }
         var copy = self

@@ -40,7 +40,7 @@ extension STOMPEngine {
     /// We read again.
     public mutating func readingResumed(at now: Int64) { timing.resume(at: now) }
 
-    /// ``output`` was taken out to be written. Optional: it makes the time of the last octet sent, on which heart-beats
+    /// ``output`` was taken out to be written. Optional: it makes the time of the last byte sent, on which heart-beats
     /// are measured, that of the write for callers who send with an older time.
     public mutating func outputTaken(at now: Int64) { timing.wrote(at: now) }
 
@@ -121,7 +121,7 @@ extension STOMPEngine {
     private mutating func clearConnection() {
         output.removeAll(keepingCapacity: output.capacity <= 1 << 16)
         scanner.reset()
-        octetsLeft = 0
+        bytesLeft = 0
         subscriptions.removeAll()
         transactions.removeAll()
         disconnectReceipt = nil

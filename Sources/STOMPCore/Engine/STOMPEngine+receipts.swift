@@ -36,7 +36,7 @@ extension STOMPEngine {
             // Some brokers end the line behind each frame.
             let skipped = scanner.lineEnds(in: bytes, from: base)
             lineEndsReceived &+= UInt64(skipped.count)
-            base &+= skipped.octets
+            base &+= skipped.bytes
         }
         return base
     }

@@ -3,20 +3,20 @@
 import Wire
 
 extension STOMPEngine {
-    /// Takes `bytes`, everything that was not consumed so far, and answers how many octets it consumed. The rest is the
+    /// Takes `bytes`, everything that was not consumed so far, and answers how many bytes it consumed. The rest is the
     /// beginning of a frame; it is presented again with what comes next, and is not looked at a second time.
     ///
     /// Ranges in `effects` are offsets into `bytes`.
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout STOMPEffects) -> Int {
         guard phase != .offline, phase != .ended else { return bytes.byteCount }
-        if bytes.byteCount > octetsLeft { timing.read(at: now) }
+        if bytes.byteCount > bytesLeft { timing.read(at: now) }
         var base = 0
         do throws(STOMPProtocolError) {
             while true {
                 if scanner.isBetweenFrames {
                     let skipped = scanner.lineEnds(in: bytes, from: base)
                     lineEndsReceived &+= UInt64(skipped.count)
-                    base &+= skipped.octets
+                    base &+= skipped.bytes
                     if phase == .connected, role == .client {
                         base = receivePlainReceipts(bytes, from: base, into: &effects)
                     }
@@ -39,7 +39,7 @@ extension STOMPEngine {
                 phase == .connecting && isTLSAlert(bytes, base) ? .answersInTLS : error, bytes, base, into: &effects)
             return bytes.byteCount
         }
-        octetsLeft = bytes.byteCount &- base
+        bytesLeft = bytes.byteCount &- base
         return base
     }
 
@@ -174,7 +174,7 @@ extension STOMPEngine {
         let end = base + Int(scanner.receiptID.end)
         if let number = receipts.number(for: bytes, start, end) { return number }
         let id = Array(STOMPHeaderReader(version: version).string(in: bytes, start..<end).utf8)
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         return receipts.number(for: unsafe id.span.bytes, 0, id.count)
     }
 

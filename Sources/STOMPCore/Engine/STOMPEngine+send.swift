@@ -52,10 +52,10 @@ extension STOMPEngine {
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken == nil ? 0 : receipts.nextNumber
         let isCounted = Self.isCounted(body, omitsContentLength)
-        let octets = sendHead.octets
-        let room = octets.count &+ 32 &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
-        // The bytes of an array of octets: nothing to reinterpret.
-        let head = unsafe octets.span.bytes
+        let bytes = sendHead.bytes
+        let room = bytes.count &+ 32 &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
+        // An array of UInt8 consists of bytes: nothing to reinterpret.
+        let head = unsafe bytes.span.bytes
         let split = sendHead.split
         output.append(addingCapacity: room) { span in
             // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
@@ -84,7 +84,7 @@ extension STOMPEngine {
         destination: String, headers: STOMPHeaders = [:], body: [UInt8], receiptToken: UInt64? = nil,
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPUsageError) {
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         try send(
             destination: destination, headers: headers, body: unsafe body.span.bytes, receiptToken: receiptToken,
             transaction: transaction, omitsContentLength: omitsContentLength, at: now)

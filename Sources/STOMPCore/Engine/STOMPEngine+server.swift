@@ -40,7 +40,7 @@ extension STOMPEngine {
         try requireServer(phase != .offline && phase != .ended, "There is no connection for an ERROR.")
         let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
         // An ERROR to somebody whose CONNECT is not accepted cannot rely on a version, so nothing in it may need one.
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         try output.writeFrame(
             "ERROR", phase == .connecting ? .none : STOMPEscaping(version), headRoom: room, headers: headers,
             body: unsafe body.span.bytes, writesContentLength: !body.isEmpty, replacesUnencodable: true
@@ -101,7 +101,7 @@ extension STOMPEngine {
         subscription: String?, destination: String, messageID: String, ackID: String? = nil,
         headers: STOMPHeaders = [:], body: [UInt8], omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPUsageError) {
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         try deliver(
             subscription: subscription, destination: destination, messageID: messageID, ackID: ackID, headers: headers,
             body: unsafe body.span.bytes, omitsContentLength: omitsContentLength, at: now)
@@ -148,7 +148,7 @@ extension STOMPHeaders {
         let own: [StaticString] = [
             "destination", "content-length", "receipt", "transaction", "subscription", "message-id", "ack",
         ]
-        func isOwn(_ field: Field) -> Bool { own.contains { field.name.hasOctets(of: $0) } }
+        func isOwn(_ field: Field) -> Bool { own.contains { field.name.hasBytes(of: $0) } }
         guard fields.contains(where: isOwn) else { return self }
         return STOMPHeaders(fields.filter { !isOwn($0) })
     }

@@ -82,7 +82,7 @@ extension STOMPEngine {
     ///
     /// - Parameters:
     ///   - messageHeaders: the header lines of the MESSAGE, as ``STOMPMessageRecord/headers`` bounds them. What names
-    ///     the message is copied from there octet by octet: `message-id` in 1.0, `subscription` too in 1.1, `ack` in 1.2.
+    ///     the message is copied from there byte by byte: `message-id` in 1.0, `subscription` too in 1.1, `ack` in 1.2.
     ///   - connection: the engine's ``connection`` when the message came.
     public mutating func ack(
         messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],

@@ -61,8 +61,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     let limits: STOMPLimits
 
     var scanner = FrameScanner()
-    /// What the last `receive` left over: only octets beyond it are signs of life.
-    var octetsLeft = 0
+    /// What the last `receive` left over: only bytes beyond it are signs of life.
+    var bytesLeft = 0
     var subscriptions = SubscriptionTable()
     var receipts = ReceiptTable()
     var transactions: Set<UInt32> = []

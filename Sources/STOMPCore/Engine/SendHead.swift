@@ -9,16 +9,16 @@ struct SendHead: Sendable {
     private var headers = STOMPHeaders()
     private var isKnown = false
     /// The command and the line of the destination, then the lines of the headers; empty until they come again.
-    private(set) var octets: [UInt8] = []
+    private(set) var bytes: [UInt8] = []
     /// Where the lines of the headers begin.
     private(set) var split = 0
 
     private static let largest = 1024
 
-    /// Whether `octets` are the head of such a frame.
+    /// Whether `bytes` are the head of such a frame.
     @inline(__always)
     func holds(_ destination: String, _ headers: STOMPHeaders) -> Bool {
-        !octets.isEmpty && isSame(destination, headers)
+        !bytes.isEmpty && isSame(destination, headers)
     }
 
     private func isSame(_ destination: String, _ headers: STOMPHeaders) -> Bool {
@@ -28,16 +28,16 @@ struct SendHead: Sendable {
     /// A head was found good and written.
     mutating func sent(_ destination: String, _ headers: STOMPHeaders, _ escaping: STOMPEscaping) {
         guard isKnown, isSame(destination, headers) else {
-            octets = []
+            bytes = []
             self.destination = destination
             self.headers = headers
             isKnown = true
             return
         }
         let room = FrameWriter.room(for: destination) &+ FrameWriter.room(for: headers) &+ 32
-        guard octets.isEmpty, room <= Self.largest else { return }
+        guard bytes.isEmpty, room <= Self.largest else { return }
         var split = 0
-        octets.append(addingCapacity: room) { span in
+        bytes.append(addingCapacity: room) { span in
             // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: false)

@@ -1,6 +1,6 @@
 import Wire
 
-/// The subscriptions of one connection, found by the octets of their id in a MESSAGE without building a string.
+/// The subscriptions of one connection, found by the bytes of their id in a MESSAGE without building a string.
 ///
 /// Ids are our own, so a peer cannot choose them to collide. The last hit is compared first; after it comes an
 /// open-addressing table with linear probing.
@@ -24,7 +24,7 @@ struct SubscriptionTable {
         lastHit = 0
     }
 
-    /// The index of the subscription whose id is the octets `start..<end`.
+    /// The index of the subscription whose id is the bytes `start..<end`.
     mutating func index(of bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
         let count = end &- start
         if lastHit < entries.count, isEntry(lastHit, bytes, start, count) { return lastHit }
@@ -41,7 +41,7 @@ struct SubscriptionTable {
         return nil
     }
 
-    // Octets have no padding, so all of their bytes are initialised.
+    // UInt8 has no padding, so all bytes are initialised.
     mutating func index(of id: [UInt8]) -> Int? { index(of: unsafe id.span.bytes, 0, id.count) }
 
     mutating func insert(_ entry: Entry) {
@@ -70,13 +70,13 @@ struct SubscriptionTable {
     @inline(__always)
     private func isEntry(_ index: Int, _ bytes: RawSpan, _ start: Int, _ count: Int) -> Bool {
         let id = entries[index].id
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         return id.count == count && bytes.isEqual(start, count, to: unsafe id.span.bytes, at: 0)
     }
 
     private mutating func place(_ index: Int) {
         let id = entries[index].id
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         var slot = Self.hash(unsafe id.span.bytes, 0, id.count) & (slots.count - 1)
         while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
         slots[slot] = Int32(index)
@@ -84,7 +84,7 @@ struct SubscriptionTable {
 
     private func slot(of index: Int) -> Int {
         let id = entries[index].id
-        // Octets have no padding, so all of their bytes are initialised.
+        // UInt8 has no padding, so all bytes are initialised.
         var slot = Self.hash(unsafe id.span.bytes, 0, id.count) & (slots.count - 1)
         while slots[slot] != Int32(index) { slot = (slot + 1) & (slots.count - 1) }
         return slot
@@ -97,7 +97,7 @@ struct SubscriptionTable {
         var next = (gap + 1) & mask
         while slots[next] >= 0 {
             let id = entries[Int(slots[next])].id
-            // Octets have no padding, so all of their bytes are initialised.
+            // UInt8 has no padding, so all bytes are initialised.
             let home = Self.hash(unsafe id.span.bytes, 0, id.count) & mask
             if (next - home) & mask >= (next - gap) & mask {
                 slots[gap] = slots[next]

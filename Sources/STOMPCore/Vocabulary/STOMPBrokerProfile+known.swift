@@ -28,7 +28,7 @@ extension STOMPBrokerProfile {
         var profile = STOMPBrokerProfile(name: "ActiveMQ Artemis", serverPrefix: "ActiveMQ-Artemis")
         profile.durable = .named(header: "durable-subscription-name")
         profile.prefetchHeader = "consumer-window-size"
-        profile.prefetchUnit = .octets
+        profile.prefetchUnit = .bytes
         profile.supportsSelectors = true
         profile.missingContentLengthMeansText = true
         profile.refusedCredentials = ["unable to validate user", "password is invalid"]
@@ -89,8 +89,8 @@ extension STOMPBrokerProfile {
 extension STOMPServerError {
     /// Whether the message or the first kilobytes of the body hold one of the texts, ASCII case apart.
     func mentions(anyOf texts: [String]) -> Bool {
-        func lowered(_ octets: some Sequence<UInt8>) -> [UInt8] {
-            octets.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+        func lowered(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+            bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
         }
         let places = [lowered(message.utf8), lowered(body.prefix(4_096))]
         return texts.contains { text in

@@ -10,8 +10,8 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         case named(header: String)
     }
 
-    /// How many messages may be unacknowledged, or how many octets.
-    public enum PrefetchUnit: Sendable, Hashable { case messages, octets }
+    /// How many messages may be unacknowledged, or how many bytes.
+    public enum PrefetchUnit: Sendable, Hashable { case messages, bytes }
 
     /// How a reply comes back to a `reply-to` of a temporary queue.
     public enum TemporaryQueues: Sendable, Hashable {
@@ -50,7 +50,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var nackRequeueHeader: String?
     /// A NACK without that header comes back at once, again and again.
     public var nackRedeliversAtOnce = false
-    /// A SEND without `content-length` becomes a text message there, one with it a message of octets.
+    /// A SEND without `content-length` becomes a text message there, one with it a message of bytes.
     public var missingContentLengthMeansText = false
     /// ERROR names the receipt of the frame that failed.
     public var errorNamesReceipt = false
@@ -60,7 +60,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var unescapesConnect = false
     /// Frames come in text messages of a WebSocket even where their bodies are not UTF-8.
     public var sendsBytesAsText = false
-    /// Octets of one header line that pass, and header lines of one frame; nil for no limit worth a check. Beyond it
+    /// Bytes of one header line that pass, and header lines of one frame; nil for no limit worth a check. Beyond it
     /// ActiveMQ reads the rest of the frame as commands.
     public var longestHeaderLine: Int?
     public var mostHeaders: Int?
@@ -91,11 +91,11 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
 
     /// The header that bounds what is delivered without an acknowledgement, or nil where that is not to be had.
     ///
-    /// - Parameter octetsPerMessage: the estimate for brokers that count octets.
-    public func prefetchHeaders(messages: Int, octetsPerMessage: Int = 1_024) -> STOMPHeaders? {
+    /// - Parameter bytesPerMessage: the estimate for brokers that count bytes.
+    public func prefetchHeaders(messages: Int, bytesPerMessage: Int = 1_024) -> STOMPHeaders? {
         guard let prefetchHeader, messages > 0 else { return nil }
-        let (octets, overflow) = messages.multipliedReportingOverflow(by: max(1, octetsPerMessage))
-        return [prefetchHeader: prefetchUnit == .messages ? "\(messages)" : "\(overflow ? .max : octets)"]
+        let (bytes, overflow) = messages.multipliedReportingOverflow(by: max(1, bytesPerMessage))
+        return [prefetchHeader: prefetchUnit == .messages ? "\(messages)" : "\(overflow ? .max : bytes)"]
     }
 
     /// The header of a NACK that puts the message back into its queue or not; empty where the broker decides.

@@ -52,7 +52,7 @@ public enum STOMPCommand: UInt8, Sendable, Hashable, CaseIterable, CustomStringC
 }
 
 extension STOMPCommand {
-    /// The command whose name fills exactly the octets `start..<end`.
+    /// The command whose name fills exactly the bytes `start..<end`.
     init(_ bytes: RawSpan, _ start: Int, _ end: Int) {
         let candidate: STOMPCommand
         switch end - start {

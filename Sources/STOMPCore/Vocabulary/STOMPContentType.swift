@@ -1,6 +1,6 @@
 /// A `content-type` header, and what it says about reading a body as text (STOMP 1.2 "Header content-type").
 ///
-/// Without the header a body is octets and nothing more. `text/*` without a charset is UTF-8.
+/// Without the header a body is bytes and nothing more. `text/*` without a charset is UTF-8.
 public struct STOMPContentType: Sendable, Hashable, CustomStringConvertible {
     /// Type and subtype in small letters, without parameters.
     public let mediaType: String
@@ -50,16 +50,16 @@ public struct STOMPContentType: Sendable, Hashable, CustomStringConvertible {
 
     /// UTF-16 with its byte order mark honoured.
     private static func utf16(_ body: some Collection<UInt8>, isBigEndian: Bool) -> String? {
-        var octets = Array(body)
+        var bytes = Array(body)
         var isBigEndian = isBigEndian
-        if octets.starts(with: [0xFE, 0xFF]) || octets.starts(with: [0xFF, 0xFE]) {
-            isBigEndian = octets[0] == 0xFE
-            octets.removeFirst(2)
+        if bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) {
+            isBigEndian = bytes[0] == 0xFE
+            bytes.removeFirst(2)
         }
-        guard octets.count % 2 == 0 else { return nil }
-        let units = stride(from: 0, to: octets.count, by: 2).map { index in
-            let first = UInt16(octets[index])
-            let second = UInt16(octets[index + 1])
+        guard bytes.count % 2 == 0 else { return nil }
+        let units = stride(from: 0, to: bytes.count, by: 2).map { index in
+            let first = UInt16(bytes[index])
+            let second = UInt16(bytes[index + 1])
             return isBigEndian ? first << 8 | second : second << 8 | first
         }
         return String(validating: units, as: UTF16.self)

@@ -1,11 +1,11 @@
-/// A frame: a command, ordered headers and a body of octets.
+/// A frame: a command, ordered headers and a body of bytes.
 public struct STOMPFrame: Sendable, Hashable {
     public var command: STOMPCommand {
         didSet { if command != .unknown { unlistedName = "" } }
     }
     private var unlistedName = ""
     public var headers: STOMPHeaders
-    /// Octets, NULs included; text only when `content-type` says so.
+    /// Bytes, NULs included; text only when `content-type` says so.
     public var body: [UInt8]
 
     public init(_ command: STOMPCommand, headers: STOMPHeaders = [:], body: [UInt8] = []) {

@@ -3,7 +3,7 @@ import Wire
 /// The headers of a frame: an ordered list with lookup on top.
 ///
 /// Of repeated headers the first wins (STOMP 1.2 "Repeated Header Entries"); all of them stay visible. Names are
-/// case-sensitive and compared as octets. Values are kept exactly as they are, blanks included.
+/// case-sensitive and compared as bytes. Values are kept exactly as they are, blanks included.
 public struct STOMPHeaders: Sendable {
     /// One header line, unescaped.
     public struct Field: Sendable {
@@ -54,7 +54,7 @@ extension STOMPHeaders.Field: Hashable {
     }
 
     public func hash(into hasher: inout Hasher) {
-        // Canonically equivalent strings share a hash, so equal octets do.
+        // Canonically equivalent strings share a hash, so equal bytes do.
         hasher.combine(name)
         hasher.combine(value)
     }

@@ -2,13 +2,13 @@
 ///
 /// The defaults are above what the brokers themselves send; a lower bound on the body is the one worth setting.
 public struct STOMPLimits: Sendable, Hashable {
-    /// Octets of one line: the command or a header, without its end.
+    /// Bytes of one line: the command or a header, without its end.
     public var maximumLineBytes = 128 * 1024
     /// Header lines of one frame.
     public var maximumHeaders = 2_048
-    /// Octets of the command and all headers of one frame.
+    /// Bytes of the command and all headers of one frame.
     public var maximumHeaderBytes = 512 * 1024
-    /// Octets of one body.
+    /// Bytes of one body.
     public var maximumBodyBytes = 64 * 1024 * 1024
 
     public init() {}

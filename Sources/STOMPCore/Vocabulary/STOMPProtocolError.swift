@@ -12,9 +12,9 @@ public struct STOMPProtocolError: Error, Sendable, Hashable, CustomStringConvert
         public static let undefinedEscape = Code(description: "undefinedEscape")
         /// Headers are UTF-8 (STOMP 1.2 "Overview").
         public static let invalidUTF8 = Code(description: "invalidUTF8")
-        /// `content-length` is no number of octets.
+        /// `content-length` is no number of bytes.
         public static let invalidContentLength = Code(description: "invalidContentLength")
-        /// The octet after a body of declared length is not NUL.
+        /// The byte after a body of declared length is not NUL.
         public static let missingTerminator = Code(description: "missingTerminator")
         /// A body on a frame that may not have one.
         public static let unexpectedBody = Code(description: "unexpectedBody")

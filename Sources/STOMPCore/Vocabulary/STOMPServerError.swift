@@ -7,7 +7,7 @@ public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
     /// The receipt id of the frame that failed, where the server names it.
     public var receiptID: String?
     public var headers: STOMPHeaders
-    /// What the server says at length, as octets.
+    /// What the server says at length, as bytes.
     public var body: [UInt8]
 
     public init(_ frame: STOMPFrame) {

@@ -36,13 +36,13 @@ public enum STOMPVersion: UInt8, Sendable, Hashable, Comparable, CaseIterable, C
 }
 
 extension String {
-    /// Without spaces and tabs at both ends, compared as octets.
+    /// Without spaces and tabs at both ends, compared as bytes.
     func trimmingBlanks() -> String {
-        func isBlank(_ octet: UInt8) -> Bool { octet == 0x20 || octet == 0x09 }
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
         guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last) else { return self }
         var rest = utf8[...]
-        while let octet = rest.first, isBlank(octet) { rest.removeFirst() }
-        while let octet = rest.last, isBlank(octet) { rest.removeLast() }
+        while let byte = rest.first, isBlank(byte) { rest.removeFirst() }
+        while let byte = rest.last, isBlank(byte) { rest.removeLast() }
         return String(Substring(rest))
     }
 }

@@ -26,7 +26,7 @@ public struct STOMPWildcards: Sendable, Hashable {
         words(of: pattern)?.contains { isWildcard($0) } ?? false
     }
 
-    /// Whether a message to `destination` reaches a subscription of `pattern`. Compared as octets.
+    /// Whether a message to `destination` reaches a subscription of `pattern`. Compared as bytes.
     public func matches(_ pattern: String, _ destination: String) -> Bool {
         if pattern.hasSameBytes(as: destination) { return true }
         guard let prefix = prefix(of: pattern), let other = self.prefix(of: destination),

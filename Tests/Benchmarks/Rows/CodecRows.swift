@@ -107,7 +107,7 @@ struct CodecRows {
 
     func encodeSend() throws -> Row {
         var engine = try connectedSTOMP()
-        return try row("STOMP engine sends SEND, 263 octets") { count in
+        return try row("STOMP engine sends SEND, 263 bytes") { count in
             for _ in 0..<count {
                 if engine.output.count > 1 << 16 { engine.output.removeAll(keepingCapacity: true) }
                 try engine.send(

@@ -18,14 +18,14 @@ struct STOMPClientTests {
     }
 
     @Test(arguments: STOMPBroker.allCases)
-    func `keeps every octet of names, values and bodies`(broker: STOMPBroker) async throws {
+    func `keeps every byte of names, values and bodies`(broker: STOMPBroker) async throws {
         let client = try await broker.client()
         try await client.connect()
-        let messages = try await client.subscribe(to: "/queue/octets")
+        let messages = try await client.subscribe(to: "/queue/bytes")
         let value = " a:b\\c\nd\r é 🛰 "
         let body = [UInt8](0...255) + [0, 0, 10, 13]
         try await client.sendAndConfirm(
-            body, to: "/queue/octets",
+            body, to: "/queue/bytes",
             options: STOMPSendOptions(contentType: "application/octet-stream", headers: ["x:y \\z": value]))
         let message = try #require(try await messages.first(1).first)
         #expect(message.bytes == body)

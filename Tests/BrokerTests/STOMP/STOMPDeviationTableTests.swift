@@ -112,7 +112,7 @@ import Testing
         Deviation(
             "WebSockets",
             rabbitMQ: "rabbitMQWebSocketCloseAfterDisconnectIsSuccess",
-            "rabbitMQPutsOctetsIntoTextMessagesOfAWebSocket", "closeInsteadOfAReceiptIsAnOrderlyEnd",
+            "rabbitMQPutsBytesIntoTextMessagesOfAWebSocket", "closeInsteadOfAReceiptIsAnOrderlyEnd",
             "framesAreFoundHoweverTheyAreCut",
             // It has them over a gateway only, which is a server like any other.
             activeMQ: "framesAreFoundHoweverTheyAreCut",

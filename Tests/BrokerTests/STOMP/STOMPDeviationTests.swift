@@ -104,7 +104,7 @@ struct STOMPDeviationTests {
         #expect(two[1].header("content-length") == "3")
         // A header of its own overrules that.
         text.headers = ["amq-msg-type": "bytes"]
-        try await client.sendAndConfirm("octets", to: "/queue/length", options: text)
+        try await client.sendAndConfirm("bytes", to: "/queue/length", options: text)
         #expect(try await messages.first(1).first?.header("content-length") == "6")
         await client.disconnect()
     }

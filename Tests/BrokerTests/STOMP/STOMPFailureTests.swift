@@ -54,13 +54,13 @@ struct STOMPFailureTests {
         await client.disconnect()
     }
 
-    @Test func rabbitMQPutsOctetsIntoTextMessagesOfAWebSocket() async throws {
+    @Test func rabbitMQPutsBytesIntoTextMessagesOfAWebSocket() async throws {
         let port = try await OwnBrokers.rabbitMQ.value.webStompPort
         let client = STOMPClient("ws://guest:guest@127.0.0.1:\(port)/ws")
         try await client.connect()
-        let messages = try await client.subscribe(to: "/queue/web-octets")
+        let messages = try await client.subscribe(to: "/queue/web-bytes")
         let body = [UInt8](0...255)
-        try await client.sendAndConfirm(body, to: "/queue/web-octets")
+        try await client.sendAndConfirm(body, to: "/queue/web-bytes")
         #expect(try await messages.first(1).first?.bytes == body)
         #expect(client.counters.connections == 1)
         await client.disconnect()

@@ -1,8 +1,8 @@
 /// Packets of MQTT 3.1.1 written by hand, so that nothing of the code under test helps to make them.
 enum MQTTBytes {
     static func text(_ text: String) -> [UInt8] {
-        let octets = Array(text.utf8)
-        return [UInt8(octets.count >> 8), UInt8(octets.count & 0xFF)] + octets
+        let bytes = Array(text.utf8)
+        return [UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF)] + bytes
     }
 
     static func packet(_ first: UInt8, _ body: [UInt8]) -> [UInt8] {

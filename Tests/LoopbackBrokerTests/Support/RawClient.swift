@@ -94,10 +94,10 @@ extension RawClient {
     func readFrame() async throws -> String {
         var frame: [UInt8] = []
         while true {
-            let octet = try await read(1)
-            guard let octet = octet.first else { throw Unexpected(description: "the end, after \(frame)") }
-            if octet == 0 { return String(decoding: frame, as: UTF8.self) }
-            if !frame.isEmpty || octet != UInt8(ascii: "\n") { frame.append(octet) }
+            let byte = try await read(1)
+            guard let byte = byte.first else { throw Unexpected(description: "the end, after \(frame)") }
+            if byte == 0 { return String(decoding: frame, as: UTF8.self) }
+            if !frame.isEmpty || byte != UInt8(ascii: "\n") { frame.append(byte) }
         }
     }
 

@@ -87,7 +87,7 @@ struct LogTests {
         #expect(!String(decoding: log.pcapng(), as: UTF8.self).contains("hush"))
     }
 
-    @Test func `masks secrets in fields and octets, and leaves the rest where it is`() throws {
+    @Test func `masks secrets in fields and bytes, and leaves the rest where it is`() throws {
         var properties = MQTTProperties()
         properties.authenticationMethod = "PLAIN"
         properties.authenticationData = Array("secret-data".utf8)

@@ -37,7 +37,7 @@ struct FrameLogTests {
         #expect(log.frame(6) == nil)
     }
 
-    @Test func `keeps no more octets than it may`() {
+    @Test func `keeps no more bytes than it may`() {
         let log = FrameLog(limit: 1000, bytes: 4096)
         let source = log.source("a")
         for index in 0..<200 {
@@ -146,7 +146,7 @@ struct FrameLogTests {
                 ],
                 ["0", "SEND /topic/9 (a)", "1"], ["1", "CONNECT /topic/CONNECT  (b)", "9"],
                 ["0", "SEND /topic/01234567 (a)", "1460"],
-                ["0", "SEND /topic/cut (a); left out, as only 3 of its 1048576 octets were kept", "0"],
+                ["0", "SEND /topic/cut (a); left out, as only 3 of its 1048576 bytes were kept", "0"],
                 ["0", "SEND /topic/after (a)", "5"], ["1", "SEND /topic/bye (b)", "3"],
             ])
         let lengths = try await capture.packets("tcp.len > 100", fields: ["tcp.len"]).compactMap { Int($0[0]) }

@@ -44,10 +44,10 @@ import Testing
     }
 
     private static func trimmed(_ text: String) -> String {
-        var octets = Array(text.utf8)[...]
-        while let first = octets.first, first == 0x20 || first == 0x09 { octets.removeFirst() }
-        while let last = octets.last, last == 0x20 || last == 0x09 { octets.removeLast() }
-        return String(decoding: octets, as: UTF8.self)
+        var bytes = Array(text.utf8)[...]
+        while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
+        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     @Test func whatIsEncodedIsDecodedEqualInEveryVersionAndSplit() throws {
@@ -57,9 +57,9 @@ import Testing
         for round in 0..<rounds {
             let version = STOMPVersion.allCases.randomElement(using: &generator)!
             let frame = Self.frame(&generator, version)
-            var octets: [UInt8] = []
+            var bytes: [UInt8] = []
             do throws(STOMPUsageError) {
-                try STOMPEncoder(version: version).encode(frame, into: &octets)
+                try STOMPEncoder(version: version).encode(frame, into: &bytes)
             } catch {
                 #expect(version != .v12 && error.code == .unencodableHeader, "seed \(Campaign.seed), round \(round)")
                 refused += 1
@@ -67,11 +67,11 @@ import Testing
             }
             var decoder = STOMPDecoder(version: version)
             var decoded: STOMPFrame?
-            for piece in VectorTests.pieces(octets, using: &generator) {
+            for piece in VectorTests.pieces(bytes, using: &generator) {
                 decoder.push(Array(piece))
                 if let frame = try decoder.next() { decoded = frame }
             }
-            guard decoded == Self.expected(frame, version), decoder.bufferedOctets == 0 else {
+            guard decoded == Self.expected(frame, version), decoder.bufferedBytes == 0 else {
                 Issue.record("seed \(Campaign.seed), round \(round): \(frame) became \(String(describing: decoded))")
                 return
             }
@@ -88,62 +88,62 @@ import Testing
         limits.maximumHeaderBytes = 400
         limits.maximumHeaders = 10
         var outcomes = (frames: 0, violations: 0, unfinished: 0)
-        var octets: [UInt8] = []
+        var bytes: [UInt8] = []
         for _ in 0..<Campaign.rounds(10_000_000) {
             let version = STOMPVersion.allCases.randomElement(using: &generator)!
-            if octets.isEmpty || Int.random(in: 0..<16, using: &generator) == 0 {
-                octets.removeAll(keepingCapacity: true)
-                try? STOMPEncoder(version: .v12).encode(Self.frame(&generator, version), into: &octets)
+            if bytes.isEmpty || Int.random(in: 0..<16, using: &generator) == 0 {
+                bytes.removeAll(keepingCapacity: true)
+                try? STOMPEncoder(version: .v12).encode(Self.frame(&generator, version), into: &bytes)
             }
-            Self.damage(&octets, &generator)
+            Self.damage(&bytes, &generator)
             var decoder = STOMPDecoder(version: version, limits: limits)
-            decoder.push(octets)
+            decoder.push(bytes)
             do throws(STOMPProtocolError) {
                 var count = 0
                 while let frame = try decoder.next() {
                     count += 1
                     guard Self.canBeEncodedAgain(frame, version) else {
-                        Issue.record("seed \(Campaign.seed): \(frame) of \(octets) in \(version)")
+                        Issue.record("seed \(Campaign.seed): \(frame) of \(bytes) in \(version)")
                         return
                     }
                 }
                 if count > 0 { outcomes.frames += 1 } else { outcomes.unfinished += 1 }
-                #expect(decoder.bufferedOctets <= 1_000)
+                #expect(decoder.bufferedBytes <= 1_000)
             } catch {
                 outcomes.violations += 1
             }
-            if octets.count > 2_000 { octets.removeAll(keepingCapacity: true) }
+            if bytes.count > 2_000 { bytes.removeAll(keepingCapacity: true) }
         }
         #expect(outcomes.frames > 0 && outcomes.violations > 0 && outcomes.unfinished > 0)
     }
 
     /// Whether the frame can be written and is read again as it was.
     private static func canBeEncodedAgain(_ frame: STOMPFrame, _ version: STOMPVersion) -> Bool {
-        var octets: [UInt8] = []
+        var bytes: [UInt8] = []
         do throws(STOMPUsageError) {
-            try STOMPEncoder(version: version).encode(frame, into: &octets)
+            try STOMPEncoder(version: version).encode(frame, into: &bytes)
         } catch {
             // Before 1.2 a value may end with a CR that came before CRLF, which cannot be written again.
             return version != .v12 && frame.headers.contains { $0.value.utf8.last == 0x0D }
         }
         var decoder = STOMPDecoder(version: version)
-        decoder.push(octets)
+        decoder.push(bytes)
         guard var again = try? decoder.next() else { return false }
         if frame.headers["content-length"] == nil { again.headers["content-length"] = nil }
         return again == frame
     }
 
-    static func damage(_ octets: inout [UInt8], _ generator: inout SeededGenerator) {
+    static func damage(_ bytes: inout [UInt8], _ generator: inout SeededGenerator) {
         let interesting: [UInt8] = [0, 10, 13, 58, 92, 45, 57, 0x80, 0xFF, 0x63]
         for _ in 0..<Int.random(in: 1...3, using: &generator) {
-            let place = Int.random(in: 0...octets.count, using: &generator)
-            let octet = interesting.randomElement(using: &generator)!
+            let place = Int.random(in: 0...bytes.count, using: &generator)
+            let byte = interesting.randomElement(using: &generator)!
             switch Int.random(in: 0..<5, using: &generator) {
-            case 0: octets.insert(octet, at: place)
-            case 1 where place < octets.count: octets.remove(at: place)
-            case 2 where place < octets.count: octets.removeLast(octets.count - place)
-            case 3 where place < octets.count: octets.append(contentsOf: octets[place...])
-            default: if place < octets.count { octets[place] = octet }
+            case 0: bytes.insert(byte, at: place)
+            case 1 where place < bytes.count: bytes.remove(at: place)
+            case 2 where place < bytes.count: bytes.removeLast(bytes.count - place)
+            case 3 where place < bytes.count: bytes.append(contentsOf: bytes[place...])
+            default: if place < bytes.count { bytes[place] = byte }
             }
         }
     }

@@ -9,7 +9,7 @@ import Testing
         #expect(try decoder.next()?.command == .begin)
         #expect(try decoder.next() == nil)
         #expect(decoder.lineEnds == 4)
-        #expect(decoder.bufferedOctets == 0)
+        #expect(decoder.bufferedBytes == 0)
     }
 
     @Test func throwsTheSameViolationAgainAndTakesNothingMore() throws {
@@ -18,7 +18,7 @@ import Testing
         #expect(throws: STOMPProtocolError.self) { try decoder.next() }
         decoder.push(Array("SEND\n\n\0".utf8))
         #expect(throws: STOMPProtocolError.self) { try decoder.next() }
-        #expect(decoder.bufferedOctets == 0)
+        #expect(decoder.bufferedBytes == 0)
     }
 
     @Test func holdsNoMoreThanTheLimitsAllow() throws {
@@ -35,7 +35,7 @@ import Testing
                     for _ in 0..<10_000 {
                         decoder.push(piece)
                         while try decoder.next() != nil {}
-                        #expect(decoder.bufferedOctets <= 2_010)
+                        #expect(decoder.bufferedBytes <= 2_010)
                     }
                     Issue.record("\(start.debugDescription) and \(filler.debugDescription) without end were taken")
                 } catch {
@@ -46,30 +46,30 @@ import Testing
         }
     }
 
-    /// Scanning the tail anew at each read would look at 4 MB × 4,000 reads = 8 G octets: minutes.
+    /// Scanning the tail anew at each read would look at 4 MB × 4,000 reads = 8 G bytes: minutes.
     // Waiting for a turn among whole campaigns counts too.
     @Test(.timeLimit(.minutes(30)), arguments: [true, false])
-    func looksAtEachOctetOfALargeBodyOnce(hasLength: Bool) throws {
+    func looksAtEachByteOfALargeBodyOnce(hasLength: Bool) throws {
         let body = [UInt8](repeating: 0x61, count: 4_000_000)
-        var octets = Array((hasLength ? "SEND\ncontent-length:4000000\n\n" : "SEND\n\n").utf8)
-        octets += body
-        octets.append(0)
+        var bytes = Array((hasLength ? "SEND\ncontent-length:4000000\n\n" : "SEND\n\n").utf8)
+        bytes += body
+        bytes.append(0)
         var decoder = STOMPDecoder()
         var start = 0
-        while start < octets.count {
+        while start < bytes.count {
             #expect(try decoder.next() == nil)
-            let end = min(start + 1_000, octets.count)
-            decoder.push(Array(octets[start..<end]))
+            let end = min(start + 1_000, bytes.count)
+            decoder.push(Array(bytes[start..<end]))
             start = end
         }
         #expect(try decoder.next()?.body == body)
     }
 
     @Test func everyPrefixOfAFrameGivesNothingAndNoViolation() throws {
-        let octets = Array("MESSAGE\r\nsubscription:1\r\na\\c:\\\\\r\ncontent-length:3\r\n\r\na\0b\0".utf8)
-        for end in 0..<octets.count {
+        let bytes = Array("MESSAGE\r\nsubscription:1\r\na\\c:\\\\\r\ncontent-length:3\r\n\r\na\0b\0".utf8)
+        for end in 0..<bytes.count {
             var decoder = STOMPDecoder()
-            decoder.push(Array(octets[..<end]))
+            decoder.push(Array(bytes[..<end]))
             #expect(try decoder.next() == nil)
         }
     }

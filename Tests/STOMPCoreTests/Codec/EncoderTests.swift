@@ -4,18 +4,18 @@ import Testing
 
 @Suite(.heavy) struct EncoderTests {
     private func encoded(_ frame: STOMPFrame, _ version: STOMPVersion = .v12) throws -> String {
-        var octets: [UInt8] = []
-        try STOMPEncoder(version: version).encode(frame, into: &octets)
-        return String(decoding: octets, as: UTF8.self)
+        var bytes: [UInt8] = []
+        try STOMPEncoder(version: version).encode(frame, into: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private func misuse(_ frame: STOMPFrame, _ version: STOMPVersion = .v12) -> STOMPUsageError.Code? {
-        var octets: [UInt8] = [1, 2, 3]
+        var bytes: [UInt8] = [1, 2, 3]
         do throws(STOMPUsageError) {
-            try STOMPEncoder(version: version).encode(frame, into: &octets)
+            try STOMPEncoder(version: version).encode(frame, into: &bytes)
             return nil
         } catch {
-            #expect(octets == [1, 2, 3], "nothing may be written before a misuse is thrown")
+            #expect(bytes == [1, 2, 3], "nothing may be written before a misuse is thrown")
             return error.code
         }
     }
@@ -30,7 +30,7 @@ import Testing
         #expect(try encoded(frame(.send, ["destination": "/q"])) == "SEND\ndestination:/q\n\n\0")
     }
 
-    @Test func countsOctetsNotCharacters() throws {
+    @Test func countsBytesNotCharacters() throws {
         #expect(try encoded(frame(.send, [:], "grüße")) == "SEND\ncontent-length:7\n\ngrüße\0")
     }
 
@@ -57,9 +57,9 @@ import Testing
     @Test func escapesConnectOnlyWhereAskedTo() throws {
         var encoder = STOMPEncoder()
         encoder.connectEscaping = .v12
-        var octets: [UInt8] = []
-        try encoder.encode(frame(.connect, ["passcode": "a\\b:c"]), into: &octets)
-        #expect(String(decoding: octets, as: UTF8.self) == "CONNECT\npasscode:a\\\\b\\cc\n\n\0")
+        var bytes: [UInt8] = []
+        try encoder.encode(frame(.connect, ["passcode": "a\\b:c"]), into: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == "CONNECT\npasscode:a\\\\b\\cc\n\n\0")
     }
 
     @Test func refusesWhatAVersionCannotCarryAndWritesNothing() {
@@ -80,17 +80,17 @@ import Testing
         #expect(misuse(STOMPFrame(command, body: [1])) == .unexpectedBody)
     }
 
-    @Test func findsSpecialOctetsAtEveryPlaceOfAText() throws {
+    @Test func findsSpecialBytesAtEveryPlaceOfAText() throws {
         for length in 0..<40 {
             for place in 0...length {
                 for special in ["\\", ":", "\n", "\r"] {
                     let text =
                         String(repeating: "x", count: place) + special + String(repeating: "y", count: length - place)
                     let original = frame(.send, ["a": text, text + "n": "v"])
-                    var octets: [UInt8] = []
-                    try STOMPEncoder().encode(original, into: &octets)
+                    var bytes: [UInt8] = []
+                    try STOMPEncoder().encode(original, into: &bytes)
                     var decoder = STOMPDecoder()
-                    decoder.push(octets)
+                    decoder.push(bytes)
                     #expect(try decoder.next() == original)
                 }
             }

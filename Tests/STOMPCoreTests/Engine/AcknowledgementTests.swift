@@ -30,7 +30,7 @@ import Testing
         (.v11, "ACK\nmessage-id:m\\c2\nsubscription:s\\c1\n\n\0"),
         (.v12, "ACK\nid:a\\c3\n\n\0"),
     ])
-    func ackNamesTheMessageByVersionOctetByOctet(_ version: STOMPVersion, _ expected: String) throws {
+    func ackNamesTheMessageByVersionByteByByte(_ version: STOMPVersion, _ expected: String) throws {
         let client = try client(version)
         #expect(ack(client, headers) == nil)
         #expect(client.takeOutput() == expected)

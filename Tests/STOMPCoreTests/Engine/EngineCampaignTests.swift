@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.heavy) struct EngineCampaignTests {
-    /// Two engines over a link that splits at random and breaks at random octets. Whatever happens, each wait for a
+    /// Two engines over a link that splits at random and breaks at random bytes. Whatever happens, each wait for a
     /// receipt ends once, a receipt means processed, messages keep their order, and each connection ends once.
     @Test func lossAndRestartNeverLoseOrInventAReceipt() throws {
         var received = 0
@@ -32,13 +32,13 @@ import Testing
                 try scripted.engine.subscribe(id: "a", destination: "/q", acknowledgement: .client, token: 1, at: 0)
                 try scripted.engine.send(destination: "/q", body: [], receiptToken: 5, at: 0)
             }
-            var octets = Array(
+            var bytes = Array(
                 (role == .client
                     ? "MESSAGE\nsubscription:a\nmessage-id:1\nack:1\ncontent-length:2\n\nhi\0\nRECEIPT\nreceipt-id:1\n\n\0\n"
                     : "SUBSCRIBE\nid:1\ndestination:/q\n\n\0SEND\ndestination:/q\ncontent-length:2\n\nhi\0ACK\nid:1\n\n\0")
                     .utf8)
-            for _ in 0..<Int.random(in: 1...3, using: &generator) { CodecCampaignTests.damage(&octets, &generator) }
-            for piece in VectorTests.pieces(octets, using: &generator) { scripted.receive(Array(piece)) }
+            for _ in 0..<Int.random(in: 1...3, using: &generator) { CodecCampaignTests.damage(&bytes, &generator) }
+            for piece in VectorTests.pieces(bytes, using: &generator) { scripted.receive(Array(piece)) }
             scripted.close()
             let log = scripted.takeLog()
             let ended = log.count { $0.hasPrefix("failed") || $0 == "disconnected" }

@@ -33,7 +33,7 @@ final class EnginePair {
         server.takeEffects()
     }
 
-    /// Moves at most `count` octets each way and lets the broker answer.
+    /// Moves at most `count` bytes each way and lets the broker answer.
     func move(_ count: Int, at now: Int64) throws {
         let up = client.takeOutput(count)
         let down = server.takeOutput(count)
@@ -135,9 +135,9 @@ final class PairedEngine {
         return taken
     }
 
-    func receive(_ octets: [UInt8], at now: Int64, _ serve: (STOMPEffects, [UInt8]) throws -> Void) throws {
-        guard !octets.isEmpty else { return }
-        unread += octets
+    func receive(_ received: [UInt8], at now: Int64, _ serve: (STOMPEffects, [UInt8]) throws -> Void) throws {
+        guard !received.isEmpty else { return }
+        unread += received
         let bytes = unread
         let consumed = engine.receive(bytes.span.bytes, at: now, into: &effects)
         unread.removeFirst(consumed)

@@ -101,11 +101,11 @@ import Testing
         #expect(client.deadline == 4_050)
     }
 
-    @Test func anyOctetIsLifeEvenHalfAFrame() throws {
+    @Test func anyByteIsLifeEvenHalfAFrame() throws {
         let client = try client(.init(outgoing: 0, incoming: 1_000), "1000,0")
-        for (index, octet) in Array("MESSAGE\na:b\n\nxyz".utf8).enumerated() {
+        for (index, byte) in Array("MESSAGE\na:b\n\nxyz".utf8).enumerated() {
             client.advance(to: Int64(index + 1) * 1_900)
-            client.receive([octet])
+            client.receive([byte])
         }
         #expect(client.takeLog() == [])
         client.advance(to: client.now + 2_000)

@@ -36,15 +36,15 @@ import Testing
     }
 
     @Test(arguments: ["\0", "\rX", "\r\r", "X\0", "X Y", "X\rY", "\u{7F}", "\u{E9}"])
-    func octetsThatBeginNoFrameEndTheConnectionBeforeTheLineDoes(_ octets: String) throws {
+    func bytesThatBeginNoFrameEndTheConnectionBeforeTheLineDoes(_ bytes: String) throws {
         let client = try ScriptedEngine.connected()
-        client.receive(octets)
+        client.receive(bytes)
         #expect(client.takeLog() == ["failed violation(malformedCommand)", "close"])
         let split = try ScriptedEngine.connected()
-        for octet in octets.utf8 where !split.engine.wantsClose { split.receive([octet]) }
+        for byte in bytes.utf8 where !split.engine.wantsClose { split.receive([byte]) }
         #expect(split.takeLog() == ["failed violation(malformedCommand)", "close"])
         let server = try ScriptedEngine.serving()
-        server.receive(octets)
+        server.receive(bytes)
         #expect(server.takeLog() == ["failed violation(malformedCommand)", "close"])
         #expect(server.takeOutput().hasPrefix("ERROR\n"))
     }

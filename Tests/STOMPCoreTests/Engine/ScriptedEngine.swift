@@ -75,8 +75,8 @@ final class ScriptedEngine {
 
     func receive(_ text: String) { receive(Array(text.utf8)) }
 
-    func receive(_ octets: [UInt8]) {
-        tail += octets
+    func receive(_ received: [UInt8]) {
+        tail += received
         let bytes = tail
         let consumed = engine.receive(bytes.span.bytes, at: nanoseconds, into: &effects)
         precondition((0...bytes.count).contains(consumed))

@@ -28,7 +28,7 @@ import Testing
 
     /// Heads that come again are copied: each frame must be what an engine writes that never saw the one before.
     @Test func framesDoNotDependOnThoseBeforeThem() throws {
-        // Equal as characters, not as octets; one of them kept and sent again in the same memory.
+        // Equal as characters, not as bytes; one of them kept and sent again in the same memory.
         let destinations = ["/q", "/queue/caf\u{E9}", "/queue/cafe\u{301}", "/queue/a:b\nc"]
         let kept: STOMPHeaders = ["content-type": "text/plain", "n": "1"]
         let headers: [STOMPHeaders] = [
@@ -37,7 +37,7 @@ import Testing
         ]
         let heads = destinations.flatMap { destination in headers.map { (destination, $0) } }
         for version in [STOMPVersion.v10, .v11, .v12] {
-            /// Octets, not strings: those compare what they look like.
+            /// Bytes, not strings: those compare what they look like.
             func sent(_ head: (String, STOMPHeaders), by client: ScriptedEngine) -> ([UInt8], STOMPUsageError.Code?) {
                 defer { client.engine.output = [] }
                 let refusal = client.misuse { e throws(STOMPUsageError) in

@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: ["", "application/json", "application/octet-stream", ";;=", "textual/x"])
-    func otherTypesAreOctets(_ header: String) {
+    func otherTypesAreBytes(_ header: String) {
         #expect(STOMPContentType(header).text(of: Array("x".utf8)) == nil)
     }
 

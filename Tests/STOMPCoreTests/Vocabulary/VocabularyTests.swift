@@ -16,7 +16,7 @@ import Testing
         #expect(headers.contains("c") && !headers.contains("b"))
     }
 
-    @Test func headerNamesAreComparedAsOctets() {
+    @Test func headerNamesAreComparedAsBytes() {
         let headers: STOMPHeaders = ["e\u{301}": "decomposed", "\u{E9}": "composed"]
         #expect(headers["\u{E9}"] == "composed")
         #expect(headers["e\u{301}"] == "decomposed")

@@ -60,7 +60,7 @@ import Testing
                     headers: ["destination-type": "MULTICAST", "subscription-type": "MULTICAST"]))
             #expect(lines.value("durable-subscription-name") == "kept")
             #expect(lines.value("selector") == "a = 1")
-            // Octets, a kilobyte for each message.
+            // Bytes, a kilobyte for each message.
             #expect(lines.value("consumer-window-size") == "10240")
             #expect(lines.value("destination-type") == "MULTICAST")
             #expect(lines.value("subscription-type") == "MULTICAST")
@@ -96,7 +96,7 @@ import Testing
             options.omitsContentLength = true
             try await client.send("text", to: "/queue/orders", options: options)
             #expect(try await connection.expect("SEND", "content-length") == "")
-            try await client.send("octets", to: "/queue/orders")
+            try await client.send("bytes", to: "/queue/orders")
             #expect(try await connection.expect("SEND", "content-length") == "6")
         }
     }

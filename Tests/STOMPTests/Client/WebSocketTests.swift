@@ -10,8 +10,8 @@ import WebSocketCore
     enum Cut: CaseIterable {
         /// Several frames in one message, which is text or not.
         case oneText, oneBinary
-        /// One frame in many messages: of an octet each, and at random with empty ones between.
-        case octets, random
+        /// One frame in many messages: of a byte each, and at random with empty ones between.
+        case bytes, random
         /// One message whose fragments end anywhere.
         case fragments
 
@@ -19,7 +19,7 @@ import WebSocketCore
             switch self {
             case .oneText: try server.send([bytes[...]], as: .text)
             case .oneBinary: try server.send([bytes[...]], as: .binary)
-            case .octets: for index in bytes.indices { try server.send([bytes[index...index]], as: .binary) }
+            case .bytes: for index in bytes.indices { try server.send([bytes[index...index]], as: .binary) }
             case .random: for piece in pieces(of: bytes) { try server.send([piece], as: .binary) }
             case .fragments: try server.send(pieces(of: bytes), as: .text)
             }

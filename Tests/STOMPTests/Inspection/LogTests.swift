@@ -48,7 +48,7 @@ struct LogTests {
         #expect(
             comments.map { $0[0] }
                 == frames.map { "\($0.type)\($0.destination.map { " " + $0 } ?? "") (car)" })
-        // The octets of both directions, one after the other, are those of the frames.
+        // The bytes of both directions, one after the other, are those of the frames.
         for (direction, filter) in [(FrameDirection.sent, "tcp.dstport"), (.received, "tcp.srcport")] {
             let payloads = try await capture.packets("\(filter) == 61613 && tcp.len > 0", fields: ["tcp.payload"])
             let digits = frames.filter { $0.direction == direction }.flatMap(\.bytes)
@@ -57,7 +57,7 @@ struct LogTests {
         }
     }
 
-    @Test(arguments: ["\n", "\r\n"]) func `masks secrets in headers and octets`(lineEnd: String) throws {
+    @Test(arguments: ["\n", "\r\n"]) func `masks secrets in headers and bytes`(lineEnd: String) throws {
         let lines = [
             "", "CONNECT", "login:ann", "passcode:hush:hush", "Authorization:secret", "passcode:", "x:y", "", "",
         ]

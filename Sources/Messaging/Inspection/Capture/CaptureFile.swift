@@ -1,5 +1,5 @@
 /// Writes a capture file in the format pcapng, version 1.0 (draft-ietf-opsawg-pcapng): one section with one interface, in
-/// little-endian octets.
+/// little-endian bytes.
 struct CaptureFile {
     private(set) var bytes: [UInt8] = []
 
@@ -80,7 +80,7 @@ extension [UInt8] {
         for shift in stride(from: 0, to: value.bitWidth, by: 8) { append(UInt8(truncatingIfNeeded: value >> shift)) }
     }
 
-    /// Blocks and options consist of whole words of four octets.
+    /// Blocks and options consist of whole words of four bytes.
     fileprivate mutating func padded(_ value: [UInt8]) {
         self += value
         self += repeatElement(0, count: -value.count & 3)

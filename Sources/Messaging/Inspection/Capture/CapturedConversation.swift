@@ -5,7 +5,7 @@
 struct CapturedConversation {
     private var client: Segment.Endpoint
     private var server: Segment.Endpoint
-    // Where the next octet of each side goes.
+    // Where the next byte of each side goes.
     private var clientNext: UInt32 = 1_000
     private var serverNext: UInt32 = 5_000
     private var identification: UInt16 = 0
@@ -36,14 +36,14 @@ struct CapturedConversation {
 
     /// The segments of a frame; the first has a comment.
     ///
-    /// Of a frame that was not kept whole there is only the comment, on a segment without octets: half a frame would
+    /// Of a frame that was not kept whole there is only the comment, on a segment without bytes: half a frame would
     /// take what follows along.
     mutating func add(_ frame: LoggedFrame, remark: String = "", to file: inout CaptureFile) {
         lastTime = frame.time * 1_000
         sawGoodbye = sawGoodbye || frame.endsConnection
         var comment: String? = Self.comment(frame) + remark
         guard frame.isWhole else {
-            comment? += "; left out, as only \(frame.bytes.count) of its \(frame.size) octets were kept"
+            comment? += "; left out, as only \(frame.bytes.count) of its \(frame.size) bytes were kept"
             return add(frame.direction, .acknowledge, comment: comment, to: &file)
         }
         for start in stride(from: 0, to: frame.bytes.count, by: Segment.largestPayload) {
@@ -76,7 +76,7 @@ struct CapturedConversation {
             identification: identification, payload: payload)
         identification &+= 1
         file.add(segment.packet, time: lastTime, direction: direction, comment: comment)
-        // The first and the last segment count as one octet each (RFC 9293, section 3.4).
+        // The first and the last segment count as one byte each (RFC 9293, section 3.4).
         let isCounted = flags.contains(.synchronize) || flags.contains(.finish)
         let length = UInt32(truncatingIfNeeded: payload.count) &+ (isCounted ? 1 : 0)
         if isSent { clientNext &+= length } else { serverNext &+= length }

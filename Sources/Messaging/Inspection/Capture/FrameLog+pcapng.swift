@@ -1,9 +1,9 @@
 extension FrameLog {
     /// What the log holds as a capture file in the format pcapng, which Wireshark and tshark read.
     ///
-    /// Each connection is a TCP connection to port 1883 or 61613 of an address for documentation, however the octets
+    /// Each connection is a TCP connection to port 1883 or 61613 of an address for documentation, however the bytes
     /// really went; the first segment of each frame has its type and destination as comment. Secrets are masked, in the
-    /// octets, too.
+    /// bytes, too.
     public func pcapng() -> [UInt8] {
         let (frames, openings) = capture()
         var file = CaptureFile(

@@ -8,7 +8,7 @@ extension Vector {
         Vector("Body: CRs belong to it", "SEND\n\n\r\na\r\n\0", frame(.send, [:], "\r\na\r\n")),
         Vector("Body: colons and command words", "SEND\n\nSEND\na:b\n\n\0", frame(.send, [:], "SEND\na:b\n\n")),
         Vector("Body: UTF-8", "SEND\n\ngrüße\0", frame(.send, [:], "grüße")),
-        Vector("Body: any octets", "", STOMPFrame(.send, body: [0xFF, 0xFE, 0x80])).octets(
+        Vector("Body: any bytes", "", STOMPFrame(.send, body: [0xFF, 0xFE, 0x80])).bytes(
             Array("SEND\n\n".utf8) + [0xFF, 0xFE, 0x80, 0]),
         Vector("Body: of MESSAGE", "MESSAGE\n\nx\0", frame(.message, [:], "x")),
         Vector("Body: of ERROR", "ERROR\n\nx\0", frame(.error, [:], "x")),
@@ -43,7 +43,7 @@ extension Vector {
             frame(.send, ["content-length": "0"])),
         Vector("Header content-length: zero with a body", "SEND\ncontent-length:0\n\nx\0", fails: .missingTerminator),
         Vector(
-            "Header content-length: counts octets", "SEND\ncontent-length:7\n\ngrüße\0",
+            "Header content-length: counts bytes", "SEND\ncontent-length:7\n\ngrüße\0",
             frame(.send, ["content-length": "7"], "grüße")),
         Vector(
             "Header content-length: characters are too few", "SEND\ncontent-length:5\n\ngrüße\0",

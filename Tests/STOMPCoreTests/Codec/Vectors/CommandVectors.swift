@@ -35,7 +35,7 @@ extension Vector {
         Vector("Augmented BNF: NUL in the command", "SE\0ND\n\n\0", fails: .malformedCommand),
         Vector("Augmented BNF: NUL between frames", "\0SEND\n\n\0", fails: .malformedCommand),
         Vector("Augmented BNF: an HTTP answer", "HTTP/1.1 400 Bad Request\r\n\r\n", fails: .malformedCommand),
-        Vector("Augmented BNF: a command of 8-bit octets", "SÉND\n\n\0", fails: .malformedCommand),
+        Vector("Augmented BNF: a command of 8-bit bytes", "SÉND\n\n\0", fails: .malformedCommand),
         Vector("Augmented BNF: no headers, no body", "BEGIN\n\n\0", frame(.begin)),
         Vector("Augmented BNF: frame not finished", "SEND\ndestination:/q\n\nhi"),
         Vector("Augmented BNF: headers not finished", "SEND\ndestination:/q\n"),

@@ -45,7 +45,7 @@ extension Vector {
         Vector("1.0: an empty value", .v10, "MESSAGE\na:\n\n\0", frame(.message, ["a": ""])),
         Vector("Overview: UTF-8 values", "SEND\na:grüße\n\n\0", frame(.send, ["a": "grüße"])),
         Vector("Overview: UTF-8 names", "SEND\nø:1\n\n\0", frame(.send, ["ø": "1"])),
-        Vector("Overview: four octets a character", "SEND\na:🏎️\n\n\0", frame(.send, ["a": "🏎️"])),
+        Vector("Overview: four bytes a character", "SEND\na:🏎️\n\n\0", frame(.send, ["a": "🏎️"])),
         Vector(
             "Overview: composed and decomposed names differ", "SEND\ne\u{301}:1\n\u{E9}:2\n\n\0",
             frame(.send, ["e\u{301}": "1", "\u{E9}": "2"])),
@@ -57,16 +57,16 @@ extension Vector {
         Vector(
             "Augmented BNF: control characters in a value", "SEND\na:\u{1}\u{7F}\n\n\0",
             frame(.send, ["a": "\u{1}\u{7F}"])),
-        Vector("Overview: a stray continuation octet", "", fails: .invalidUTF8).octets(bad([0x80])),
-        Vector("Overview: Latin-1", "", fails: .invalidUTF8).octets(bad([0xE9])),
-        Vector("Overview: an overlong slash", "", fails: .invalidUTF8).octets(bad([0xC0, 0xAF])),
-        Vector("Overview: an overlong three-octet form", "", fails: .invalidUTF8).octets(bad([0xE0, 0x80, 0xAF])),
-        Vector("Overview: a surrogate", "", fails: .invalidUTF8).octets(bad([0xED, 0xA0, 0x80])),
-        Vector("Overview: beyond U+10FFFF", "", fails: .invalidUTF8).octets(bad([0xF4, 0x90, 0x80, 0x80])),
-        Vector("Overview: a cut sequence", "", fails: .invalidUTF8).octets(bad([0xE2, 0x82])),
-        Vector("Overview: octet FF", "", fails: .invalidUTF8).octets(bad([0xFF])),
+        Vector("Overview: a stray continuation byte", "", fails: .invalidUTF8).bytes(bad([0x80])),
+        Vector("Overview: Latin-1", "", fails: .invalidUTF8).bytes(bad([0xE9])),
+        Vector("Overview: an overlong slash", "", fails: .invalidUTF8).bytes(bad([0xC0, 0xAF])),
+        Vector("Overview: an overlong three-byte form", "", fails: .invalidUTF8).bytes(bad([0xE0, 0x80, 0xAF])),
+        Vector("Overview: a surrogate", "", fails: .invalidUTF8).bytes(bad([0xED, 0xA0, 0x80])),
+        Vector("Overview: beyond U+10FFFF", "", fails: .invalidUTF8).bytes(bad([0xF4, 0x90, 0x80, 0x80])),
+        Vector("Overview: a cut sequence", "", fails: .invalidUTF8).bytes(bad([0xE2, 0x82])),
+        Vector("Overview: byte FF", "", fails: .invalidUTF8).bytes(bad([0xFF])),
         Vector("Overview: the last scalar", "SEND\na:\u{10FFFF}\n\n\0", frame(.send, ["a": "\u{10FFFF}"])),
     ]
 
-    private static func bad(_ octets: [UInt8]) -> [UInt8] { Array("SEND\na:".utf8) + octets + Array("\n\n\0".utf8) }
+    private static func bad(_ bytes: [UInt8]) -> [UInt8] { Array("SEND\na:".utf8) + bytes + Array("\n\n\0".utf8) }
 }

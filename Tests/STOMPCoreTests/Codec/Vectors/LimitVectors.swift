@@ -18,11 +18,11 @@ extension Vector {
             .limits { $0.maximumHeaders = 2 },
         Vector("Size Limits: one header too many", "SEND\na:1\nb:2\nc:3\n\n\0", fails: .limitExceeded)
             .limits { $0.maximumHeaders = 2 },
-        Vector("Size Limits: header octets that just fit", "SEND\na:1\nb:2\n\n\0", frame(.send, ["a": "1", "b": "2"]))
+        Vector("Size Limits: header bytes that just fit", "SEND\na:1\nb:2\n\n\0", frame(.send, ["a": "1", "b": "2"]))
             .limits { $0.maximumHeaderBytes = 13 },
-        Vector("Size Limits: header octets too many", "SEND\na:1\nb:2\n\n\0", fails: .limitExceeded)
+        Vector("Size Limits: header bytes too many", "SEND\na:1\nb:2\n\n\0", fails: .limitExceeded)
             .limits { $0.maximumHeaderBytes = 12 },
-        Vector("Size Limits: header octets without end", "SEND\na:1\nb:2\nc:3\nd:4\ne:5\n", fails: .limitExceeded)
+        Vector("Size Limits: header bytes without end", "SEND\na:1\nb:2\nc:3\nd:4\ne:5\n", fails: .limitExceeded)
             .limits { $0.maximumHeaderBytes = 20 },
         Vector("Size Limits: a body that just fits", "SEND\n\n12345\0", frame(.send, [:], "12345"))
             .limits { $0.maximumBodyBytes = 5 },

@@ -1,18 +1,18 @@
 import STOMPCore
 
-/// One codec vector: octets, and the frames or the violation that they must give.
+/// One codec vector: bytes, and the frames or the violation that they must give.
 struct Vector: Sendable, CustomStringConvertible {
     /// The section of the specification that it shows, and what about it.
     var section: String
     var version: STOMPVersion
-    var octets: [UInt8]
+    var bytes: [UInt8]
     var frames: [STOMPFrame]
     var violation: STOMPProtocolError.Code?
     var limits = STOMPLimits()
 
     var description: String { "\(version) \(section)" }
 
-    /// Octets that give exactly these frames.
+    /// Bytes that give exactly these frames.
     init(_ section: String, _ version: STOMPVersion, _ text: String, _ frames: STOMPFrame...) {
         self.init(section, version, text, frames, nil)
     }
@@ -22,7 +22,7 @@ struct Vector: Sendable, CustomStringConvertible {
         self.init(section, .v12, text, frames, nil)
     }
 
-    /// Octets that give these frames and then a violation.
+    /// Bytes that give these frames and then a violation.
     init(
         _ section: String, _ version: STOMPVersion, _ text: String, after frames: STOMPFrame...,
         fails violation: STOMPProtocolError.Code
@@ -41,14 +41,14 @@ struct Vector: Sendable, CustomStringConvertible {
     ) {
         self.section = section
         self.version = version
-        octets = Array(text.utf8)
+        bytes = Array(text.utf8)
         self.frames = frames
         self.violation = violation
     }
 
-    func octets(_ octets: [UInt8]) -> Vector {
+    func bytes(_ bytes: [UInt8]) -> Vector {
         var copy = self
-        copy.octets = octets
+        copy.bytes = bytes
         return copy
     }
 
