@@ -6,39 +6,53 @@ struct MQTTBlockedSession {
     /// Connections in a row that such a packet may end.
     static let maximumRepetitions = 3
 
+    /// What a client remembers that has met such a packet; few ever do.
+    private final class Record {
+        /// What broke the protocol on this connection.
+        var packet: MQTTRefusedPacket?
+        var last: (packet: MQTTRefusedPacket, violation: MQTTProtocolError)?
+        var repetitions = 0
+    }
+
     /// Whether the connection that is open resumed a session.
     var isResumed = false
-    /// What broke the protocol on this connection.
-    var packet: MQTTRefusedPacket?
-    private var last: (packet: MQTTRefusedPacket, violation: MQTTProtocolError)?
-    private var repetitions = 0
+    private var record: Record?
+
+    /// What broke the protocol on the connection that is open.
+    var packet: MQTTRefusedPacket? { record?.packet }
+
+    mutating func refused(_ packet: MQTTRefusedPacket) {
+        let record = record ?? Record()
+        record.packet = packet
+        self.record = record
+    }
 
     /// The connection failed; returns whether this packet has ended enough of them.
-    mutating func failed(_ violation: MQTTProtocolError) -> Bool {
-        guard isResumed, let packet else { return false }
-        let isSame = last.map { $0.packet == packet && $0.violation == violation } ?? false
-        repetitions = isSame ? repetitions + 1 : 1
-        last = (packet, violation)
-        guard repetitions >= Self.maximumRepetitions else { return false }
-        repetitions = 0
+    func failed(_ violation: MQTTProtocolError) -> Bool {
+        guard isResumed, let record, let packet = record.packet else { return false }
+        let isSame = record.last.map { $0.packet == packet && $0.violation == violation } ?? false
+        record.repetitions = isSame ? record.repetitions + 1 : 1
+        record.last = (packet, violation)
+        guard record.repetitions >= Self.maximumRepetitions else { return false }
+        record.repetitions = 0
         return true
     }
 
     /// The connection is gone. One that resumed the session and ended for another reason starts the count anew.
     mutating func connectionClosed() {
-        if isResumed, packet == nil { last = nil }
+        if isResumed, packet == nil { record = nil }
         isResumed = false
-        packet = nil
+        record?.packet = nil
     }
 }
 
 extension MQTTClientCore {
     /// The error that ends the attempts, if the same packet has ended every connection that resumed the session.
     func sessionIsBlocked(by failure: MQTTConnectionFailure) -> MQTTError? {
-        guard case .violation(let violation) = failure, blockedSession.failed(violation) else { return nil }
-        let packet = blockedSession.packet
-        let what =
-            packet?.type == .publish ? "a message to the topic '\(packet?.topic ?? "")'" : "\(packet?.type as Any)"
+        guard case .violation(let violation) = failure, blockedSession.failed(violation),
+            let packet = blockedSession.packet
+        else { return nil }
+        let what = packet.type == .publish ? "a message to the topic '\(packet.topic)'" : "\(packet.type)"
         let broker = opener.server.map { "\($0)" } ?? "the server"
         return MQTTError(
             .sessionBlocked,

@@ -23,24 +23,24 @@ extension MQTTClientCore {
     }
 
     private nonisolated(nonsending) func enqueueOnce(_ message: MQTTOutgoingMessage) async -> Result<Void, MQTTError> {
-        let token = link.perform { $0.storeSlots.reserve() }
+        let token = link.perform { $0.callers.value.storeSlots.reserve() }
         return await waiting { waiter in
             var waiter: Waiter<Result<Void, MQTTError>>? = waiter
             var ended: Resumption<Result<Void, MQTTError>>?
             let hasDropped = link.perform(urgent: true) { machine in
                 guard let waiter = waiter.take() else { return false }
                 if Task.isCancelled {
-                    machine.storeSlots.release(token)
+                    machine.callers.value.storeSlots.release(token)
                     ended = Resumption(waiter, .failure(.cancelledWait))
                 } else {
                     ended = machine.enqueue(message, waiter, token)
                 }
-                return !machine.dropped.isEmpty
+                return machine.hasDropped
             }
             if hasDropped { reportDropped() }
             ended.take()?.resume()
         } onCancel: {
-            link.perform { $0.storeSlots.take(token) }?.resume(returning: .failure(.cancelledWait))
+            link.perform { $0.callers.value.storeSlots.take(token) }?.resume(returning: .failure(.cancelledWait))
         }
     }
 
@@ -60,20 +60,20 @@ extension MQTTClientCore {
 
     /// Waits until the queue has room, or the client gives up.
     nonisolated(nonsending) func waitForRoom() async throws(MQTTError) {
-        let token = link.perform { $0.roomWaiters.reserve() }
+        let token = link.perform { $0.callers.value.roomWaiters.reserve() }
         await waiting { waiter in
             var waiter: Waiter<Void>? = waiter
             link.perform { machine in
                 // Room may have come between the refusal and now.
                 if !Task.isCancelled, machine.engine.owesRoomNotice, let waiter = waiter.take() {
-                    machine.roomWaiters.add(waiter, at: token)
+                    machine.callers.value.roomWaiters.add(waiter, at: token)
                 } else {
-                    machine.roomWaiters.release(token)
+                    machine.callers.value.roomWaiters.release(token)
                 }
             }
             waiter.take()?.resume(returning: ())
         } onCancel: {
-            link.perform { $0.roomWaiters.take(token) }?.resume(returning: ())
+            link.perform { $0.callers.value.roomWaiters.take(token) }?.resume(returning: ())
         }
         if Task.isCancelled { throw .cancelledWait }
         if let failure = persistence.withLock({ $0.journal })?.failure { throw failure }
@@ -93,11 +93,11 @@ extension MQTTMachine {
                 at: MonotonicClock.now)
         if refusal == nil { publishedCount += 1 }
         guard refusal == nil, journal != nil else {
-            storeSlots.release(token)
+            callers.value.storeSlots.release(token)
             return Resumption(waiter, refusal.map { .failure($0) } ?? .success(()))
         }
-        storeSlots.add(waiter, at: token)
-        storeWaiters.append(MQTTStoreWait(ticket: engine.lastTicket, token: token))
+        callers.value.storeSlots.add(waiter, at: token)
+        callers.value.storeWaiters.append(MQTTStoreWait(ticket: engine.lastTicket, token: token))
         flushRecords()
         return nil
     }
@@ -131,19 +131,39 @@ extension MQTTMachine {
             batch.failure = batch.failure ?? error
             guard batch.isDone else { return }
             batches.remove(batch)
-            if let end = batch.takeEnd() { dropped.batches.append(end) }
+            if let end = batch.takeEnd() { callers.value.dropped.batches.append(end) }
         } else if token & Self.looseBit != 0 {
-            dropped.enqueued.append(error)
+            callers.value.dropped.enqueued.append(error)
         } else {
-            publishes.answer(token, .failure(error), into: &dropped.waiters)
+            publishes.answer(token, .failure(error), into: &callers.value.dropped.waiters)
         }
     }
 
     mutating func takeDropped() -> MQTTDroppedMessages {
         var taken = MQTTDroppedMessages()
-        swap(&taken, &dropped)
+        if callers.isMade { swap(&taken, &callers.value.dropped) }
         return taken
     }
+
+    /// Whether messages gave way to newer ones and have not been reported yet.
+    var hasDropped: Bool {
+        mutating get { callers.isMade && !callers.value.dropped.isEmpty }
+    }
+
+    mutating func takeRoomWaiters() -> UniqueArray<Waiter<Void>> {
+        callers.isMade ? callers.value.roomWaiters.takeAll() : UniqueArray()
+    }
+}
+
+/// Callers of the queue that wait, under the link's lock.
+struct MQTTQueueCallers: EmptyAtFirst, ~Copyable, Sendable {
+    /// Publishers of stored messages, in the order of their tickets.
+    var storeWaiters: [MQTTStoreWait] = []
+    var storeSlots = WaiterSlots<Result<Void, MQTTError>>()
+    /// Publishers that wait for room in the queue.
+    var roomWaiters = WaiterSlots<Void>()
+    /// Messages that gave way to newer ones, until they are reported after the lock is released.
+    var dropped = MQTTDroppedMessages()
 }
 
 /// Messages that gave way to newer ones, until their callers are resumed after the lock is released.

@@ -131,7 +131,7 @@ extension MQTTClientCore {
         let hasDropped = link.perform(urgent: true) { machine in
             guard let waiter = waiter.take() else { return false }
             ended = machine.publish(payload, topic, qos, retain, properties, waiter)
-            return !machine.dropped.isEmpty
+            return machine.hasDropped
         }
         if hasDropped { reportDropped() }
         ended.take()?.resume()

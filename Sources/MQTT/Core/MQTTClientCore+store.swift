@@ -135,8 +135,8 @@ extension MQTTClientCore {
     private func storeFailed(_ error: MQTTError) {
         loop.execute { [self] in
             var waiters = link.perform { machine in
-                machine.storeWaiters = []
-                return machine.storeSlots.takeAll()
+                machine.callers.value.storeWaiters = []
+                return machine.callers.value.storeSlots.takeAll()
             }
             waiters.resume(returning: .failure(error))
             connectionFailed(error)
@@ -166,12 +166,12 @@ extension MQTTMachine {
         engine.persisted(through: ticket, at: now, into: &scratch.work.effects)
         collect(into: scratch, at: now)
         var stored = UniqueArray<Waiter<Result<Void, MQTTError>>>()
-        let count = storeWaiters.firstIndex { $0.ticket > ticket } ?? storeWaiters.count
-        for wait in storeWaiters[..<count] {
+        let count = callers.value.storeWaiters.firstIndex { $0.ticket > ticket } ?? callers.value.storeWaiters.count
+        for wait in callers.value.storeWaiters[..<count] {
             // Those that were cancelled are gone.
-            if let waiter = storeSlots.take(wait.token) { stored.append(waiter) }
+            if let waiter = callers.value.storeSlots.take(wait.token) { stored.append(waiter) }
         }
-        storeWaiters.removeFirst(count)
+        callers.value.storeWaiters.removeFirst(count)
         return stored
     }
 }

@@ -130,7 +130,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
                 if let end = batch.takeEnd() { ends.append(end) }
             }
             machine.batches = MQTTPublishBatches()
-            return machine.roomWaiters.takeAll()
+            return machine.takeRoomWaiters()
         }
         // Those find out by themselves that there is no connection.
         rooms.resume(returning: ())
@@ -187,7 +187,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             noteRedirection(connack.reasonCode, connack.properties)
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
         case .packetRefused(let packet):
-            blockedSession.packet = packet
+            blockedSession.refused(packet)
         case .invalidMessageDropped(let topic, let violation):
             news.tell(.invalidMessageDropped(topic: topic, violation))
         case .connectionFailed(let failure):

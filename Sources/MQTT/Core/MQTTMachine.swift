@@ -31,13 +31,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
     /// Where records go, with a session store.
     var journal: MQTTJournal?
-    /// In the order of their tickets.
-    var storeWaiters: [MQTTStoreWait] = []
-    var storeSlots = WaiterSlots<Result<Void, MQTTError>>()
-    /// Publishers that wait for room in the queue.
-    var roomWaiters = WaiterSlots<Void>()
-    /// Messages that gave way to others, until somebody without the lock tells of them.
-    var dropped = MQTTDroppedMessages()
+    /// Callers that wait for a store or for room, made with the first of them.
+    var callers = LazyBox<MQTTQueueCallers>()
     let keepPolicy: Shared<MQTTUnmatchedMessagePolicy>
     /// Received messages without a subscription; there since the first of them.
     private(set) var knownKeeper: MQTTKeeper?
@@ -169,7 +164,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         if feeds { feedCompleted(into: scratch, at: now) }
         if scratch.work.effects.queueHasRoom {
             pumpBatches(into: scratch, at: now)
-            var rooms = roomWaiters.takeAll()
+            var rooms = takeRoomWaiters()
             rooms.drain { scratch.work.roomWaiters.append($0) }
         }
         flushRecords()

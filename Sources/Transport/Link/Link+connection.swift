@@ -92,7 +92,7 @@ extension Link where Machine: ~Copyable {
                 wireOffset = 0
                 wireStream = nil
             }
-            return state.roomWaiters.takeAll()
+            return state.takeRoomWaiters()
         }
         sendIsBlocked = false
         isReadingPaused = false

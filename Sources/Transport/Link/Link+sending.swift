@@ -99,7 +99,7 @@ extension Link where Machine: ~Copyable {
             let machineWrote = machine.pointee.outputCount > 0 && (layers?.isOpen ?? true)
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
-                waiters = state.roomWaiters.takeAll()
+                waiters = state.takeRoomWaiters()
                 loopHasToLook = claimSettle(&state, closes: true)
                 return .done
             }
@@ -111,7 +111,7 @@ extension Link where Machine: ~Copyable {
                     swap(&machine.pointee.output, &plain)
                     tap = state.tap
                 }
-                if !outboxIsFull(state) { waiters = state.roomWaiters.takeAll() }
+                if !outboxIsFull(state) { waiters = state.takeRoomWaiters() }
                 loopHasToLook = claimSettle(&state, closes: false)
                 return .wrap(stream, layers)
             }
@@ -119,7 +119,7 @@ extension Link where Machine: ~Copyable {
             swap(&machine.pointee.output, &wire)
             state.queuedBytes &+= wire.count
             tap = state.tap
-            waiters = state.roomWaiters.takeAll()
+            waiters = state.takeRoomWaiters()
             loopHasToLook = claimSettle(&state, closes: false)
             return .write(stream)
         }

@@ -231,7 +231,7 @@ package struct LinkState: ~Copyable, Sendable {
     var broken: Shared<TransportError>?
     /// The deadline that the loop knows.
     @usableFromInline package var armedDeadline = Int64.max
-    var roomWaiters = WaiterSlots<Void>()
+    var roomWaiters = LazyBox<WaiterSlots<Void>>()
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let maximumOutboxBytes: Int

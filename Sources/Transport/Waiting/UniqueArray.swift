@@ -2,8 +2,9 @@
 @usableFromInline
 package struct UniqueArray<Element: ~Copyable>: ~Copyable {
     @usableFromInline var memory: UnsafeMutablePointer<Element>?
-    @usableFromInline package private(set) var count = 0
-    @usableFromInline var capacity = 0
+    // Halves of a word, since every idle connection has some of these arrays.
+    @usableFromInline var storedCount: UInt32 = 0
+    @usableFromInline var storedCapacity: UInt32 = 0
 
     @inlinable
     package init() {}
@@ -13,6 +14,16 @@ package struct UniqueArray<Element: ~Copyable>: ~Copyable {
         guard let memory else { return }
         memory.deinitialize(count: count)
         memory.deallocate()
+    }
+
+    @usableFromInline package internal(set) var count: Int {
+        get { Int(storedCount) }
+        set { storedCount = UInt32(newValue) }
+    }
+
+    @inlinable var capacity: Int {
+        get { Int(storedCapacity) }
+        set { storedCapacity = UInt32(newValue) }
     }
 
     @inlinable package var isEmpty: Bool { count == 0 }

@@ -3,7 +3,7 @@
 ///
 /// A caller reserves its token before it suspends, because its cancellation handler has to know it: the answer and the
 /// cancellation both `take` by token, and the first of them gets the waiter.
-package struct WaiterSlots<Answer: Sendable>: ~Copyable, Sendable {
+package struct WaiterSlots<Answer: Sendable>: EmptyAtFirst, ~Copyable, Sendable {
     package struct Token: Hashable, Sendable {
         fileprivate let index: UInt32
         fileprivate let generation: UInt32

@@ -59,8 +59,9 @@ extension OptionTableTests {
             try await TimeToConnectTests().`the largest control packet is an option`()
         },
         OptionRow("dropsInvalidMessages") {
-            try await BlockedSessionTests().`with dropsInvalidMessages such a message is acknowledged, dropped and reported`(
-                version: .v5_0, qos: .atLeastOnce)
+            try await BlockedSessionTests()
+                .`with dropsInvalidMessages such a message is acknowledged, dropped and reported`(
+                    version: .v5_0, qos: .atLeastOnce)
         },
         OptionRow("topicAliasMaximum") {
             try await verify(connect { $0.topicAliasMaximum = 7 }.properties.topicAliasMaximum == 7)
