@@ -15,7 +15,7 @@ public import FoundationEssentials
         public init?(rawValue: Int32) { self.rawValue = rawValue }
     }
 #else
-    public import Darwin
+    @_exported public import Darwin
 #endif
 
 // /network/nwerror

@@ -11,7 +11,7 @@
     // /kernel/osstatus; Darwin's C headers declare it elsewhere.
     public typealias OSStatus = Int32
 #else
-    public import Darwin
+    @_exported public import Darwin
 #endif
 
 // MARK: Certificates: /security/seccertificate, /seccertificatecreatewithdata(_:_:), /seccertificatecopydata(_:),

@@ -4,7 +4,7 @@
 // SecureTransport.h.
 
 #if !os(Linux)
-    public import Darwin
+    @_exported public import Darwin
 #endif
 
 public var errSecSuccess: OSStatus { 0 }
