@@ -28,8 +28,8 @@ extension MQTTClient {
         guard core.configuration.sessionStore == nil, !Task.isCancelled else {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
-        let word = await withUnsafeContinuation { waiter in
-            core.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, Waiter(waiter))
+        let word = await waiting { waiter in
+            core.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
         }
         guard let token = word.token else { return MQTTReasonCode(rawValue: word.code) }
         do throws(MQTTError) {

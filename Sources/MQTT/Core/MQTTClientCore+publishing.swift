@@ -106,10 +106,10 @@ extension MQTTClientCore {
         if configuration.sessionStore != nil { try await prepareStore() }
         while true {
             if Task.isCancelled { throw .cancelledWait }
-            let word = await withUnsafeContinuation { waiter in
+            let word = await waiting { waiter in
                 publish(
                     message.payload, to: message.topic, qos: message.qos, retain: message.retain,
-                    properties: message.properties, Waiter(waiter))
+                    properties: message.properties, waiter)
             }
             guard let token = word.token else { return MQTTPublishResult(MQTTReasonCode(rawValue: word.code)) }
             do throws(MQTTError) {

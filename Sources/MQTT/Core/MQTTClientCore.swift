@@ -25,7 +25,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     private var closeReason: Shared<MQTTError>?
     var pausedRoutes: [MQTTRoute] = []
     /// Made with the first subscription; from any thread.
-    private let knownUnread = Mutex<UnreadBytes?>(nil)
+    private let knownUnread = Lock<UnreadBytes?>(nil)
     /// Versions that are left to try.
     var versionsLeft: [MQTTVersion]
     /// The place in the list of the server that is tried, and whether any has ever accepted.

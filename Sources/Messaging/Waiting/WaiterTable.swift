@@ -7,8 +7,9 @@ import Transport
 /// Whoever has waited for `patience` gets that word too, and goes on to wait for the *whole* answer, with a cancellation
 /// handler. So a cancelled caller returns after twice the patience at the latest.
 ///
-/// Kept under its link's lock; a waiter leaves its slot by being moved out, so that it is resumed once. Tokens are a slot and its generation: looking one up costs an index, and a token of
-/// an earlier use of the slot is recognised. The three highest bits of a token are zero: they are the client's to use.
+/// Kept under its link's lock; a waiter leaves its slot by being moved out, so that it is resumed once. Tokens are a slot
+/// and its generation: looking one up costs an index, and a token of an earlier use of the slot is recognised. The three
+/// highest bits of a token are zero: they are the client's to use.
 @usableFromInline
 package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
     @usableFromInline package typealias QuickWaiter = Waiter<QuickAnswer>

@@ -38,8 +38,8 @@ extension STOMPClientCore {
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
     ) async throws(STOMPError) {
         if Task.isCancelled { throw .cancelledWait }
-        let word = await withUnsafeContinuation { (continuation: UnsafeContinuation<QuickAnswer, Never>) in
-            var waiter: Waiter<QuickAnswer>? = Waiter(continuation)
+        let word = await waiting { waiter in
+            var waiter: Waiter<QuickAnswer>? = waiter
             // Order is settled here, before the caller suspends.
             let ended = link.perform(urgent: true) { machine -> Resumption<QuickAnswer>? in
                 guard let waiter = waiter.take() else { return nil }

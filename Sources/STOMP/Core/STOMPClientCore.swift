@@ -33,7 +33,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     private var closeReason: STOMPError?
     private var pausedRoutes: [STOMPRoute] = []
     /// Made with the first subscription; from any thread.
-    private let knownUnread = Mutex<UnreadBytes?>(nil)
+    private let knownUnread = Lock<UnreadBytes?>(nil)
     /// Requests whose replies are awaited, by correlation id.
     var requests: [[UInt8]: STOMPRequest] = [:]
 

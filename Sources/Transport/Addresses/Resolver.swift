@@ -193,10 +193,9 @@ extension Resolver {
     package func resolve(_ endpoint: Endpoint) async throws(TransportError) -> [SocketAddress] {
         if let known = try endpoint.knownAddresses { return known }
         guard case .host(let name, let port) = endpoint else { return [] }
-        let answer = await withUnsafeContinuation { continuation in
-            start(NameQuery(name, .any)) { continuation.resume(returning: $0) }
-        }
-        return try answer.get().map { $0.with(port: port) }
+        let call = PendingCall<Result<[SocketAddress], TransportError>>()
+        start(NameQuery(name, .any)) { call.end($0) }
+        return try await call.answer().get().map { $0.with(port: port) }
     }
 }
 

@@ -52,7 +52,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
 
     /// Waits for the end, whether the caller's task is cancelled or not; once.
     package nonisolated(nonsending) func answer() async -> Answer {
-        await withUnsafeContinuation { wait(Waiter($0), {}) }
+        await waiting { wait($0, {}) }
     }
 
     private func wait(_ waiter: consuming Waiter<Answer>, _ begin: () -> Void) {

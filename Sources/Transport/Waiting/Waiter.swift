@@ -28,6 +28,14 @@ package struct Waiter<Answer: Sendable>: ~Copyable, Sendable {
     }
 }
 
+/// Suspends the caller until `body` or whatever it gives the waiter to resumes it, whether its task is cancelled or not.
+@inlinable
+package nonisolated(nonsending) func waiting<Answer: Sendable>(
+    _ body: (consuming Waiter<Answer>) -> Void
+) async -> Answer {
+    await withUnsafeContinuation { body(Waiter($0)) }
+}
+
 /// Suspends the caller until `body` or whatever it gives the waiter to resumes it.
 ///
 /// - Parameters:
