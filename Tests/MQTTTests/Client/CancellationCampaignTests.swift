@@ -15,17 +15,27 @@ struct CancellationCampaignTests {
             Subject(bench.client("campaign-\(number)") { Self.configure(&$0, number) })
         }
         for subject in subjects { try await subject.client.connect() }
-        let calls = Self.calls.map { call in
+        let authenticator = Authenticator()
+        let authenticated = authenticator.client()
+        try await authenticated.connect()
+        try await authenticated.reauthenticate()
+        var calls = Self.calls.map { call in
             CancellationCampaign.Call(call.name) { random in
                 var random = random
                 try await call.body(subjects[Int.random(in: 0..<4, using: &random)], &random)
             }
         }
+        calls += Array(
+            repeating: CancellationCampaign.Call("reauthenticate with a method") { _ in
+                try await authenticated.connect()
+                try await authenticated.reauthenticate()
+            }, count: 6)
+        authenticator.isReliable.store(false, ordering: .relaxed)
         try await CancellationCampaign(calls).run(Campaign.rounds(100_000, least: 200)) { random in
             await bench.fail(&random, subjects[Int.random(in: 0..<4, using: &random)].client)
         }
         bench.heal()
-        for subject in subjects { await subject.client.disconnect() }
+        for client in subjects.map(\.client) + [authenticated] { await client.disconnect() }
         await bench.stop()
         #expect(DroppedWaiters.count == dropped)
     }
@@ -51,6 +61,43 @@ struct CancellationCampaignTests {
                 throw CancellationError()
             }
             return one
+        }
+    }
+
+    /// A server that renews the authentication of its client, in one step or several.
+    private final class Authenticator: Sendable {
+        /// Whether it always answers.
+        let isReliable = Atomic(true)
+        private let steps = Atomic(0)
+
+        func client() -> MQTTClient {
+            ScriptedServer { self.answer($0) }.client { configuration in
+                CancellationCampaignTests.configure(&configuration, 1)
+                configuration.authentication = MQTTAuthentication(method: "campaign") {
+                    await Task.yield()
+                    return [0]
+                } respond: { challenge in
+                    await Task.yield()
+                    if challenge == [1] { throw CancellationError() }
+                    return challenge
+                }
+            }
+        }
+
+        private func answer(_ step: ScriptedServer.Step) {
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .authenticationReceived:
+                guard !isReliable.load(ordering: .relaxed) else { return step.authenticate(.success, [2]) }
+                switch steps.add(1, ordering: .relaxed).newValue % 64 {
+                case 0: break
+                case 1: step.disconnect(.serverBusy)
+                case 2: step.authenticate(.continueAuthentication, [1])
+                case 3...20: step.authenticate(.continueAuthentication, [3])
+                default: step.authenticate(.success, [2])
+                }
+            default: break
+            }
         }
     }
 
@@ -186,7 +233,7 @@ struct CancellationCampaignTests {
             }
         ),
         Call("discardSession", { subject, _ in try await subject.client.discardSession() }),
-        Call("reauthenticate", { subject, _ in try await subject.client.reauthenticate() }),
+        Call("reauthenticate without a method", { subject, _ in try await subject.client.reauthenticate() }),
         Call("unmatchedMessages", { subject, _ in subject.keep(await subject.client.unmatchedMessages()) }),
         Call(
             "withConnection",
