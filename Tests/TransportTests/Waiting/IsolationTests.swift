@@ -1,22 +1,10 @@
-import Dispatch
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import Transport
 
 @Suite("Waiters: the caller's actor")
 struct IsolationTests {
-    /// Runs and counts what its tasks do on no actor.
-    private final class CountingExecutor: TaskExecutor {
-        let count = Atomic(0)
-
-        func enqueue(_ job: consuming ExecutorJob) {
-            count.add(1, ordering: .relaxed)
-            let job = UnownedJob(job)
-            DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-        }
-    }
-
     /// Answers that are there at once, because how a task is resumed is the executor's affair: leaving the actor would
     /// cost a job with each call all the same.
     @Test func `a caller on the main actor does not leave it to wait`() async {
@@ -26,14 +14,14 @@ struct IsolationTests {
     }
 
     @MainActor private static func wait(_ executor: CountingExecutor) async -> Int {
-        let before = executor.count.load(ordering: .relaxed)
+        let before = executor.jobs
         for number in 0..<50 {
             let call = PendingCall<Int>()
             call.end(number)
             #expect(await call.answer(onCancel: {}) == number)
             #expect(await answered(number) == number)
         }
-        return executor.count.load(ordering: .relaxed) - before
+        return executor.jobs - before
     }
 
     private nonisolated(nonsending) static func answered(_ number: Int) async -> Int {

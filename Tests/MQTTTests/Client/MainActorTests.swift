@@ -1,0 +1,53 @@
+import MQTT
+import TestSupport
+import Testing
+
+/// What a caller on the main actor costs: resuming a task that waited may take one job on no actor; leaving the main
+/// actor and coming back would take another with each call.
+@Suite("Client: callers on the main actor", .timeLimit(.minutes(5)), .turns)
+struct MainActorTests {
+    @Test func `a caller on the main actor does not leave it to publish or to receive`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let executor = CountingExecutor()
+        try await withTaskExecutorPreference(executor) { try await Self.call(client, executor) }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @MainActor private static func call(_ client: MQTTClient, _ executor: CountingExecutor) async throws {
+        let calls = 50
+        var messages = try await client.subscribe(to: "a").makeAsyncIterator()
+
+        var jobs = executor.jobs
+        for _ in 0..<calls { try await client.publish("0", to: "b") }
+        #expect(executor.jobs == jobs)
+
+        jobs = executor.jobs
+        var slow = 0
+        for _ in 0..<calls {
+            let start = ContinuousClock.now
+            try await client.publish("1", to: "b", qos: .atLeastOnce)
+            // It waited once more, with a cancellation handler.
+            if ContinuousClock.now - start >= .milliseconds(50) { slow += 1 }
+        }
+        #expect(executor.jobs - jobs <= calls + slow)
+
+        // An answer that is there at once costs no job at all.
+        jobs = executor.jobs
+        for _ in 0..<calls { _ = try? await client.publish("1", to: "b/#", qos: .atLeastOnce) }
+        #expect(executor.jobs == jobs)
+
+        jobs = executor.jobs
+        let message = MQTTOutgoingMessage(topic: "b", payload: [2], qos: .atLeastOnce)
+        for _ in 0..<calls { try await client.publish([message]) }
+        #expect(executor.jobs - jobs <= calls)
+
+        jobs = executor.jobs
+        for _ in 0..<calls {
+            #expect(try client.tryPublish([3], to: "a"))
+            #expect(try await messages.next()?.bytes.count == 1)
+        }
+        #expect(executor.jobs - jobs <= calls)
+    }
+}
