@@ -1,12 +1,7 @@
-import Messaging
-
 extension MQTTConfiguration {
     /// Every option and its value, with secrets hidden.
     package var options: [(label: String, value: Any)] {
-        let others = Mirror(reflecting: rest.values).children.map { child -> (label: String, value: Any) in
-            let label = child.label ?? ""
-            return (label, label == "furtherServers" ? furtherServers.map(BrokerURL.masked) : child.value)
-        }
+        let others = Mirror(reflecting: rest.values).children.map { (label: $0.label ?? "", value: $0.value) }
         return [("clientID", clientID)] + others
     }
 }

@@ -13,7 +13,6 @@ extension MQTTConfiguration {
         var sessionStore: (any SessionStore)?
         var keepAlive: Duration = .seconds(60)
         var will: MQTTWill?
-        var furtherServers: [String] = []
         var serverOrder = ServerOrder.listed
         var credentials: Credentials?
         var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?

@@ -51,14 +51,8 @@ public struct MQTTConfiguration: Sendable {
         get { rest.values.will }
         set { values.will = newValue }
     }
-    /// More servers, as URLs like the client's own, tried in turn when that one cannot be had.
-    ///
-    /// What was not acknowledged is published again at the next one; a session goes on there if they share it.
-    public var furtherServers: [String] {
-        get { rest.values.furtherServers }
-        set { values.furtherServers = newValue }
-    }
-    /// In which order the servers are tried.
+    /// The order in which the servers of ``MQTTClient/init(_:clientID:configuration:)-([String],_,_)`` are tried.
+    /// Default: as listed.
     public var serverOrder: ServerOrder {
         get { rest.values.serverOrder }
         set { values.serverOrder = newValue }

@@ -1,10 +1,8 @@
-import Messaging
-
 extension STOMPConfiguration {
     /// Every option and its value, with secrets hidden.
     package var options: [(label: String, value: Any)] {
         [
-            ("versions", versions), ("host", host), ("furtherServers", furtherServers.map(BrokerURL.masked)),
+            ("versions", versions), ("host", host),
             ("serverOrder", serverOrder), ("credentials", credentials as Any),
             ("credentialsProvider", credentialsProvider as Any), ("clientID", clientID as Any),
             ("outgoingHeartBeat", outgoingHeartBeat), ("incomingHeartBeat", incomingHeartBeat),

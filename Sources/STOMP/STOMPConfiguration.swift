@@ -9,9 +9,7 @@ public struct STOMPConfiguration: Sendable {
     public var versions: [STOMPVersion] = [.v10, .v11, .v12]
     /// The `host` header: a virtual host. The default, `/`, is the one that RabbitMQ starts with; others pass over it.
     public var host = "/"
-    /// More servers, as URLs like the client's own, tried in turn when that one cannot be had.
-    public var furtherServers: [String] = []
-    /// In which order the servers are tried.
+    /// The order in which the servers of ``STOMPClient/init(_:configuration:)-([String],_)`` are tried. Default: as listed.
     public var serverOrder = ServerOrder.listed
     /// Shown to every server; user info in a server's URL serves when this is nil.
     public var credentials: Credentials?

@@ -32,7 +32,8 @@ public actor MQTTClient {
     /// Makes a client that tries several servers in turn; nothing is opened before ``connect()``.
     ///
     /// The next server is tried as soon as one has failed, the wait of ``ReconnectPolicy`` follows when all have. What
-    /// no other server can heal (refused credentials, a mistake in a URL) ends the attempts all the same.
+    /// no other server can heal (refused credentials, a mistake in a URL) ends the attempts all the same. Messages that
+    /// were not acknowledged are published again at the next server; a session continues there if the servers share it.
     /// - Parameters:
     ///   - urls: as for one server; each may hold its own user name and password. See ``MQTTConfiguration/serverOrder``.
     ///   - clientID: see ``MQTTConfiguration/clientID``.
@@ -47,7 +48,7 @@ public actor MQTTClient {
         _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            urls: urls + configuration.furtherServers, options: configuration.rest.derived.streams, loop: loop,
+            urls: urls, options: configuration.rest.derived.streams, loop: loop,
             override: override)
         core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)
         knownResponses = Lock(nil)

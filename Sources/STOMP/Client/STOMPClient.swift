@@ -41,7 +41,7 @@ public actor STOMPClient {
         _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
         let opener = StreamOpener(
-            urls: urls + configuration.furtherServers, options: Shared(configuration.streamOptions), loop: loop,
+            urls: urls, options: Shared(configuration.streamOptions), loop: loop,
             override: override)
         core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)
     }

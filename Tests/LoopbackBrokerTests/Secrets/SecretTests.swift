@@ -72,7 +72,6 @@ private let secret = "hush-5ecret"
         let data: MQTTProperties = [MQTTProperty(.authenticationData, .binary(Array(secret.utf8)))]
         var configuration = MQTTConfiguration()
         configuration.credentials = credentials
-        configuration.furtherServers = urls
         configuration.proxy = .http("http://me:\(secret)@proxy")
         (configuration.tls, configuration.webSocket) = (tls, webSocket)
         var engine = MQTTEngineConfiguration()
@@ -96,7 +95,6 @@ private let secret = "hush-5ecret"
         ]
         var configuration = STOMPConfiguration()
         configuration.credentials = credentials
-        configuration.furtherServers = urls
         configuration.proxy = .socks5("socks5://me:\(secret)@proxy")
         configuration.connectHeaders = headers
         (configuration.tls, configuration.webSocket) = (tls, webSocket)

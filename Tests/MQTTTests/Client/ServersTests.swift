@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTT
+import Messaging
 import Synchronization
 import TestSupport
 import Testing
@@ -159,9 +160,6 @@ struct ServersTests {
             }
         }
         #expect(second.statistics.connections == 0)
-        let further = client([]) { $0.furtherServers = (try? [url(second)]) ?? [] }
-        try await further.connect()
-        await further.disconnect()
         await first.stop()
         await second.stop()
     }
@@ -176,10 +174,9 @@ struct ServersTests {
             properties.serverReference = "127.0.0.1:\(port)"
             step.refuse(.serverMoved, properties: properties)
         }
-        let client = server.client {
+        let client = server.client(["mqtt://scripted", "mqtt://further"]) {
             $0.version = .v5_0
             $0.followsRedirects = true
-            $0.furtherServers = ["mqtt://further"]
             $0.reconnect.stableAfter = .zero
         }
         try await client.connect()

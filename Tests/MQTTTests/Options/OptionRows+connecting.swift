@@ -29,15 +29,6 @@ extension OptionTableTests {
 
     /// Options of which server is reached, and by which way.
     static let serverRows: [OptionRow] = [
-        OptionRow("furtherServers") {
-            let broker = try await LoopbackBroker.start()
-            var configuration = MQTTConfiguration()
-            configuration.furtherServers = ["mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)"]
-            let client = MQTTClient("mqtt://127.0.0.1:\(FreePort.next())", configuration: configuration)
-            try await client.connect()
-            await client.disconnect()
-            await broker.stop()
-        },
         OptionRow("serverOrder") {
             let names = (0..<10).map { "s\($0)" }
             try await verify(attempts(names, .listed) == names)

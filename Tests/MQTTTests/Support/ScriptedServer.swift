@@ -1,4 +1,5 @@
 import MQTT
+import MQTTCore
 import Messaging
 import Synchronization
 import TestSupport
@@ -67,12 +68,14 @@ final class ScriptedServer: Sendable {
     /// What connections from now on say to messages.
     func remark(_ remarks: @escaping Remarks) { self.remarks.withLock { $0 = remarks } }
 
-    func client(_ change: (inout MQTTConfiguration) -> Void = { _ in }) -> MQTTClient {
+    func client(
+        _ urls: [String] = ["mqtt://scripted"], _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "scripted")
         configuration.reconnect.initialDelay = .milliseconds(10)
         configuration.reconnect.maximumDelay = .milliseconds(50)
         change(&configuration)
-        return MQTTClient(["mqtt://scripted"], configuration: configuration, loop: .shared, override: override)
+        return MQTTClient(urls, configuration: configuration, loop: .shared, override: override)
     }
 
     /// Listens on a port of 127.0.0.1 as well, for clients that come by TCP.

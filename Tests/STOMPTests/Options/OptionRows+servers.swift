@@ -59,14 +59,6 @@ private func failure(of client: STOMPClient) async -> STOMPError? {
 extension OptionTableTests {
     /// Options of which server is reached, by which way, and how soon and how often that is tried.
     static let serverRows: [OptionRow] = [
-        OptionRow("furtherServers") {
-            try await withBroker { broker in
-                var configuration = STOMPConfiguration()
-                configuration.furtherServers = ["stomp://127.0.0.1:\(broker.ports.stomp ?? 0)"]
-                let client = STOMPClient("stomp://127.0.0.1:\(FreePort.next())", configuration: configuration)
-                #expect(await failure(of: client) == nil)
-            }
-        },
         OptionRow("serverOrder") {
             let names = (0..<10).map { "s\($0)" }
             #expect(await attempts(names, .listed) == names)
