@@ -31,14 +31,15 @@ extension MQTTClient {
     /// Subscribes to a topic of some type and returns its messages with their values. What is no such value is an
     /// element too.
     ///
+    /// - Parameter qos: the highest QoS that messages are delivered with. Default: 2.
     /// - Throws: as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)``.
     public nonisolated(nonsending) func subscribe<Value>(
-        to topic: MQTTTopic<Value>, buffer: BufferPolicy = BufferPolicy(),
+        to topic: MQTTTopic<Value>, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTDecodedMessages<Value> {
         let subscription = try await subscribe(
-            to: topic.filter, qos: topic.qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
+            to: topic.filter, qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
             retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
         return MQTTDecodedMessages(subscription: subscription, decode: topic.decode)
     }

@@ -16,7 +16,7 @@ public import Messaging
 public struct MQTTTopic<Value: Sendable>: Sendable {
     /// The topic filter; a topic name where it has no wildcards. `$share/name/` may stand in front.
     public let filter: String
-    /// The QoS that values are published with, and subscribed at.
+    /// The QoS that values are published with. Default: 1.
     public var qos: QoS
     /// Whether the server keeps the last value for those who subscribe later.
     public var retain: Bool

@@ -85,6 +85,19 @@ struct TypedTopicTests {
         await bench.stop()
     }
 
+    @Test func `a subscription asks for QoS 2 unless it is told otherwise, however it is made`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let plain = try await client.subscribe(to: "plain")
+        let listed = try await client.subscribe(to: [MQTTSubscriptionRequest(filter: "listed")])
+        let typed = try await client.subscribe(to: MQTTTopic.text("typed"))
+        #expect([plain, listed, typed.subscription].map(\.grantedQoS) == [.exactlyOnce, .exactlyOnce, .exactlyOnce])
+        let lower = try await client.subscribe(to: MQTTTopic.text("lower"), qos: .atMostOnce)
+        #expect(lower.subscription.grantedQoS == .atMostOnce)
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `wildcards are filled with what may stand for them`() throws {
         let topic = MQTTTopic<String>.text("a/+//b/#")
         #expect(try topic.at("x", "y/z").name == "a/x//b/y/z")
