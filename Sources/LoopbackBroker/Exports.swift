@@ -1,2 +1,4 @@
-// Transport errors and the server's TLS options are part of what the broker speaks.
-@_exported public import Transport
+// The types of other modules that programs name when they start a broker.
+@_exported public import struct Transport.TLSIdentity
+@_exported public import struct Transport.TLSServerOptions
+@_exported public import struct Transport.TransportError

@@ -36,7 +36,7 @@ extension MQTTConfiguration {
         var unmatchedMessagePolicy = MQTTUnmatchedMessagePolicy()
         var dropsInvalidMessages = false
         var queuesQoS0WhileOffline = false
-        var queueOverflow = MQTTQueueOverflow.reject
+        var queueOverflow = QueueOverflow.reject
         var maximumQueuedMessages = 10_000
         var maximumQueuedBytes = 16 << 20
         var maximumOutboxBytes = 1 << 20

@@ -184,7 +184,7 @@ public struct MQTTConfiguration: Sendable {
         set { values.queuesQoS0WhileOffline = newValue }
     }
     /// What happens to a message that finds the queue full.
-    public var queueOverflow: MQTTQueueOverflow {
+    public var queueOverflow: QueueOverflow {
         get { rest.values.queueOverflow }
         set { values.queueOverflow = newValue }
     }

@@ -42,7 +42,7 @@ public enum MQTTEvent: Sendable {
     /// A message that was kept because it matched no subscription was given up; see ``MQTTConfiguration/unmatchedMessagePolicy``.
     case unmatchedMessageDropped(topic: String, reason: MQTTUnmatchedMessagePolicy.DropReason)
     /// The session store was damaged: what it held before the damage is there.
-    case storeDamaged(SessionStoreDamage)
+    case storeDamaged(StoredSession.Damage)
     /// The server ended the connection and said why.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
 }

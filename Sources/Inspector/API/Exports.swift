@@ -1,2 +1,2 @@
-// A frame log is what an inspector page is started with.
-@_exported public import Messaging
+// An inspector page is started with a frame log.
+@_exported public import class Messaging.FrameLog

@@ -1,5 +1,5 @@
-@_exported public import MQTTCore
-@_exported public import Messaging
+public import MQTTCore
+public import Messaging
 import Synchronization
 import Transport
 

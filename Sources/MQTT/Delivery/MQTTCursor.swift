@@ -35,17 +35,17 @@ final class MQTTCursor {
 
     /// What is left of the batch.
     @usableFromInline
-    func takeRest() -> MQTTMessageBatch? {
+    func takeRest() -> MQTTSubscription.Batch? {
         guard index < count, let batch else { return nil }
         defer { index = count }
-        return MQTTMessageBatch(batch, from: index)
+        return MQTTSubscription.Batch(batch, from: index)
     }
 
     /// The batch whose first message `nextBatch` has returned.
     @usableFromInline
-    func takeWhole() -> MQTTMessageBatch? {
+    func takeWhole() -> MQTTSubscription.Batch? {
         index = count
-        return batch.map { MQTTMessageBatch($0, from: 0) }
+        return batch.map { MQTTSubscription.Batch($0, from: 0) }
     }
 
     @usableFromInline

@@ -16,7 +16,7 @@ enum SessionLog {
         var records: [MQTTStoreRecord] = []
         /// The bytes that were read and made sense.
         var validSize = 0
-        var damage: SessionStoreDamage?
+        var damage: StoredSession.Damage?
         /// The end was not written whole, as when a process is killed: nothing of it was promised.
         var isTorn = false
     }
@@ -58,7 +58,7 @@ enum SessionLog {
         guard bytes.starts(with: header) else {
             if !bytes.isEmpty {
                 contents.isTorn = header.starts(with: bytes)
-                contents.damage = SessionStoreDamage(
+                contents.damage = StoredSession.Damage(
                     offset: 0, bytesLost: bytes.count, reason: "the file does not begin as a session's log does")
             }
             return contents
@@ -85,7 +85,7 @@ enum SessionLog {
             }
             if contents.isTorn { reason = "the last record is not whole" }
             if let reason {
-                contents.damage = SessionStoreDamage(
+                contents.damage = StoredSession.Damage(
                     offset: offset, bytesLost: bytes.count - offset, reason: reason)
                 return contents
             }

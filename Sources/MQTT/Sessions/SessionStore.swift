@@ -43,28 +43,30 @@ public struct StoredSession: Sendable {
     /// What happened to the session, oldest first.
     public var records: [MQTTStoreRecord]
     /// What could not be read, if anything.
-    public var damage: SessionStoreDamage?
+    public var damage: StoredSession.Damage?
 
-    public init(clientID: String? = nil, records: [MQTTStoreRecord] = [], damage: SessionStoreDamage? = nil) {
+    public init(clientID: String? = nil, records: [MQTTStoreRecord] = [], damage: StoredSession.Damage? = nil) {
         self.clientID = clientID
         self.records = records
         self.damage = damage
     }
 }
 
-/// The part of a store that could not be read. Everything before it was.
-public struct SessionStoreDamage: Sendable, Equatable {
-    /// Where the first bad byte's record begins.
-    public var offset: Int
-    /// The bytes from there to the end, which were given up.
-    public var bytesLost: Int
-    /// What was wrong.
-    public var reason: String
+extension StoredSession {
+    /// The part of a store that could not be read. Everything before it was.
+    public struct Damage: Sendable, Equatable {
+        /// Where the first bad byte's record begins.
+        public var offset: Int
+        /// The bytes from there to the end, which were given up.
+        public var bytesLost: Int
+        /// What was wrong.
+        public var reason: String
 
-    public init(offset: Int, bytesLost: Int, reason: String) {
-        self.offset = offset
-        self.bytesLost = bytesLost
-        self.reason = reason
+        public init(offset: Int, bytesLost: Int, reason: String) {
+            self.offset = offset
+            self.bytesLost = bytesLost
+            self.reason = reason
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-@_exported public import Messaging
-@_exported public import STOMPCore
+public import Messaging
+import STOMPCore
 import Synchronization
 import Transport
 

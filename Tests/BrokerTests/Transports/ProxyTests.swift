@@ -1,4 +1,5 @@
 import MQTT
+import Messaging
 import STOMP
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import MQTT
 import STOMP
+import Transport
 
 /// A server that misbehaves in one way, what a client does with it, and what must hold.
 struct Scenario: Sendable {

@@ -1,5 +1,6 @@
 import MQTT
 import STOMP
+import Transport
 
 /// Runs a client against a hostile server until it reports an error or the time is over.
 enum Victim {

@@ -1,4 +1,5 @@
 import MQTT
+import Transport
 
 extension Scenario {
     /// Servers without a certificate: what can go wrong before TLS has begun.

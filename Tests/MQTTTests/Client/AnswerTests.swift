@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTT
+import MQTTCore
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTT
+import MQTTCore
 import TestSupport
 import Testing
 

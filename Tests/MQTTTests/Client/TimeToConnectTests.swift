@@ -1,4 +1,5 @@
 import MQTT
+import MQTTCore
 import Synchronization
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import LoopbackBroker
+import MQTTCore
 import TestSupport
 import Testing
 

@@ -1,4 +1,6 @@
 import LoopbackBroker
+import MQTTCore
+import Messaging
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import LoopbackBroker
+import Messaging
 import STOMP
 import Synchronization
 import TestSupport

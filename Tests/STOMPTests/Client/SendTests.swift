@@ -1,5 +1,6 @@
 import LoopbackBroker
 import STOMP
+import STOMPCore
 import TestSupport
 import Testing
 

@@ -1,4 +1,6 @@
 import LoopbackBroker
+import Messaging
+import STOMPCore
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import LoopbackBroker
+import Messaging
 import TestSupport
 import Testing
 

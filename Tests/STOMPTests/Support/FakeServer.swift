@@ -1,3 +1,4 @@
+import Messaging
 import STOMP
 import Synchronization
 import TestSupport

@@ -1,0 +1,22 @@
+// The types of other modules that programs name when they use the client. What they only receive, or write with a leading
+// dot (`overflow: .pauseReading`) needs no name here: members come along with the module. `.ci/measures --exports` counts.
+@_exported public import struct Messaging.BufferPolicy
+@_exported public import struct Messaging.ClientCounters
+@_exported public import struct Messaging.Credentials
+@_exported public import struct Messaging.CredentialsRequest
+@_exported public import struct Messaging.DecodeFailure
+@_exported public import class Messaging.FrameLog
+@_exported public import protocol Messaging.PayloadCoding
+@_exported public import struct Messaging.ReconnectPolicy
+@_exported public import struct Messaging.Updates
+@_exported public import enum STOMPCore.STOMPAckMode
+@_exported public import struct STOMPCore.STOMPBrokerProfile
+@_exported public import struct STOMPCore.STOMPContentType
+@_exported public import struct STOMPCore.STOMPHeaders
+@_exported public import struct STOMPCore.STOMPLimits
+@_exported public import struct STOMPCore.STOMPServerError
+@_exported public import enum STOMPCore.STOMPVersion
+@_exported public import struct Transport.TLSIdentity
+@_exported public import struct Transport.TLSOptions
+@_exported public import struct Transport.TransportError
+@_exported public import struct Transport.WebSocketOptions
