@@ -2,7 +2,11 @@ import Wire
 
 /// The properties of a packet of MQTT 5.0 in their order on the wire.
 ///
-/// All 27 have a typed accessor; user properties keep their order and may repeat.
+/// A collection of ``MQTTProperty``. All 27 have a typed accessor and a factory for literals; user properties keep their
+/// order and may repeat.
+///
+///     var properties: MQTTProperties = [.contentType("text/plain"), .userProperty("room", "kitchen")]
+///     properties.messageExpiryInterval = 60
 public struct MQTTProperties: Sendable, Hashable {
     /// The properties in order.
     public private(set) var list: [MQTTProperty]
@@ -10,8 +14,6 @@ public struct MQTTProperties: Sendable, Hashable {
     public init(_ list: [MQTTProperty] = []) {
         self.list = list
     }
-
-    public var isEmpty: Bool { list.isEmpty }
 
     /// Adds a property at the end.
     public mutating func append(_ property: MQTTProperty) {
@@ -36,6 +38,13 @@ public struct MQTTProperties: Sendable, Hashable {
             }
         }
     }
+}
+
+extension MQTTProperties: RandomAccessCollection {
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { list.count }
+    public var isEmpty: Bool { list.isEmpty }
+    public subscript(position: Int) -> MQTTProperty { list[position] }
 }
 
 extension MQTTProperties: ExpressibleByArrayLiteral {

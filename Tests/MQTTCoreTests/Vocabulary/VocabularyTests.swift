@@ -54,6 +54,34 @@ struct VocabularyTests {
         #expect(all.list.count == 27)
     }
 
+    @Test("writes all 27 properties as a literal, each by the factory with its accessor's name")
+    func factories() {
+        let all: MQTTProperties = [
+            .payloadFormatIndicator(true), .messageExpiryInterval(1), .contentType("c"), .responseTopic("r"),
+            .correlationData([1]), .subscriptionIdentifier(2), .sessionExpiryInterval(3),
+            .assignedClientIdentifier("a"),
+            .serverKeepAlive(4), .authenticationMethod("m"), .authenticationData([2]),
+            .requestProblemInformation(false),
+            .willDelayInterval(5), .requestResponseInformation(true), .responseInformation("i"), .serverReference("s"),
+            .reasonString("why"), .receiveMaximum(6), .topicAliasMaximum(7), .topicAlias(8), .maximumQoS(.atLeastOnce),
+            .retainAvailable(false), .userProperty("k", "v"), .maximumPacketSize(9),
+            .wildcardSubscriptionAvailable(true),
+            .subscriptionIdentifierAvailable(false), .sharedSubscriptionAvailable(true),
+        ]
+        #expect(all.count == 27 && Set(all.map(\.identifier)) == Set(MQTTPropertyIdentifier.allCases))
+        #expect(all.payloadFormatIndicator == true && all.messageExpiryInterval == 1 && all.contentType == "c")
+        #expect(all.responseTopic == "r" && all.correlationData == [1] && all.subscriptionIdentifiers == [2])
+        #expect(all.sessionExpiryInterval == 3 && all.assignedClientIdentifier == "a" && all.serverKeepAlive == 4)
+        #expect(all.authenticationMethod == "m" && all.authenticationData == [2])
+        #expect(all.requestProblemInformation == false && all.willDelayInterval == 5)
+        #expect(all.requestResponseInformation == true && all.responseInformation == "i")
+        #expect(all.serverReference == "s" && all.reasonString == "why" && all.receiveMaximum == 6)
+        #expect(all.topicAliasMaximum == 7 && all.topicAlias == 8 && all.maximumQoS == .atLeastOnce)
+        #expect(all.retainAvailable == false && all.maximumPacketSize == 9)
+        #expect(all.wildcardSubscriptionAvailable == true && all.subscriptionIdentifierAvailable == false)
+        #expect(all.sharedSubscriptionAvailable == true && all.userProperty("k") == "v")
+    }
+
     @Test("keeps user properties in order and finds them byte by byte")
     func userProperties() {
         var properties = MQTTProperties()
