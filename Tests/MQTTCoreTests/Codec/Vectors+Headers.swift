@@ -58,7 +58,7 @@ extension Vector {
         Vector("PUBREL with DUP, a repetition in 3.1", .v31, "6A 02 00 01", .reads(.pubrel(.init(packetID: 1)))),
         Vector(
             "SUBSCRIBE with DUP, a repetition in 3.1", .v31, "8A * 0001 <a> 00",
-            .reads(.subscribe(.init(packetID: 1, subscriptions: [.init(filter: "a")])))),
+            .reads(.subscribe(.init(packetID: 1, subscriptions: [.init(filter: "a", qos: .atMostOnce)])))),
         Vector(
             "UNSUBSCRIBE with DUP, a repetition in 3.1", .v31, "AA * 0001 <a>",
             .reads(.unsubscribe(.init(packetID: 1, filters: ["a"])))),

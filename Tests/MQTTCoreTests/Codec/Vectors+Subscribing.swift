@@ -20,24 +20,27 @@ extension Vector {
 
     /// Sections 3.8 to 3.11.
     static let subscribing: [Vector] = [
-        Vector("SUBSCRIBE", .v3, "82 * 000A <a> 00", subscribe(.init(filter: "a"))),
-        Vector("SUBSCRIBE of 5.0", .v5, "82 * 000A {} <a> 00", subscribe(.init(filter: "a"))),
+        Vector("SUBSCRIBE", .v3, "82 * 000A <a> 00", subscribe(.init(filter: "a", qos: .atMostOnce))),
+        Vector("SUBSCRIBE of 5.0", .v5, "82 * 000A {} <a> 00", subscribe(.init(filter: "a", qos: .atMostOnce))),
         Vector("SUBSCRIBE QoS 1", .v3, "82 * 000A <a/+> 01", subscribe(.init(filter: "a/+", qos: .atLeastOnce))),
         Vector("SUBSCRIBE QoS 2", .v3, "82 * 000A <#> 02", subscribe(.init(filter: "#", qos: .exactlyOnce))),
         Vector(
             "SUBSCRIBE of three filters", .v3, "82 * 000A <a> 00 <b> 01 <c/#> 02",
             subscribe(
-                .init(filter: "a"), .init(filter: "b", qos: .atLeastOnce), .init(filter: "c/#", qos: .exactlyOnce))),
-        Vector("SUBSCRIBE with no local", .v5, "82 * 000A {} <a> 04", subscribe(.init(filter: "a", noLocal: true))),
+                .init(filter: "a", qos: .atMostOnce), .init(filter: "b", qos: .atLeastOnce),
+                .init(filter: "c/#", qos: .exactlyOnce))),
+        Vector(
+            "SUBSCRIBE with no local", .v5, "82 * 000A {} <a> 04",
+            subscribe(.init(filter: "a", qos: .atMostOnce, noLocal: true))),
         Vector(
             "SUBSCRIBE with retain as published", .v5, "82 * 000A {} <a> 08",
-            subscribe(.init(filter: "a", retainAsPublished: true))),
+            subscribe(.init(filter: "a", qos: .atMostOnce, retainAsPublished: true))),
         Vector(
             "SUBSCRIBE with retain handling 1", .v5, "82 * 000A {} <a> 10",
-            subscribe(.init(filter: "a", retainHandling: .sendIfNew))),
+            subscribe(.init(filter: "a", qos: .atMostOnce, retainHandling: .sendIfNew))),
         Vector(
             "SUBSCRIBE with retain handling 2", .v5, "82 * 000A {} <a> 20",
-            subscribe(.init(filter: "a", retainHandling: .doNotSend))),
+            subscribe(.init(filter: "a", qos: .atMostOnce, retainHandling: .doNotSend))),
         Vector(
             "SUBSCRIBE with all options", .v5, "82 * 000A {} <a> 2E",
             subscribe(
@@ -46,7 +49,8 @@ extension Vector {
         ),
         Vector(
             "SUBSCRIBE with an identifier", .v5, "82 * 000A {0B 8001} <a> 00",
-            subscribe(.init(filter: "a"), properties: [.init(.subscriptionIdentifier, .integer(128))])),
+            subscribe(.init(filter: "a", qos: .atMostOnce), properties: [.init(.subscriptionIdentifier, .integer(128))])
+        ),
         Vector(
             "SUBSCRIBE with identifier 0", .v5, "82 * 000A {0B 00} <a> 00", .refused(.protocolError, "MQTT 2.2.2.2")),
         Vector(
@@ -69,7 +73,7 @@ extension Vector {
             .refused(.topicFilterInvalid, "MQTT-4.8.2-2")),
         Vector(
             "SUBSCRIBE to $share, a topic as others before 5.0", .v3, "82 * 000A <$share//a> 00",
-            subscribe(.init(filter: "$share//a"))),
+            subscribe(.init(filter: "$share//a", qos: .atMostOnce))),
         Vector(
             "SUBSCRIBE without filters [MQTT-3.8.3-3, 3.1.1]", .v311, "82 02 000A",
             .refused(.protocolError, "MQTT-3.8.3-3")),

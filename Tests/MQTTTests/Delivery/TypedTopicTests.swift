@@ -21,7 +21,7 @@ struct TypedTopicTests {
         let bench = try await Bench()
         let client = try await bench.connected { $0.version = version }
         let readings = try await client.subscribe(to: .readings)
-        #expect(readings.subscription.grantedQoS == .atLeastOnce)
+        #expect(readings.subscription.grantedQoS == .exactlyOnce)
         let reading = Reading(celsius: 21.5)
         try await client.publish(reading, to: .readings.at("kitchen", "lamp"))
         try await client.publish("no reading", to: "house/hall/lamp/reading", qos: .atLeastOnce)
