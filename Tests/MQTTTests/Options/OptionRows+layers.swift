@@ -64,6 +64,22 @@ extension OptionTableTests {
             try await verify(resumes(allowed: true))
             try await verify(!resumes(allowed: false))
         },
+        OptionRow("tls.minimumVersion") {
+            let certificates = try await certificates.value
+            let server = try await TLSTestServer.start(certificates.server, ["-tls1_2"])
+            var configuration = MQTTConfiguration()
+            configuration.reconnect = .never
+            configuration.tls.trust = .authorities([.file(certificates.authority.certificate)])
+            configuration.tls.minimumVersion = .tls13
+            let client = MQTTClient("mqtts://localhost:\(server.port)", configuration: configuration)
+            await #expect { try await client.connect() } throws: { code($0 as? MQTTError) == .tlsVersion }
+        },
+        OptionRow("tls.implementation") {
+            #if os(Linux)
+                let failure = try await connectByTLS { tls, _ in tls.implementation = .system }
+                #expect(code(failure) == .tlsUnavailable)
+            #endif
+        },
         OptionRow("tls.libraryPath") {
             let failure = try await connectByTLS { tls, _ in tls.libraryPath = "/nowhere/libssl.so" }
             #expect(code(failure) == .tlsUnavailable)

@@ -97,7 +97,7 @@ import Testing
             try await client.send("text", to: "/queue/orders", options: options)
             #expect(try await connection.expect("SEND", "content-length") == "")
             try await client.send("bytes", to: "/queue/orders")
-            #expect(try await connection.expect("SEND", "content-length") == "6")
+            #expect(try await connection.expect("SEND", "content-length") == "5")
         }
     }
 

@@ -2,23 +2,6 @@ import TestSupport
 import Testing
 import Transport
 
-/// An `openssl s_server` that sends each line back reversed.
-struct TLSTestServer {
-    let port: UInt16
-    let process: ChildProcess
-
-    static func start(_ pair: Certificates.Pair, _ arguments: [String] = []) async throws -> TLSTestServer {
-        let port = FreePort.next()
-        let process = try await ChildProcess.start(
-            Command(
-                "openssl",
-                ["s_server", "-accept", "127.0.0.1:\(port)", "-cert", pair.certificate, "-key", pair.key, "-rev"]
-                    + arguments))
-        try await process.waitForLine(containing: "ACCEPT")
-        return TLSTestServer(port: UInt16(port), process: process)
-    }
-}
-
 /// Certificates made once for all tests of the process.
 enum TestCertificates {
     private static let task = Task.detached { try await Certificates.make() }
