@@ -39,6 +39,10 @@ public enum MQTTEvent: Sendable {
     /// one, was given up: refused by the server, expired, not sendable, or dropped for want of room. Also a QoS 0 message
     /// that waited in the queue.
     case undelivered(MQTTError)
+    /// A connection ended while this many QoS 0 messages waited in the outbox; they were discarded. What the system had
+    /// taken for sending may be lost as well, and is not counted. With TLS, WebSocket or a proxy the count may include
+    /// messages that were still sent.
+    case unsentMessagesDiscarded(Int)
     /// A message that was kept because it matched no subscription was given up; see ``MQTTConfiguration/unmatchedMessagePolicy``.
     case unmatchedMessageDropped(topic: String, reason: MQTTUnmatchedMessagePolicy.DropReason)
     /// The session store was damaged: what it held before the damage is there.

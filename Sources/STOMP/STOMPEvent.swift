@@ -18,6 +18,11 @@ public enum STOMPEvent: Sendable {
     case errorReceived(STOMPServerError)
     /// The connection ended, and nobody had asked for it.
     case connectionLost(STOMPError)
+    /// A connection ended while this many messages waited in the outbox; they were discarded. Messages with a receipt, and
+    /// those of transactions, are not counted: their callers get an error. What the system had taken for sending may be
+    /// lost as well, and is not counted. With TLS, WebSocket or a proxy the count may include messages that were still
+    /// sent.
+    case unsentMessagesDiscarded(Int)
     /// The server confirmed a new subscription.
     case subscribed(destination: String)
     /// A subscription was ended from here.

@@ -34,6 +34,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// Callers that wait for a store or for room, made with the first of them.
     var callers = LazyBox<MQTTQueueCallers>()
     let keepPolicy: Shared<MQTTUnmatchedMessagePolicy>
+    /// QoS 0 messages that were in the outbox of a connection that ended, and are not reported yet.
+    private var unsentCount: Int32 = 0
     /// Received messages without a subscription; there since the first of them.
     private(set) var knownKeeper: MQTTKeeper?
 
@@ -83,6 +85,17 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     mutating func outputTaken(at now: Int64) {
         lastWrite = now
         engine.outputTaken(at: now)
+    }
+
+    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
+        unsentCount += Int32(clamping: MQTTPacket.Publish.countAtMostOnce(in: bytes, endingAfter: offset))
+    }
+
+    mutating func reportDiscarded(into scratch: MQTTScratch) {
+        guard unsentCount > 0 else { return }
+        scratch.work.core = core
+        scratch.work.unsentCount = Int(unsentCount)
+        unsentCount = 0
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {

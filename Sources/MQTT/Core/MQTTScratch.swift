@@ -36,6 +36,7 @@ final class MQTTScratch: LinkScratch {
             if !drops.isEmpty { core.report(drops) }
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
             if let failure = work.openFailure { core.connectionFailed(failure) }
+            if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
             if let closed = work.closed { core.connectionClosed(closed) }
         }
         if work.isQuiet { pool.trim() }
@@ -62,6 +63,8 @@ struct MQTTWork: ~Copyable {
     var undelivered: [MQTTError] = []
     /// Kept messages that were given up.
     var keptDrops: [MQTTKeeper.Drop] = []
+    /// QoS 0 messages that were not sent before their connection ended.
+    var unsentCount = 0
     /// A connection of the loop had nothing to do.
     var isQuiet = false
     /// The connection could not even begin.
@@ -77,6 +80,7 @@ struct MQTTWork: ~Copyable {
         touchedRoutes.removeAll(keepingCapacity: true)
         uniformRoute = nil
         core = nil
+        unsentCount = 0
         isQuiet = false
         openFailure = nil
         closed = nil

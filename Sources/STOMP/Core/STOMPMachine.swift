@@ -18,6 +18,8 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     /// When bytes were last taken out of `output`: time enough for a SEND without a receipt, which needs it for
     /// heart-beats alone, and these hear of the next write too.
     var lastWrite: Int64 = 0
+    /// Messages that were in the outbox of a connection that ended, and are not reported yet.
+    private var unsentCount = 0
     var asksToClose = false
     var wantsReadingPaused = false
 
@@ -45,6 +47,17 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     mutating func outputTaken(at now: Int64) {
         lastWrite = now
         engine.outputTaken(at: now)
+    }
+
+    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
+        unsentCount += engine.countUnconfirmedSends(in: bytes, endingAfter: offset)
+    }
+
+    mutating func reportDiscarded(into scratch: STOMPScratch) {
+        guard unsentCount > 0 else { return }
+        scratch.core = core
+        scratch.unsentCount = unsentCount
+        unsentCount = 0
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {

@@ -13,6 +13,8 @@ final class STOMPScratch: LinkScratch {
     var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
     /// What became of the SUBSCRIBE frames that follow CONNECTED.
     var subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []
+    /// Messages that were not sent before their connection ended.
+    var unsentCount = 0
     /// The connection is gone; the inner value says why, nil for an end in order.
     var closed: TransportError??
     private var touchedRoutes: [STOMPRoute] = []
@@ -26,6 +28,7 @@ final class STOMPScratch: LinkScratch {
             for record in effects.events where !record.event.isConnected { core.handle(record.event) }
             if effects.shouldClose && closed == nil { core.connectionIsEnding() }
             for (token, answer) in requestAnswers { core.requestAnswered(token, answer) }
+            if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
             if let closed { core.connectionClosed(closed) }
         }
         // Last, so that whoever hears of an end finds the state that goes with it.
@@ -34,6 +37,7 @@ final class STOMPScratch: LinkScratch {
         requestAnswers.removeAll(keepingCapacity: true)
         if !subscriptions.isEmpty { subscriptions = [] }
         core = nil
+        unsentCount = 0
         closed = nil
     }
 

@@ -83,15 +83,18 @@ extension Link where Machine: ~Copyable {
             state.stream = nil
             state.broken = nil
             state.readingIsPaused = false
-            machine.pointee.output.removeAll()
-            machine.pointee.connectionClosed(error, at: now, into: scratch)
             // The loop held the token while it waited for room in the stream. A caller that holds it finds out.
             if sendIsBlocked { state.sending = false }
             if !state.sending {
+                discardChunk()
                 wire = []
-                wireOffset = 0
+                plain = []
                 wireStream = nil
             }
+            discardOutput()
+            machine.pointee.output = []
+            machine.pointee.connectionClosed(error, at: now, into: scratch)
+            machine.pointee.reportDiscarded(into: scratch)
             return state.takeRoomWaiters()
         }
         sendIsBlocked = false

@@ -14,8 +14,8 @@ extension Link where Machine: ~Copyable {
                 } catch {
                     // What the layers still have to say, an alert perhaps, is in `wire`.
                     breakOff(stream, error)
+                    state.withLock { _ in _ = discardPlain() }
                 }
-                plain.removeAll(keepingCapacity: true)
                 sent.queued += wire.count
             case .handOver:
                 loop.post(self, LinkPost.continueSending)
@@ -41,7 +41,7 @@ extension Link where Machine: ~Copyable {
                 waitForWritability(of: stream)
                 return false
             case .endOfStream, .failed:
-                wireOffset = wire.count
+                state.withLock { _ in _ = discardChunk() }
                 let code = if case .failed(let code) = result { code } else { Int32(0) }
                 breakOff(stream, stream.failure(code))
             }
@@ -56,7 +56,7 @@ extension Link where Machine: ~Copyable {
             state.broken = Shared(error)
             return true
         }
-        if isNew { loop.post(self, LinkPost.broken) }
+        loop.post(self, isNew ? LinkPost.broken : LinkPost.reportDiscarded)
     }
 
     /// Says what the holder of the token has to do next; with `.done` the token is given back.
@@ -64,33 +64,36 @@ extension Link where Machine: ~Copyable {
         let isLoop = loop.isCurrent
         var waiters = UniqueArray<Waiter<Void>>()
         var loopHasToLook = false
+        var loopHasToReport = false
         var tap: (any LinkTap)?
         defer {
             waiters.resume(returning: ())
             if loopHasToLook { loop.post(self, LinkPost.settle) }
+            if loopHasToReport { loop.post(self, LinkPost.reportDiscarded) }
         }
         let step = state.withLock { state -> SendStep in
             state.traffic.addSent(sent)
             state.queuedBytes &+= sent.queued
             sent = LinkTraffic.Half()
             guard let stream = state.stream else {
+                loopHasToReport = discardChunk()
                 wire = []
-                wireOffset = 0
+                plain = []
                 wireStream = nil
                 state.sending = false
                 return .done
             }
             if wireStream !== stream {
                 // Left over from a connection that is gone.
-                wire.removeAll(keepingCapacity: true)
-                wireOffset = 0
+                loopHasToReport = discardChunk()
                 wireStream = stream
             }
             if wireOffset < wire.count { return .write(stream) }
             wire.removeAll(keepingCapacity: true)
             wireOffset = 0
+            plain.removeAll(keepingCapacity: true)
             if state.broken != nil {
-                machine.pointee.output.removeAll(keepingCapacity: true)
+                discardOutput()
                 state.sending = false
                 return .done
             }
@@ -105,6 +108,7 @@ extension Link where Machine: ~Copyable {
             }
             if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
             rounds -= 1
+            wireIsChunk = layers == nil
             if let layers {
                 if machineWrote {
                     machine.pointee.outputTaken(at: MonotonicClock.now)

@@ -26,7 +26,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     var wire: [UInt8] = []
     var wireOffset = 0
     var wireStream: (any ByteStream)?
-    /// Swapped out of the outbox, on its way through the layers.
+    /// Whether `wire` is what was taken out of the outbox, unchanged by layers.
+    var wireIsChunk = false
+    /// Swapped out of the outbox, for the layers; kept until what they made of it, in `wire`, is written.
     var plain: [UInt8] = []
     /// Not yet added to `state.traffic`.
     var sent = LinkTraffic.Half()
@@ -109,6 +111,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         case LinkPost.continueSending: send(rounds: 16)
         case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: connectionEnded(nil, at: now)
+        case LinkPost.reportDiscarded: reportDiscarded()
         default: break
         }
     }
@@ -213,6 +216,7 @@ enum LinkPost {
     static let continueSending = 1
     static let broken = 2
     static let drop = 3
+    static let reportDiscarded = 4
 }
 
 /// What a link and its callers share, but for the machine.

@@ -34,6 +34,11 @@ package protocol LinkMachine: ~Copyable, Sendable {
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int
     /// - Parameter progress: how far the bytes of the connection have come, counted at the stream.
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch)
+    /// Bytes that were taken out of `output` will not be written, or not all of them: those before `offset` were.
+    /// `bytes` begins where they were taken, so at the beginning of a packet or frame.
+    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int)
+    /// Reports what was discarded since the last time.
+    mutating func reportDiscarded(into scratch: Scratch)
 }
 
 /// Effects of a machine, collected under the lock and performed after it. One object serves all links of a loop.
@@ -49,4 +54,6 @@ extension LinkMachine where Self: ~Copyable {
     package var isLatencyBound: Bool { true }
     package var isAwaited: Bool { true }
     package mutating func outputTaken(at now: Int64) {}
+    package mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {}
+    package mutating func reportDiscarded(into scratch: Scratch) {}
 }

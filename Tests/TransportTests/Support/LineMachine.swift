@@ -12,6 +12,8 @@ struct LineMachine: LinkMachine, ~Copyable {
     var isOpen = false
     var isAwaited = true
     var lastTaken: Int64 = 0
+    /// Lines that were not written, or not whole, and are not reported yet.
+    var discardedLines = 0
     /// Sends complete lines back.
     var echoes = false
     /// Consumes one line per call, as engines do that want their effects performed in between.
@@ -24,6 +26,18 @@ struct LineMachine: LinkMachine, ~Copyable {
     }
 
     mutating func outputTaken(at now: Int64) { lastTaken = now }
+
+    mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
+        bytes.withUnsafeBytes { raw in
+            discardedLines += raw.indices.count { $0 >= offset && raw[$0] == UInt8(ascii: "\n") }
+        }
+    }
+
+    mutating func reportDiscarded(into scratch: LineScratch) {
+        scratch.probe = probe
+        scratch.discardedLines = discardedLines
+        discardedLines = 0
+    }
 
     mutating func connectionOpened(at now: Int64, into scratch: LineScratch) {
         isOpen = true
@@ -70,6 +84,7 @@ final class LineScratch: LinkScratch {
     var closed: TransportError??
     var timeouts: [Int64] = []
     var progress: LinkProgress?
+    var discardedLines = 0
 
     init() {}
 
@@ -85,6 +100,7 @@ final class LineScratch: LinkScratch {
             }
             if let closed { state.ends.append(closed) }
             state.timeouts += timeouts
+            state.discardedLines += discardedLines
             if let progress { state.progress = progress }
         }
         self.probe = nil
@@ -93,6 +109,7 @@ final class LineScratch: LinkScratch {
         closed = nil
         timeouts.removeAll()
         progress = nil
+        discardedLines = 0
     }
 }
 
@@ -107,6 +124,7 @@ final class Probe: Sendable {
         var timeouts: [Int64] = []
         /// What the last timeout was told.
         var progress = LinkProgress()
+        var discardedLines = 0
     }
 
     let state = Mutex(State())
@@ -118,6 +136,7 @@ final class Probe: Sendable {
     var ends: [TransportError?] { state.withLock { $0.ends } }
     var progress: LinkProgress { state.withLock { $0.progress } }
     var timeouts: [Int64] { state.withLock { $0.timeouts } }
+    var discardedLines: Int { state.withLock { $0.discardedLines } }
     func dropBytes() { state.withLock { $0.keepsBytes = false } }
 }
 

@@ -1,0 +1,94 @@
+import MQTT
+import MQTTCore
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import Messaging
+
+@Suite("Client: unsent messages", .timeLimit(.minutes(5)), .turns)
+struct UnsentMessagesTests {
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [true, false])
+    func `QoS 0 messages that a saturated link did not take before it ended are reported`(
+        version: MQTTVersion, whilePublishing: Bool
+    ) async throws {
+        let (near, far) = MemoryPair.make()
+        near.changeFaults { $0.capacity = 10_000 }
+        let attempts = Mutex(0)
+        var configuration = MQTTConfiguration(clientID: "saturated")
+        configuration.version = version
+        configuration.reconnect.initialDelay = .milliseconds(10)
+        configuration.reconnect.maximumDelay = .milliseconds(50)
+        let client = MQTTClient(["mqtt://saturated"], configuration: configuration, loop: .shared) {
+            () throws(TransportError) in
+            let attempt = attempts.withLock { attempts in
+                attempts += 1
+                return attempts
+            }
+            guard attempt == 1 else { throw TransportError(.connectionRefused, "no second connection") }
+            return OpenedStream(stream: near)
+        }
+        var events = client.events.makeAsyncIterator()
+        let server = PacketReader(far, version: version)
+        async let connected: Void = client.connect()
+        #expect(await eventually { server.read().contains { $0.type == .connect } })
+        server.write(version == .v5_0 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0])
+        try await connected
+
+        let sent = Count()
+        let senders = 4
+        await withTaskGroup { group in
+            for sender in 0..<senders {
+                group.addTask {
+                    for number in 0..<1000 {
+                        let payload = [UInt8](repeating: UInt8(sender), count: number % 300)
+                        guard (try? client.tryPublish(payload, to: "t")) == true else { continue }
+                        sent.value.add(1, ordering: .relaxed)
+                    }
+                }
+            }
+            if !whilePublishing { await group.waitForAll() }
+            // More than the link has taken.
+            _ = await eventually { sent.value.load(ordering: .relaxed) > 200 }
+            near.changeFaults {
+                $0.capacity = .max
+                $0.bytesUntilCut = 12_345
+            }
+        }
+        // No message comes without a connection, and publishing none fails at once.
+        var reported = 0
+        var received = 0
+        while sent.value.load(ordering: .relaxed) != received + reported, let event = await events.next() {
+            if case .unsentMessagesDiscarded(let count) = event { reported += count }
+            received += server.read().count { $0.type == .publish }
+        }
+        #expect(reported > 0)
+        #expect(received > 10)
+        await client.disconnect()
+    }
+
+    @Test func `a connection that ends with an empty outbox reports no unsent messages`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "t")
+        try await client.publish("x", to: "t")
+        _ = try await messages.first(1)
+        var events = client.events.makeAsyncIterator()
+        await bench.cut()
+        loop: while let event = await events.next() {
+            switch event {
+            case .unsentMessagesDiscarded(let count): Issue.record("\(count) messages were reported")
+            case .connected: break loop
+            default: break
+            }
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+}
+
+/// Messages that were accepted so far.
+private final class Count: Sendable {
+    let value = Atomic(0)
+}
