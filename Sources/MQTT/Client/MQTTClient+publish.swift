@@ -12,7 +12,7 @@ extension MQTTClient {
     /// - Returns: the server's reason code; for QoS 0 always success.
     /// - Throws: ``MQTTError``, before anything is sent if the message cannot be. ``MQTTError/Code/notConnected`` at once,
     ///   with the reason, before ``connect()``, after ``disconnect()``, and when the client has stopped connecting; those
-    ///   that wait by then fail with that reason.
+    ///   that wait by then fail with that reason, and their messages are dropped unless they have been sent already.
     @discardableResult
     public nonisolated(nonsending) func publish(
         _ payload: [UInt8], to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,

@@ -139,6 +139,26 @@ extension MQTTMachine {
         }
     }
 
+    /// Drops the messages in the queue whose publishers still wait: these get an error, and must not see their message
+    /// sent later. Those of cancelled publishers and enqueued ones stay.
+    mutating func dropUnsent() {
+        var awaited: Set<UInt64> = []
+        for token in engine.queuedTokens where isAwaited(token) { awaited.insert(token) }
+        guard !awaited.isEmpty else { return }
+        var effects = MQTTEffects()
+        engine.dropQueued(where: { awaited.contains($0) }, into: &effects)
+        flushRecords()
+    }
+
+    private func isAwaited(_ token: UInt64) -> Bool {
+        if token & Self.batchBit != 0 {
+            guard let batch = batches[token & ~Self.batchBit] else { return false }
+            return batch.failure?.code != .cancelled
+        }
+        guard token & Self.looseBit == 0 else { return false }
+        return publishes.isAwaited(token)
+    }
+
     mutating func takeDropped() -> MQTTDroppedMessages {
         var taken = MQTTDroppedMessages()
         if callers.isMade { swap(&taken, &callers.value.dropped) }

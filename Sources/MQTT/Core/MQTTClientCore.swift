@@ -124,6 +124,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         var waiters = Resumptions<MQTTMachine.PublishAnswer>()
         var ends = UniqueArray<Resumption<Result<Void, MQTTError>>>()
         var rooms = link.perform { machine in
+            machine.dropUnsent()
             machine.publishes.answerAll(.failure(failure), into: &waiters)
             for batch in machine.batches.all {
                 batch.failure = failure

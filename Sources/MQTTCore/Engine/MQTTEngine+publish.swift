@@ -164,6 +164,23 @@ extension MQTTEngine {
         return slot.token
     }
 
+    /// The tokens of the messages in the queue, in their order.
+    public var queuedTokens: [UInt64] {
+        session.window.queue.indices(session.window.slots).map { session.window.slots[Int($0)].token }
+    }
+
+    /// Takes messages whose token meets the condition out of the queue; they end without a completion. For callers that
+    /// have told their publishers of a failure. Messages in flight belong to the session.
+    public mutating func dropQueued(where isDropped: (UInt64) -> Bool, into effects: inout MQTTEffects) {
+        for index in session.window.queue.indices(session.window.slots) {
+            guard isDropped(session.window.slots[Int(index)].token) else { continue }
+            let sequence = session.window.slots[Int(index)].sequence
+            store(.finished(sequence: sequence))
+            session.window.dropQueued(index)
+        }
+        reportRoom(&effects)
+    }
+
     // MARK: Writing
 
     /// Appends PUBLISH, with a topic alias if the peer takes them.

@@ -212,7 +212,7 @@ extension MQTTEngine {
         }
     }
 
-    private mutating func reportRoom(_ effects: inout MQTTEffects) {
+    mutating func reportRoom(_ effects: inout MQTTEffects) {
         guard owesRoom, session.window.queue.count <= configuration.maximumQueuedMessages / 2,
             session.window.queuedBytes <= configuration.maximumQueuedBytes / 2
         else { return }

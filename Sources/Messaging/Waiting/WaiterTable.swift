@@ -146,6 +146,12 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
         }
     }
 
+    /// Whether a caller waits for the answer to a token, in either part: it was not cancelled.
+    package func isAwaited(_ token: UInt64) -> Bool {
+        guard let index = index(of: token) else { return false }
+        return slots[index].stage != .abandoned
+    }
+
     // MARK: The second part
 
     /// The caller that was told to go on comes to wait. Returns it with its answer if it need not wait.

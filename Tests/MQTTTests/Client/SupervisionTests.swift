@@ -1,6 +1,7 @@
 import LoopbackBroker
 import MQTT
 import MQTTCore
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -72,6 +73,35 @@ struct SupervisionTests {
             #expect(error?.message.contains("user name or password") == true)
         }
         try await client.enqueue([2], to: "b")
+    }
+
+    @Test func `a message whose publisher was told of a failure does not leave with a later connection`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            if step.connection == 2 { step.refuse(.badUserNameOrPassword) } else { step.accept() }
+        }
+        let received = Mutex(0)
+        server.remark { _ in
+            received.withLock { $0 += 1 }
+            return []
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        await client.suspend()
+        let one = Task { try await client.publish("x", to: "a", qos: .atLeastOnce) }
+        let many = Task {
+            try await client.publish((0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .exactlyOnce) })
+        }
+        #expect(await eventually { client.counters.messagesSent == 4 })
+        try await client.enqueue([2], to: "b")
+        client.resume()
+        await #expect(throws: MQTTError.self) { try await one.value }
+        await #expect(throws: MQTTError.self) { try await many.value }
+        try await client.connect()
+        try await client.publish("last", to: "c", qos: .atLeastOnce)
+        // The enqueued one and the last.
+        #expect(received.withLock { $0 } == 2)
+        await client.disconnect()
     }
 }
 
