@@ -62,12 +62,21 @@ extension MQTTClientCore {
     /// Takes a route out; the server forgets filters with their last one. Nobody waits for the answer.
     func remove(_ route: MQTTRoute) {
         route.finish(.finished)
-        let filters = router.remove(route)
-        guard !filters.isEmpty, supervisor.isConnected else { return }
-        let token = router.makeRequest(for: [])
+        forget(router.remove(route))
+    }
+
+    /// Lets the server forget filters, now or with the next connection that continues the session.
+    private func forget(_ filters: [String]) {
+        guard !filters.isEmpty else { return }
+        guard supervisor.isConnected else { return router.forgetLater(filters) }
+        writeUnsubscribe(filters)
+    }
+
+    private func writeUnsubscribe(_ filters: [String]) {
+        let token = router.makeRequest(forgetting: filters)
         let now = MonotonicClock.now
         link.perform { machine in
-            // A failure means that the connection is ending, and the subscription with it.
+            // A failure means that the connection is ending; the next one tries again.
             try? machine.engine.unsubscribe(filters, token: token, at: now)
         }
     }
@@ -104,10 +113,11 @@ extension MQTTClientCore {
             return
         }
         guard !filters.isEmpty, supervisor.isConnected else {
+            router.forgetLater(filters)
             call.end(.success(MQTTUnsubscribeResult()))
             return
         }
-        let token = router.makeRequest(for: [])
+        let token = router.makeRequest(forgetting: filters)
         let now = MonotonicClock.now
         let refusal = link.perform { machine -> MQTTUsageError? in
             do throws(MQTTUsageError) {
@@ -159,11 +169,24 @@ extension MQTTClientCore {
     /// A connection was established: subscribes what the server does not know, and lets messages leave once that is
     /// answered.
     func resubscribe(sessionPresent: Bool) {
-        if let router = knownRouter { sendSubscriptions(of: router, sessionPresent: sessionPresent) }
+        if let router = knownRouter {
+            sendUnsubscriptions(of: router)
+            sendSubscriptions(of: router, sessionPresent: sessionPresent)
+        }
         let scratch = MQTTScratch()
         let now = MonotonicClock.now
         link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: scratch) }
         scratch.perform(RawSpan())
+    }
+
+    /// Filters of a session that continues, whose subscriptions ended without a connection.
+    private func sendUnsubscriptions(of router: MQTTRouter) {
+        let filters = router.takeFiltersToForget()
+        guard blockedSession.isResumed else { return }
+        // In packets that any server takes.
+        for start in stride(from: 0, to: filters.count, by: 100) {
+            writeUnsubscribe(Array(filters[start..<min(start + 100, filters.count)]))
+        }
     }
 
     private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
@@ -205,6 +228,7 @@ extension MQTTClientCore {
     }
 
     func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
+        _ = router.takeRequest(token)
         guard let call = unsubscribes.removeValue(forKey: token) else { return }
         guard let refusal = codes.first, codes.allSatisfy(\.isError) else {
             call.end(.success(MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)))

@@ -33,6 +33,8 @@ final class MQTTRouter {
         var keys: [ByteKey]
         /// It is the first of its connection, and the connection ends if the answer is late.
         var comesFirst: Bool
+        /// The filters of an UNSUBSCRIBE.
+        var forgotten: [String] = []
     }
 
     /// What is known of a topic index of the engine's cache.
@@ -49,6 +51,9 @@ final class MQTTRouter {
     private var knownTopics: [Int] = []
     private var requests: [UInt64: Request] = [:]
     private var nextToken: UInt64 = 1
+    /// Filters without a subscription that the server may still have in a session, because it could not be asked to
+    /// forget them or has not answered.
+    private var toForget: Set<ByteKey> = []
     /// Receives what no filter matches; nil to drop it.
     var unmatched: MQTTRoute?
 
@@ -189,8 +194,27 @@ final class MQTTRouter {
         requests.removeValue(forKey: token)
     }
 
+    /// The same for UNSUBSCRIBE.
+    func makeRequest(forgetting filters: [String]) -> UInt64 {
+        defer { nextToken += 1 }
+        requests[nextToken] = Request(keys: [], comesFirst: false, forgotten: filters)
+        return nextToken
+    }
+
+    /// The server has to forget filters as soon as there is a connection.
+    func forgetLater(_ filters: [String]) {
+        for filter in filters { toForget.insert(ByteKey(filter)) }
+    }
+
+    /// Takes the filters that a server with our session has to forget.
+    func takeFiltersToForget() -> [String] {
+        defer { toForget = [] }
+        return toForget.filter { entries[$0] == nil }.map(\.text)
+    }
+
     /// The connection is gone: nothing is granted and nothing is on its way.
     func connectionClosed() {
+        for request in requests.values { forgetLater(request.forgotten) }
         requests.removeAll()
         for entry in entries.values {
             entry.granted = nil

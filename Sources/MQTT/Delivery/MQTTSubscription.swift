@@ -36,7 +36,8 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     /// Messages dropped so far because a receiver was slow.
     public var droppedCount: Int { handle.droppedCount }
 
-    /// Ends the subscription and waits for the server's answer.
+    /// Ends the subscription and waits for the server's answer. Without a connection this returns at once, and the
+    /// server is asked to forget the filters after the next reconnect, if it has kept the session.
     ///
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses (5.0 only), with
     ///   ``MQTTError/Code/notConnected`` when the client does not try to be connected, when there is no answer in time,

@@ -1,0 +1,76 @@
+import MQTT
+import MQTTCore
+import TestSupport
+import Testing
+
+/// Subscriptions that end while there is no connection, of a session that the server keeps.
+@Suite("Client: unsubscribing without a connection", .timeLimit(.minutes(5)), .turns)
+struct UnsubscribingOfflineTests {
+    private func subscriber(_ bench: Bench, _ version: MQTTVersion) async throws -> MQTTClient {
+        try await bench.connected("subscriber") {
+            $0.version = version
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(1000)
+        }
+    }
+
+    private func loseConnection(_ client: MQTTClient, _ bench: Bench) async {
+        bench.setNetwork(up: false)
+        await bench.cut()
+        #expect(await eventually { !client.state.isConnected })
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0], [true, false])
+    func `the server is asked to forget the filter after the reconnect`(
+        version: MQTTVersion, isReleased: Bool
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await subscriber(bench, version)
+        var ended: MQTTSubscription? = try await client.subscribe(to: "ended")
+        let other = try await client.subscribe(to: "other")
+        await loseConnection(client, bench)
+        if !isReleased { try await ended?.unsubscribe() }
+        ended = nil
+        var packets = client.inspect().makeAsyncIterator()
+        bench.setNetwork(up: true)
+        var forgotten: [String]?
+        while forgotten == nil, let record = await packets.next() {
+            if case .unsubscribe(let unsubscribe) = record.packet { forgotten = unsubscribe.filters }
+        }
+        #expect(forgotten == ["ended"])
+        // It is asked once.
+        await loseConnection(client, bench)
+        bench.setNetwork(up: true)
+        #expect(await eventually { client.state.isConnected })
+        let sender = try await bench.connected("sender")
+        try await sender.publish("x", to: "other")
+        #expect(try await other.first(1).map(\.text) == ["x"])
+        var again = false
+        await client.disconnect()
+        while let record = await packets.next() {
+            if case .unsubscribe = record.packet { again = true }
+            if case .disconnect = record.packet { break }
+        }
+        #expect(!again)
+        await sender.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a filter that is subscribed again before the reconnect stays subscribed`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let client = try await subscriber(bench, version)
+        let first = try await client.subscribe(to: "t")
+        await loseConnection(client, bench)
+        try await first.unsubscribe()
+        async let subscribing = client.subscribe(to: "t")
+        bench.setNetwork(up: true)
+        let second = try await subscribing
+        let sender = try await bench.connected("sender")
+        try await sender.publish("x", to: "t")
+        #expect(try await second.first(1).map(\.text) == ["x"])
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+}
