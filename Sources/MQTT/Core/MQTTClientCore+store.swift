@@ -164,6 +164,7 @@ extension MQTTMachine {
     ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         scratch.work.core = core
         engine.persisted(through: ticket, at: now, into: &scratch.work.effects)
+        updateReadingPaused(at: now)
         collect(into: scratch, at: now)
         var stored = UniqueArray<Waiter<Result<Void, MQTTError>>>()
         let count = callers.value.storeWaiters.firstIndex { $0.ticket > ticket } ?? callers.value.storeWaiters.count

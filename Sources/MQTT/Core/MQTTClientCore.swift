@@ -253,10 +253,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     func pauseReading() {
         let now = MonotonicClock.now
-        link.perform { machine in
-            machine.wantsReadingPaused = true
-            machine.engine.setReadingPaused(true, at: now)
-        }
+        link.perform { $0.setReceiversFull(true, at: now) }
     }
 
     /// A receiver has emptied a full buffer to half, or a full buffer is needed no more; from any thread.
@@ -267,10 +264,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             let now = MonotonicClock.now
             self.link.perform { machine in
                 machine.acknowledgeWithheld(at: now)
-                if resumes, machine.wantsReadingPaused {
-                    machine.wantsReadingPaused = false
-                    machine.engine.setReadingPaused(false, at: now)
-                }
+                if resumes { machine.setReceiversFull(false, at: now) }
             }
         }
     }

@@ -23,7 +23,9 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// When bytes were last taken out of `output`.
     private var lastWrite: Int64 = 0
     var wantsClose = false
-    var wantsReadingPaused = false
+    /// Whether nothing more should be read: a receiver's bound is reached, or too many answers wait for the store.
+    private(set) var wantsReadingPaused = false
+    private var receiversAreFull = false
     let dropsOldest: Bool
 
     /// Why requests fail at once: nobody tries to be connected. Nil while the client connects, is connected or is
@@ -116,6 +118,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         withheld.removeAll()
         wantsClose = false
         wantsReadingPaused = false
+        receiversAreFull = false
         scratch.work.closed = .some(error)
         collect(into: scratch, at: now)
     }
@@ -124,8 +127,22 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         scratch.work.core = core
         let consumed = engine.receive(bytes, at: now, into: &scratch.work.effects)
         if !scratch.work.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
+        if journal != nil { updateReadingPaused(at: now) }
         collect(into: scratch, at: now)
         return consumed
+    }
+
+    /// Pauses reading while a receiver's bound is reached.
+    mutating func setReceiversFull(_ full: Bool, at now: Int64) {
+        receiversAreFull = full
+        updateReadingPaused(at: now)
+    }
+
+    mutating func updateReadingPaused(at now: Int64) {
+        let isPaused = receiversAreFull || engine.holdsTooManyPackets
+        guard isPaused != wantsReadingPaused else { return }
+        wantsReadingPaused = isPaused
+        engine.setReadingPaused(isPaused, at: now)
     }
 
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTScratch) {

@@ -4,6 +4,14 @@ extension MQTTEngine {
     /// The ticket of the newest record; right after a publish, the ticket with which that message is stored.
     public var lastTicket: UInt64 { storedTicket }
 
+    /// Packets that may wait for the session store before ``holdsTooManyPackets``. A peer can make more of them than it
+    /// has packet identifiers, by repeating PUBREL.
+    public static let maximumHeldPackets = 4096
+
+    /// Whether nothing more should be read until the session store answers: what arrives is answered, and the answers
+    /// wait for it.
+    public var holdsTooManyPackets: Bool { heldPackets.count >= Self.maximumHeldPackets }
+
     /// The records up to and including a ticket are stored: what waited for them is written.
     public mutating func persisted(through ticket: UInt64, at now: Int64, into effects: inout MQTTEffects) {
         guard ticket > persistedTicket else { return }

@@ -1,0 +1,58 @@
+import LoopbackBroker
+import TestSupport
+import Testing
+import Transport
+
+/// Clients that send what has to be answered and read no answers.
+@Suite(.turns) struct AnswerFloodTests {
+    private static let limit = 10_000
+    private static let capacity = 1000
+    private static let bytesPerRead = 4096
+    private static let bound = 2 * limit + 2 * bytesPerRead + capacity
+
+    /// Floods a broker with one packet or frame and returns how many of them it has read.
+    private func countRead(_ kind: Service.Kind, _ hello: [UInt8], _ packet: [UInt8], _ count: Int) async throws -> Int
+    {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumOutboxBytes = Self.limit
+        options.mqttPort = .none
+        options.stompPort = .none
+        let broker = try await LoopbackBroker.start(options)
+        let (client, server) = MemoryPair.make()
+        client.changeFaults {
+            $0.capacity = .max
+            $0.bytesPerRead = Self.bytesPerRead
+        }
+        server.changeFaults { $0.capacity = Self.capacity }
+        broker.attach(server, as: Service(kind))
+        var bytes = hello
+        for _ in 0..<count { bytes += packet }
+        #expect(bytes.withUnsafeBytes { client.write(from: $0) } == .bytes(bytes.count))
+        var last = -1
+        while last != client.progress.acknowledged {
+            last = client.progress.acknowledged
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(last < bytes.count)
+        await broker.stop()
+        return (last - hello.count) / packet.count
+    }
+
+    /// PINGREQ is answered by PINGRESP, and PUBREL of a message that does not exist by PUBCOMP.
+    @Test(arguments: [[0xC0, 0], [0x62, 2, 0, 9]] as [[UInt8]])
+    func `answers to an MQTT client that does not read are bounded by the outbox`(packet: [UInt8]) async throws {
+        let read = try await countRead(.mqtt, MQTTBytes.connect("flood"), packet, 200_000)
+        // Each answer is as long as what it answers.
+        #expect(read * packet.count < Self.bound)
+        #expect(read * packet.count > Self.limit)
+    }
+
+    @Test func `receipts for a STOMP client that does not read are bounded by the outbox`() async throws {
+        let hello = Array("CONNECT\naccept-version:1.2\nhost:x\n\n\0".utf8)
+        let frame = Array("SEND\ndestination:/topic/x\nreceipt:r\n\n\0".utf8)
+        let receipt = "RECEIPT\nreceipt-id:r\n\n\0".utf8.count
+        let read = try await countRead(.stomp, hello, frame, 20_000)
+        #expect(read * receipt < Self.bound)
+        #expect(read * receipt > Self.limit)
+    }
+}
