@@ -33,8 +33,15 @@ extension MQTTClient {
             to: [request], buffer: buffer, acknowledgement: acknowledgement, properties: properties)
     }
 
-    /// Subscribes to several filters with one packet; their messages come in one sequence, each of them once.
+    /// Subscribes to several filters; their messages come in one sequence.
     ///
+    /// A message that several of the filters match comes once, where that can be told: with MQTT 5.0, a server that
+    /// knows Subscription Identifiers, filters that are not shared and differ in neither `noLocal` nor `retainHandling`
+    /// (which is not `sendIfNew`), no other subscription of this client with one of these filters, and at most 1,000
+    /// filters. The client then gives each filter that overlaps with another one an identifier above 134,217,727, and
+    /// delivers the copy for the filter with the highest QoS, the first if there are several. Otherwise, and whenever
+    /// `properties` has an identifier, a server may send one copy for each filter (Mosquitto does), and all of them come
+    /// [MQTT-3.3.5-1].
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses every filter. If it refuses some,
     ///   ``MQTTSubscription/reasonCodes`` says which.
     public nonisolated(nonsending) func subscribe(

@@ -31,7 +31,10 @@ extension MQTTClientCore {
         var keys: [ByteKey] = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
-            if needsSubscribe { entry.properties = route.properties }
+            if needsSubscribe {
+                entry.properties = route.properties
+                if !route.properties.subscriptionIdentifiers.isEmpty { entry.identifier = 0 }
+            }
             if let granted = entry.granted, !needsSubscribe {
                 wait.answer(index, .success(granted))
             } else {
@@ -39,6 +42,7 @@ extension MQTTClientCore {
                 if needsSubscribe { keys.append(ByteKey(request.filter)) }
             }
         }
+        router.identify(route)
         handKept(to: route)
         // Without a connection the next one subscribes it.
         if supervisor.isConnected { send(keys) }
@@ -134,15 +138,43 @@ extension MQTTClientCore {
         }
     }
 
-    /// Writes SUBSCRIBE for some filters, in one packet for all that have the same properties.
+    /// Writes SUBSCRIBE for some filters: one packet for each that has an identifier of its own, if the server knows
+    /// identifiers, and one for all others that have the same properties.
     private func send(_ keys: [ByteKey], comesFirst: Bool = false) {
+        let knowsIdentifiers = link.perform {
+            $0.engine.version.hasProperties && $0.engine.limits.subscriptionIdentifiersAvailable
+        }
+        var others: [ByteKey] = []
+        var identified: [(key: ByteKey, identifier: UInt32)] = []
+        for key in keys {
+            guard knowsIdentifiers, let entry = router.entries[key], entry.identifier != 0 else {
+                others.append(key)
+                continue
+            }
+            if !identified.contains(where: { $0.key == key }) { identified.append((key, entry.identifier)) }
+        }
+        sendTogether(others, comesFirst: comesFirst)
+        // In the order of their subscription: a message that comes for a later one has been sent for earlier ones.
+        for (key, identifier) in identified.sorted(by: { $0.identifier < $1.identifier }) {
+            var properties = router.entries[key]?.properties ?? []
+            properties.subscriptionIdentifiers = [identifier]
+            write([key], properties, comesFirst: comesFirst)
+        }
+    }
+
+    private func sendTogether(_ keys: [ByteKey], comesFirst: Bool) {
         guard let first = keys.first else { return }
         let properties = router.entries[first]?.properties ?? []
         let others = keys.filter { router.entries[$0]?.properties ?? [] != properties }
         if !others.isEmpty {
-            send(others, comesFirst: comesFirst)
-            return send(keys.filter { router.entries[$0]?.properties ?? [] == properties }, comesFirst: comesFirst)
+            sendTogether(others, comesFirst: comesFirst)
+            return sendTogether(
+                keys.filter { router.entries[$0]?.properties ?? [] == properties }, comesFirst: comesFirst)
         }
+        write(keys, properties, comesFirst: comesFirst)
+    }
+
+    private func write(_ keys: [ByteKey], _ properties: MQTTProperties, comesFirst: Bool) {
         let requests = keys.compactMap { router.entries[$0]?.request }
         guard !requests.isEmpty else { return }
         let token = router.makeRequest(for: keys, comesFirst: comesFirst)
@@ -160,7 +192,7 @@ extension MQTTClientCore {
         // The connection is ending: the next one subscribes. Anything else is the user's mistake.
         if refusal.code == .notConnected || refusal.code == .closing { return }
         if keys.count > 1 {
-            for key in keys { send([key], comesFirst: comesFirst) }
+            for key in keys { write([key], properties, comesFirst: comesFirst) }
         } else {
             fail(keys[0], MQTTError(refusal))
         }

@@ -9,6 +9,7 @@ extension MQTTMachine {
         let router = core.router
         scratch.work.version = engine.version
         if routeTogether(router, scratch) { return }
+        if router.selectsCopies { return routeCopies(bytes, router, into: scratch, at: now) }
         var lastTopic = UInt32.max
         var routes: [MQTTRoute] = []
         // Most reads bring messages for one subscription: no list of indexes is kept for that case.
@@ -62,7 +63,7 @@ extension MQTTMachine {
     }
 
     /// Acknowledges at once unless a receiver wants to do it or has no room.
-    private mutating func acknowledge(_ delivery: UInt64, _ routes: [MQTTRoute], at now: Int64) {
+    mutating func acknowledge(_ delivery: UInt64, _ routes: [MQTTRoute], at now: Int64) {
         for route in routes {
             if route.acknowledgement == .manual { return }
             if route.isFull {

@@ -10,6 +10,9 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     let requests: [MQTTSubscriptionRequest]
     /// What SUBSCRIBE says beside them.
     let properties: MQTTProperties
+    /// The places in `requests` whose filters match topics that others match as well, so that brokers may send several
+    /// copies of a message; nothing where copies cannot be told apart.
+    let overlapping: [Int]
     /// Filters that the server does not grant any more.
     var lostFilters = 0
     let policy: BufferPolicy
@@ -24,6 +27,7 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     ) {
         self.requests = requests
         self.properties = properties
+        overlapping = Self.overlapping(requests, properties)
         self.policy = policy
         self.acknowledgement = acknowledgement
     }

@@ -10,6 +10,8 @@ final class MQTTRouter {
         var request: MQTTSubscriptionRequest
         /// What SUBSCRIBE says beside the filter.
         var properties = MQTTProperties()
+        /// The Subscription Identifier that tells its messages from those of other filters; 0 for none.
+        var identifier: UInt32 = 0
         var routes: [MQTTRoute] = []
         var waiters: [(wait: MQTTSubscribeWait, index: Int)] = []
         /// The server's answer on the connection that is open.
@@ -42,6 +44,7 @@ final class MQTTRouter {
         var generation: UInt64 = 0
         var topic = ""
         var routes: [MQTTRoute] = []
+        var copies: [MQTTCopies] = []
     }
 
     private(set) var entries: [ByteKey: Entry] = [:]
@@ -54,6 +57,12 @@ final class MQTTRouter {
     /// Filters without a subscription that the server may still have in a session, because it could not be asked to
     /// forget them or has not answered.
     private var toForget: Set<ByteKey> = []
+    /// Whether there is a subscription that the server may send several copies of a message to. Set for good, since it
+    /// only costs time.
+    var selectsCopies = false
+    /// Begins anywhere in the upper half, so that messages of a kept session whose identifiers an earlier process chose
+    /// are not taken for copies.
+    private var nextIdentifier = UInt32.random(in: 134_217_728...250_000_000)
     /// Receives what no filter matches; nil to drop it.
     var unmatched: MQTTRoute?
 
@@ -62,6 +71,8 @@ final class MQTTRouter {
     func topic(at index: UInt32) -> String { topics[Int(index)].topic }
 
     func routes(at index: UInt32) -> [MQTTRoute] { topics[Int(index)].routes }
+
+    func copies(at index: UInt32) -> [MQTTCopies] { topics[Int(index)].copies }
 
     /// Makes what is known of a topic index current.
     @inline(__always)
@@ -74,7 +85,9 @@ final class MQTTRouter {
     private func remember(_ position: Int, _ generation: UInt64, _ topic: String) {
         while topics.count <= position { topics.append(CachedTopic()) }
         if topics[position].generation == 0 { knownTopics.append(position) }
-        topics[position] = CachedTopic(generation: generation, topic: topic, routes: match(topic))
+        let routes = match(topic)
+        topics[position] = CachedTopic(
+            generation: generation, topic: topic, routes: routes, copies: copies(for: routes, of: topic))
     }
 
     private func match(_ topic: String) -> [MQTTRoute] {
@@ -100,6 +113,13 @@ final class MQTTRouter {
     private func filtersChanged() {
         for position in knownTopics { topics[position].generation = 0 }
         knownTopics.removeAll(keepingCapacity: true)
+    }
+
+    /// An identifier that none of the filters has. They rise, so that filters can be subscribed in the order of their
+    /// subscription.
+    func makeIdentifier() -> UInt32 {
+        defer { nextIdentifier += 1 }
+        return nextIdentifier
     }
 
     func setUnmatched(_ route: MQTTRoute?) {

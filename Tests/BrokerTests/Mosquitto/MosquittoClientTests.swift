@@ -35,6 +35,25 @@ struct MosquittoClientTests {
         await broker.stop()
     }
 
+    @Test(arguments: QoS.allCases)
+    func `a subscription of overlapping filters delivers each message once`(qos: QoS) async throws {
+        let broker = try await Mosquitto.start()
+        let client = client(broker) { $0.version = .v5_0 }
+        try await client.connect()
+        let messages = try await client.subscribe(
+            to: ["a/+", "a/#", "+/b"].map { MQTTSubscriptionRequest(filter: $0, qos: qos) })
+        for number in 0..<50 { try await client.publish("\(number)", to: "a/b", qos: qos) }
+        try await client.publish("end", to: "a", qos: qos)
+        var received: [String] = []
+        for try await message in messages {
+            received.append(message.text ?? "?")
+            if received.last == "end" { break }
+        }
+        #expect(received == (0..<50).map { "\($0)" } + ["end"])
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test func `publishes arrays with one wait`() async throws {
         let broker = try await Mosquitto.start { $0.extraLines = ["max_queued_messages 0"] }
         let client = client(broker)

@@ -1,0 +1,192 @@
+import MQTT
+import MQTTCore
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+/// Subscriptions of several filters that match the same topics.
+@Suite("Client: overlapping filters", .timeLimit(.minutes(5)), .turns)
+struct OverlappingFilterTests {
+    /// The SUBSCRIBE packets that a server received, by connection.
+    private final class Subscribed: Sendable {
+        let packets = Mutex<[(connection: Int, filters: [String], identifiers: [UInt32])]>([])
+
+        func identifier(of filter: String) -> UInt32? {
+            packets.withLock { $0.first { $0.filters == [filter] }?.identifiers.first }
+        }
+    }
+
+    private func server(_ subscribed: Subscribed, knowsIdentifiers: Bool = true) -> ScriptedServer {
+        ScriptedServer { step in
+            switch step.event {
+            case .connectReceived:
+                var properties = MQTTProperties()
+                if !knowsIdentifiers { properties.subscriptionIdentifierAvailable = false }
+                step.accept(properties: properties)
+            case .subscribeReceived(let subscribe):
+                subscribed.packets.withLock {
+                    $0.append(
+                        (
+                            step.connection, subscribe.subscriptions.map(\.filter),
+                            subscribe.properties.subscriptionIdentifiers
+                        ))
+                }
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: subscribe.subscriptions.map { _ in .success },
+                        at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+    }
+
+    private func send(
+        _ payload: String, to topic: String, _ identifiers: [UInt32], qos: QoS = .atMostOnce,
+        from server: ScriptedServer
+    ) {
+        server.link?.perform { machine in
+            var properties = MQTTProperties()
+            properties.subscriptionIdentifiers = identifiers
+            _ = try? machine.engine.publish(
+                topic: topic, payload: Array(payload.utf8), qos: qos, retain: false, properties: properties, token: 1,
+                at: MonotonicClock.now)
+        }
+    }
+
+    private func texts(_ messages: MQTTSubscription, until last: String) async throws -> [String] {
+        var texts: [String] = []
+        while texts.last != last { texts += try await messages.first(1).compactMap(\.text) }
+        return texts
+    }
+
+    @Test(arguments: QoS.allCases)
+    func `of the copies that a server sends for overlapping filters, one is delivered`(qos: QoS) async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let filters = ["a/+", "b", "a/#", "+/c"]
+        let messages = try await client.subscribe(to: filters.map { MQTTSubscriptionRequest(filter: $0, qos: qos) })
+        let packets = subscribed.packets.withLock { $0 }
+        // Each of those that overlap has a packet and an identifier of its own.
+        #expect(packets.map(\.filters) == [["b"], ["a/+"], ["a/#"], ["+/c"]])
+        #expect(packets.map(\.identifiers.count) == [0, 1, 1, 1])
+        let one = try #require(subscribed.identifier(of: "a/+"))
+        let all = try #require(subscribed.identifier(of: "a/#"))
+        let third = try #require(subscribed.identifier(of: "+/c"))
+        #expect(Set([one, all, third]).count == 3)
+        // In either order, in one packet, and alone.
+        send("first", to: "a/b", [all], qos: qos, from: server)
+        send("first", to: "a/b", [one], qos: qos, from: server)
+        for identifier in [one, all, third] { send("second", to: "a/c", [identifier], qos: qos, from: server) }
+        send("third", to: "a/c", [third, one, all], qos: qos, from: server)
+        send("fourth", to: "a/c/d", [all], qos: qos, from: server)
+        send("fifth", to: "b", [], qos: qos, from: server)
+        // An identifier that an earlier process chose, and none.
+        send("sixth", to: "a/b", [7], qos: qos, from: server)
+        send("seventh", to: "a/b", [], qos: qos, from: server)
+        send("last", to: "x/c", [third], qos: qos, from: server)
+        let expected = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last"]
+        #expect(try await texts(messages, until: "last") == expected)
+        // What was not delivered is acknowledged all the same.
+        #expect(await eventually { server.link?.perform { $0.engine.inFlightCount } == 0 })
+        await client.disconnect()
+    }
+
+    @Test func `the copy with the highest QoS is delivered`() async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let messages = try await client.subscribe(to: [
+            MQTTSubscriptionRequest(filter: "a/+", qos: .atMostOnce),
+            MQTTSubscriptionRequest(filter: "a/#", qos: .atLeastOnce),
+        ])
+        let one = try #require(subscribed.identifier(of: "a/+"))
+        let all = try #require(subscribed.identifier(of: "a/#"))
+        send("low", to: "a/b", [one], from: server)
+        send("high", to: "a/b", [all], qos: .atLeastOnce, from: server)
+        send("last", to: "a/b", [all], qos: .atLeastOnce, from: server)
+        #expect(try await texts(messages, until: "last") == ["high", "last"])
+        await client.disconnect()
+    }
+
+    @Test func `filters are subscribed with the same identifiers in the same order after a reconnect`() async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let filters = ["a/1", "a/2", "a/3", "a/4", "a/#"]
+        let messages = try await client.subscribe(to: filters.map { MQTTSubscriptionRequest(filter: $0) })
+        server.link?.dropConnection()
+        #expect(await eventually { subscribed.packets.withLock { $0.count } == 10 })
+        let packets = subscribed.packets.withLock { $0 }
+        #expect(packets.prefix(5).map(\.filters) == filters.map { [$0] })
+        #expect(packets.suffix(5).map(\.filters) == filters.map { [$0] })
+        #expect(packets.prefix(5).map(\.identifiers) == packets.suffix(5).map(\.identifiers))
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    /// Where copies cannot be told apart: the version, whether the server knows identifiers, the user's own.
+    @Test(arguments: [(MQTTVersion.v3_1_1, true, nil), (.v5_0, false, nil), (.v5_0, true, 42)])
+    func `where copies cannot be told apart, one packet subscribes and all copies are delivered`(
+        version: MQTTVersion, knowsIdentifiers: Bool, identifier: UInt32?
+    ) async throws {
+        let subscribed = Subscribed()
+        let server = server(subscribed, knowsIdentifiers: knowsIdentifiers)
+        let client = server.client { $0.version = version }
+        try await client.connect()
+        var properties = MQTTProperties()
+        let identifiers = identifier.map { [$0] } ?? []
+        properties.subscriptionIdentifiers = identifiers
+        let messages = try await client.subscribe(
+            to: ["a/+", "a/#"].map { MQTTSubscriptionRequest(filter: $0) }, properties: properties)
+        let packets = subscribed.packets.withLock { $0 }
+        #expect(packets.map(\.filters) == [["a/+", "a/#"]])
+        #expect(packets.map(\.identifiers) == [identifiers])
+        send("copy", to: "a/b", identifiers, from: server)
+        send("copy", to: "a/b", identifiers, from: server)
+        send("last", to: "a/b", identifiers, from: server)
+        #expect(try await texts(messages, until: "last") == ["copy", "copy", "last"])
+        await client.disconnect()
+    }
+
+    /// Requests whose copies the server may not send for each filter, so that the others must not be dropped.
+    @Test(arguments: [
+        [MQTTSubscriptionRequest(filter: "a/+", noLocal: true), MQTTSubscriptionRequest(filter: "a/#")],
+        [MQTTSubscriptionRequest(filter: "a/+", retainHandling: .doNotSend), MQTTSubscriptionRequest(filter: "a/#")],
+        [
+            MQTTSubscriptionRequest(filter: "a/+", retainHandling: .sendIfNew),
+            MQTTSubscriptionRequest(filter: "a/#", retainHandling: .sendIfNew),
+        ],
+        [MQTTSubscriptionRequest(filter: "$share/g/a/+"), MQTTSubscriptionRequest(filter: "a/#")],
+        [MQTTSubscriptionRequest(filter: "a/+"), MQTTSubscriptionRequest(filter: "b/#")],
+    ])
+    func `filters that a server may treat differently get no identifiers`(requests: [MQTTSubscriptionRequest])
+        async throws
+    {
+        let subscribed = Subscribed()
+        let server = server(subscribed)
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let messages = try await client.subscribe(to: requests)
+        #expect(subscribed.packets.withLock { $0 }.map(\.identifiers) == [[]])
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    @Test(arguments: QoS.allCases)
+    func `a broker that sends one copy with several identifiers has it delivered once`(qos: QoS) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let messages = try await client.subscribe(
+            to: ["a/+", "a/#", "+/b"].map { MQTTSubscriptionRequest(filter: $0, qos: qos) })
+        for number in 0..<100 { try await client.publish("\(number)", to: "a/b", qos: qos) }
+        #expect(try await texts(messages, until: "99") == (0..<100).map(String.init))
+        await client.disconnect()
+        await bench.stop()
+    }
+}
