@@ -42,7 +42,7 @@ extension MQTTPacketRecord: CustomStringConvertible {
         var words = [packet.topic, "\(packet.qos)"]
         if packet.packetID != 0 { words.append("id \(packet.packetID)") }
         if packet.isDuplicate { words.append("dup") }
-        if packet.retain { words.append("retain") }
+        if packet.isRetained { words.append("retain") }
         if payloadCount > 0 { words.append(FrameText.preview(packet.payload, of: payloadCount)) }
         return words + ["(\(payloadCount) bytes)"]
     }

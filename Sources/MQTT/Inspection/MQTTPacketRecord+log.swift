@@ -135,7 +135,7 @@ extension MQTTPacketRecord: FrameContent {
                 + fields(packet.properties)
         case .publish(let packet):
             [.init("Topic Name", packet.topic), .init("QoS", "\(packet.qos.rawValue)")] + id(packet.packetID)
-                + [flag("Retain", packet.retain), flag("DUP", packet.isDuplicate)] + fields(packet.properties)
+                + [flag("Retain", packet.isRetained), flag("DUP", packet.isDuplicate)] + fields(packet.properties)
                 + [.init("Payload", "\(payloadCount) bytes")]
         case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
             id(packet.packetID) + [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)

@@ -39,7 +39,7 @@ extension MQTTPacket.Publish {
         _ = try view.scanProperties(in: body)
         self.init(
             topic: try view.topic(in: body), payload: body.bytes(in: view.payloadRange), qos: view.qos,
-            retain: view.retain, isDuplicate: view.isDuplicate, packetID: view.packetID,
+            isRetained: view.isRetained, isDuplicate: view.isDuplicate, packetID: view.packetID,
             properties: try view.properties(in: body))
     }
 }

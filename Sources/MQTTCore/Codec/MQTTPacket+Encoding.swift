@@ -15,7 +15,7 @@ extension MQTTPacket {
         case .publish(let packet):
             try MQTTPacket.Publish.encode(
                 into: &output, version: version, topic: packet.topic, payload: unsafe packet.payload.span.bytes,
-                qos: packet.qos, retain: packet.retain, isDuplicate: packet.isDuplicate, packetID: packet.packetID,
+                qos: packet.qos, retain: packet.isRetained, isDuplicate: packet.isDuplicate, packetID: packet.packetID,
                 properties: packet.properties, maximumPacketSize: maximumPacketSize)
             return
         case .connect(let packet): try packet.write(to: &body)

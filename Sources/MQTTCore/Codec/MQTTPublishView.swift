@@ -22,6 +22,6 @@ public struct MQTTPublishView: Sendable, Hashable {
 
     /// The quality of service; the header's parser has refused 3.
     public var qos: QoS { QoS(rawValue: flags >> 1 & 0b11) ?? .exactlyOnce }
-    public var retain: Bool { flags & 0b0001 != 0 }
+    public var isRetained: Bool { flags & 0b0001 != 0 }
     public var isDuplicate: Bool { flags & 0b1000 != 0 }
 }

@@ -91,21 +91,21 @@ extension MQTTStoreRecord {
             self = .message(
                 sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
                 payload: publish.payload,
-                qos: publish.qos, retain: publish.retain, properties: publish.properties)
+                qos: publish.qos, retain: publish.isRetained, properties: publish.properties)
         case .timedMessage:
             // Time 0 is written as a message without one.
             guard let publish = Self.publish(span, at: 19), Self.time(span, at: 11) != 0 else { return nil }
             self = .message(
                 sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
                 payload: publish.payload,
-                qos: publish.qos, retain: publish.retain, properties: publish.properties,
+                qos: publish.qos, retain: publish.isRetained, properties: publish.properties,
                 time: Self.time(span, at: 11))
         case .kept:
             guard let publish = Self.publish(span, at: 19) else { return nil }
             self = .kept(
                 sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
                 payload: publish.payload,
-                qos: publish.qos, retain: publish.retain, properties: publish.properties,
+                qos: publish.qos, retain: publish.isRetained, properties: publish.properties,
                 time: Self.time(span, at: 11))
         }
     }

@@ -5,7 +5,7 @@ extension MQTTPacket {
         public var topic: String
         public var payload: [UInt8]
         public var qos: QoS
-        public var retain: Bool
+        public var isRetained: Bool
         /// DUP: this may be a repetition; never at QoS 0 [MQTT-3.3.1-2].
         public var isDuplicate: Bool
         /// Zero at QoS 0, and only there [MQTT-2.2.1-2].
@@ -13,13 +13,14 @@ extension MQTTPacket {
         public var properties: MQTTProperties
 
         public init(
-            topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, isDuplicate: Bool = false,
+            topic: String, payload: [UInt8], qos: QoS = .atMostOnce, isRetained: Bool = false,
+            isDuplicate: Bool = false,
             packetID: UInt16 = 0, properties: MQTTProperties = []
         ) {
             self.topic = topic
             self.payload = payload
             self.qos = qos
-            self.retain = retain
+            self.isRetained = isRetained
             self.isDuplicate = isDuplicate
             self.packetID = packetID
             self.properties = properties

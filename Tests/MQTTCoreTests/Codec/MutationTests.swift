@@ -79,7 +79,7 @@ struct MutationTests {
         #expect(scan.subscriptionIdentifierCount == properties.subscriptionIdentifiers.count)
         #expect(scan.firstSubscriptionIdentifier == properties.subscriptionIdentifiers.first ?? 0)
         return .init(
-            topic: topic, payload: Array(bytes[view.payloadRange]), qos: view.qos, retain: view.retain,
+            topic: topic, payload: Array(bytes[view.payloadRange]), qos: view.qos, isRetained: view.isRetained,
             isDuplicate: view.isDuplicate, packetID: view.packetID, properties: properties)
     }
 }

@@ -106,7 +106,7 @@ extension SeededGenerator {
     mutating func publish(_ version: MQTTVersion) -> MQTTPacket.Publish {
         let qos = qos()
         var packet = MQTTPacket.Publish(
-            topic: text(1...30), payload: payload(), qos: qos, retain: chance(50),
+            topic: text(1...30), payload: payload(), qos: qos, isRetained: chance(50),
             isDuplicate: qos != .atMostOnce && chance(30), packetID: qos == .atMostOnce ? 0 : packetID(),
             properties: messageProperties(version, will: false))
         if packet.properties.topicAlias != nil, chance(50) { packet.topic = "" }

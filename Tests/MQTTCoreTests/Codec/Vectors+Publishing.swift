@@ -21,7 +21,7 @@ extension Vector {
         Vector("PUBLISH of 5.0", .v5, "30 * <a> {} 'x'", publish("a", "x")),
         Vector("no payload", .v3, "30 03 <a>", publish("a")),
         Vector("no payload in 5.0", .v5, "30 04 <a> {}", publish("a")),
-        Vector("RETAIN without payload clears [MQTT-3.3.1-6]", .v3, "31 03 <a>", publish("a") { $0.retain = true }),
+        Vector("RETAIN without payload clears [MQTT-3.3.1-6]", .v3, "31 03 <a>", publish("a") { $0.isRetained = true }),
         Vector("QoS 1", .v3, "32 * <a> 0001 'x'", publish("a", "x") { ($0.qos, $0.packetID) = (.atLeastOnce, 1) }),
         Vector(
             "QoS 1 in 5.0", .v5, "32 * <a> 0001 {} 'x'", publish("a", "x") { ($0.qos, $0.packetID) = (.atLeastOnce, 1) }
@@ -29,7 +29,7 @@ extension Vector {
         Vector("QoS 2", .v3, "34 * <a> FFFF 'x'", publish("a", "x") { ($0.qos, $0.packetID) = (.exactlyOnce, 65_535) }),
         Vector(
             "QoS 2 repeated and retained", .v5, "3D * <a> 0100 {}",
-            publish("a") { ($0.qos, $0.packetID, $0.isDuplicate, $0.retain) = (.exactlyOnce, 256, true, true) }),
+            publish("a") { ($0.qos, $0.packetID, $0.isDuplicate, $0.isRetained) = (.exactlyOnce, 256, true, true) }),
         Vector(
             "QoS 1 repeated [MQTT-3.3.1-1]", .v3, "3A * <a> 0001",
             publish("a") { ($0.qos, $0.packetID, $0.isDuplicate) = (.atLeastOnce, 1, true) }),
