@@ -1,6 +1,11 @@
-// The one file of the libraries that needs Foundation, for its coders.
+// The one file of the libraries that needs Foundation, for its coders. FoundationEssentials has them too and loads a third
+// of the code, which a program notices when it starts; Apple's systems do not have it.
 
-import Foundation
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// Values as JSON.
 public struct JSONPayload: PayloadCoding {
