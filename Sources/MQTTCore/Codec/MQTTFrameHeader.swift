@@ -115,3 +115,22 @@ public struct MQTTFrameHeader: Sendable, Hashable {
 extension MQTTProtocolError {
     fileprivate static var packetTypeZero: MQTTProtocolError { .malformed("packet type 0", "MQTT 2.1.2") }
 }
+
+extension MQTTFrameHeader {
+    /// Where the body of the packet stands; our own mistake if it is not all there.
+    @inline(__always)
+    func bodyRange(in bytes: RawSpan, at frameStart: Int) -> Range<Int> {
+        precondition(
+            frameStart >= 0 && frameStart <= bytes.byteCount && packetCount <= bytes.byteCount - frameStart,
+            "the packet is not complete yet")
+        let start = frameStart + headerCount
+        return start..<(start + bodyCount)
+    }
+}
+
+extension MQTTFrameHeader {
+    /// The same header, for reading from a span that starts behind it.
+    var withoutHeader: MQTTFrameHeader {
+        MQTTFrameHeader(type: type, flags: flags, headerCount: 0, bodyCount: bodyCount)
+    }
+}

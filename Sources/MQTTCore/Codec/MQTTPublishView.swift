@@ -1,3 +1,5 @@
+import Wire
+
 /// A PUBLISH packet in the bytes that it came in: positions, no copies.
 ///
 /// All positions are offsets into the bytes that it was read from. The topic's bytes and the properties are *not*
@@ -24,4 +26,101 @@ public struct MQTTPublishView: Sendable, Hashable {
     public var qos: QoS { QoS(rawValue: flags >> 1 & 0b11) ?? .exactlyOnce }
     public var isRetained: Bool { flags & 0b0001 != 0 }
     public var isDuplicate: Bool { flags & 0b1000 != 0 }
+}
+
+/// What a receiver has to know of a PUBLISH packet's properties at once, found without an allocation.
+public struct MQTTPublishScan: Sendable, Hashable {
+    /// Zero if there is none.
+    public var topicAlias: UInt16 = 0
+    /// How many subscription identifiers there are.
+    public var subscriptionIdentifierCount = 0
+    /// The first of them, zero if there is none.
+    public var firstSubscriptionIdentifier: UInt32 = 0
+    /// In seconds.
+    public var messageExpiryInterval: UInt32?
+}
+
+extension MQTTPublishView {
+    /// Reads the PUBLISH whose fixed header stands at `frameStart`; the whole packet must be in `bytes`.
+    ///
+    /// Checks lengths and the packet identifier; nothing is copied.
+    public static func parse(
+        _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
+    ) throws(MQTTProtocolError) -> MQTTPublishView {
+        let body = header.bodyRange(in: bytes, at: frameStart)
+        // As most are: QoS 0, a topic, no properties.
+        if header.flags & 0b0110 == 0, body.count >= 2 {
+            // Safe: the body lies inside the bytes, and the payload starts in it or at its end.
+            let topicStart = body.lowerBound &+ 2
+            let topicCount = Int(bytes.bigEndian(UInt16.self, at: body.lowerBound))
+            let payloadStart = topicStart &+ topicCount &+ (version.hasProperties ? 1 : 0)
+            if topicCount > 0, payloadStart <= body.upperBound,
+                !version.hasProperties || (unsafe bytes.uncheckedByte(at: payloadStart &- 1)) == 0
+            {
+                return MQTTPublishView(
+                    flags: header.flags & 0b0001, packetID: 0, topicStart: topicStart, topicCount: topicCount,
+                    propertiesStart: payloadStart, propertiesCount: 0, payloadStart: payloadStart,
+                    payloadCount: body.upperBound &- payloadStart)
+            }
+        }
+        return try parse(header, in: bytes, body, version)
+    }
+
+    /// The same for all of them.
+    @inline(never)
+    private static func parse(
+        _ header: MQTTFrameHeader, in bytes: RawSpan, _ body: Range<Int>, _ version: MQTTVersion
+    ) throws(MQTTProtocolError) -> MQTTPublishView {
+        var cursor = ByteCursor(body)
+        let topic = try cursor.binary(bytes, "the topic name")
+        let isQoS0 = header.flags & 0b0110 == 0
+        let packetID = isQoS0 ? 0 : try cursor.packetID(bytes)
+        let properties = version.hasProperties ? try cursor.propertyRange(bytes) : cursor.offset..<cursor.offset
+        if topic.isEmpty, properties.isEmpty { throw noTopic(version) }
+        return MQTTPublishView(
+            flags: isQoS0 ? header.flags & 0b0001 : header.flags, packetID: packetID, topicStart: topic.lowerBound,
+            topicCount: topic.count,
+            propertiesStart: properties.lowerBound, propertiesCount: properties.count,
+            payloadStart: cursor.offset, payloadCount: cursor.remaining)
+    }
+
+    /// The topic name, checked: well-formed UTF-8 without U+0000 and wildcards. Empty only if an alias stands for it.
+    ///
+    /// One allocation if it is longer than 15 bytes.
+    public func topic(in bytes: RawSpan) throws(MQTTProtocolError) -> String {
+        if topicCount == 0 { return "" }
+        return try MQTTTopicName.string(bytes, topicRange)
+    }
+
+    /// Checks all properties and tells the ones that a receiver needs at once; no allocation.
+    public func scanProperties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTPublishScan {
+        var scan = MQTTPublishScan()
+        if propertiesCount == 0 { return scan }
+        var cursor = MQTTPropertyCursor(propertiesRange, carrier: .publish)
+        while let found = try cursor.next(bytes) {
+            switch found.identifier {
+            case .topicAlias: scan.topicAlias = UInt16(truncatingIfNeeded: found.integer)
+            case .messageExpiryInterval: scan.messageExpiryInterval = found.integer
+            case .subscriptionIdentifier:
+                if scan.subscriptionIdentifierCount == 0 { scan.firstSubscriptionIdentifier = found.integer }
+                scan.subscriptionIdentifierCount += 1
+            default: break
+            }
+        }
+        if topicCount == 0, scan.topicAlias == 0 { throw Self.noTopic(.v5_0) }
+        return scan
+    }
+
+    /// Checks and decodes all properties.
+    public func properties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTProperties {
+        if propertiesCount == 0 { return [] }
+        return try MQTTProperties(decoding: bytes, propertiesRange, carrier: .publish)
+    }
+
+    @inline(never)
+    private static func noTopic(_ version: MQTTVersion) -> MQTTProtocolError {
+        version.hasProperties
+            ? .protocolError("PUBLISH with neither a topic name nor a topic alias", "MQTT 3.3.2.1")
+            : .malformed("PUBLISH with an empty topic name", "MQTT-4.7.3-1")
+    }
 }

@@ -25,3 +25,48 @@ extension OutputSpan where Element == UInt8 {
         append(copying: unsafe binary.span.bytes)
     }
 }
+
+/// Variable Byte Integers: seven bits to a byte, the smallest first, the top bit says that more follow [MQTT-1.5.5-1].
+enum VariableByteInteger {
+    /// The largest value that four bytes hold.
+    static let maximum = 268_435_455
+
+    /// What is found where an integer should stand.
+    enum Parsed {
+        case value(Int, byteCount: Int)
+        /// The bytes end inside the integer.
+        case incomplete
+        /// More than four bytes.
+        case tooLong
+        /// A shorter encoding of the same value exists.
+        case notMinimal
+    }
+
+    /// Reads the integer at `offset`, not beyond `end`, which lies inside `bytes`.
+    @inline(__always)
+    static func parse(_ bytes: RawSpan, at offset: Int, end: Int) -> Parsed {
+        guard offset < end else { return .incomplete }
+        let first = bytes.byte(at: offset)
+        if first < 0x80 { return .value(Int(first), byteCount: 1) }
+        return parseLong(bytes, at: offset, end: end)
+    }
+
+    private static func parseLong(_ bytes: RawSpan, at offset: Int, end: Int) -> Parsed {
+        var value = 0
+        for index in 0..<4 {
+            guard index < end - offset else { return .incomplete }
+            let byte = bytes.byte(at: offset + index)
+            value |= Int(byte & 0x7F) << (7 * index)
+            if byte < 0x80 {
+                return byte == 0 && index > 0 ? .notMinimal : .value(value, byteCount: index + 1)
+            }
+        }
+        return .tooLong
+    }
+
+    /// The number of bytes that a value takes; the value must not be above ``maximum``.
+    @inline(__always)
+    static func byteCount(of value: Int) -> Int {
+        value < 1 << 7 ? 1 : value < 1 << 14 ? 2 : value < 1 << 21 ? 3 : 4
+    }
+}

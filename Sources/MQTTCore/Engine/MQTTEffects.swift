@@ -59,60 +59,6 @@ public struct MQTTPlainLead: Sendable {
     }
 }
 
-/// One application message, as offsets into the bytes given to `receive`. Plain data of 32 bytes.
-public struct MQTTMessageRecord: Sendable {
-    /// The token for ``MQTTEngine/acknowledge(_:at:)``; 0 for QoS 0, which is not acknowledged. Tokens rise in the
-    /// order of arrival over all connections of an engine.
-    public var delivery: UInt64
-
-    /// The index for ``MQTTEngine/topic(at:)``, valid until the next call of `receive` with cleared effects.
-    public var topic: UInt32
-
-    /// Where the properties of a 5.0 message start. They end where the payload starts.
-    public var propertiesStart: UInt32
-
-    /// Where the payload starts.
-    public var payloadStart: UInt32
-
-    /// The number of bytes of the payload.
-    public var payloadCount: UInt32
-
-    /// The packet identifier; 0 for QoS 0.
-    public var packetID: UInt16
-
-    /// The low four bits of the fixed header: DUP, QoS, RETAIN.
-    public var flags: UInt8
-
-    @inlinable
-    public init(
-        delivery: UInt64, topic: UInt32, propertiesStart: UInt32, payloadStart: UInt32, payloadCount: UInt32,
-        packetID: UInt16, flags: UInt8
-    ) {
-        self.delivery = delivery
-        self.topic = topic
-        self.propertiesStart = propertiesStart
-        self.payloadStart = payloadStart
-        self.payloadCount = payloadCount
-        self.packetID = packetID
-        self.flags = flags
-    }
-
-    /// Whether the RETAIN flag is set.
-    @inlinable public var isRetained: Bool { flags & 0b0001 != 0 }
-
-    /// Whether the DUP flag is set.
-    @inlinable public var isDuplicate: Bool { flags & 0b1000 != 0 }
-
-    /// The quality of service that the message was sent with.
-    @inlinable public var qos: QoS { QoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce }
-
-    /// The properties of the message in the bytes given to `receive`, without their length; empty before 5.0.
-    @inlinable public var properties: Range<Int> { Int(propertiesStart)..<Int(payloadStart) }
-
-    /// The payload in the bytes given to `receive`.
-    @inlinable public var payload: Range<Int> { Int(payloadStart)..<Int(payloadStart) + Int(payloadCount) }
-}
-
 /// The end of a publish of QoS 1 or 2, or of any publish that was queued; of several, if their token is the same.
 public struct MQTTPublishCompletion: Sendable, Equatable {
     /// How a publish ended.
@@ -153,5 +99,19 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
         self.outcome = outcome
         self.reason = reason
         self.remark = remark
+    }
+}
+
+extension MQTTEffects {
+    /// Appends an event at its place among the messages.
+    mutating func report(_ kind: MQTTEngineEvent.Kind) {
+        events.append(MQTTEngineEvent(messagesBefore: messages.count, kind: kind))
+    }
+
+    /// Reports what an acknowledgement said besides its reason; returns the index of that event, or -1 if it said nothing.
+    mutating func remark(_ properties: MQTTProperties, for token: UInt64) -> Int32 {
+        if properties.isEmpty { return -1 }
+        report(.acknowledgementProperties(token: token, properties))
+        return Int32(truncatingIfNeeded: events.count - 1)
     }
 }

@@ -1,5 +1,17 @@
 // Messages that arrive, and our acknowledgements of them.
 
+import Wire
+
+/// The packet that broke the protocol; equal for a repetition of it under another identifier or with DUP.
+public struct MQTTRefusedPacket: Sendable, Hashable {
+    /// The type of the packet.
+    public var type: MQTTPacketType
+    /// The topic of PUBLISH, with what is not UTF-8 replaced; empty for other packets.
+    public var topic: String
+    /// A hash of what it holds beside its packet identifier.
+    public var fingerprint: UInt64
+}
+
 extension MQTTEngine {
     /// PUBLISH arrived, whole.
     @inline(__always)
@@ -114,86 +126,49 @@ extension MQTTEngine {
         return nil
     }
 
-    // MARK: Acknowledging
+}
 
-    /// Acknowledges one received message of QoS 1 or 2.
-    ///
-    /// PUBACK and PUBREC are written in the order of arrival, so that an answer given early waits for those before it
-    /// [MQTT 5.0 4.6.0-2]. A token of an earlier connection does no harm.
-    /// - Parameter reason: a code of PUBACK or PUBREC; only 5.0 says it to the peer.
-    public mutating func acknowledge(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {
-        if let entry = session.inbound.answer(delivery, reason: reason.rawValue) {
-            if entry.isQoS2 { recordTaken(entry.packetID, delivery, isRefused: reason.isError) }
-            writeAnswers(at: now)
-        } else if let id = session.inbound.removeCarried(delivery) {
-            acknowledgeCarried(id, reason, at: now)
+extension MQTTEngine {
+    /// A message was not accepted. With ``MQTTEngineConfiguration/dropsInvalidMessages`` one whose topic is invalid is
+    /// acknowledged and dropped; everything else ends the connection.
+    @inline(never)
+    mutating func drop(
+        _ view: MQTTPublishView, _ bytes: RawSpan, because violation: MQTTProtocolError, at now: Int64,
+        into effects: inout MQTTEffects
+    ) throws(MQTTProtocolError) {
+        guard configuration.dropsInvalidMessages, !isServer, view.topicCount > 0,
+            (try? MQTTTopicName.string(bytes, view.topicRange)) == nil
+        else { throw violation }
+        if view.flags & 0b0110 != 0 {
+            guard let delivery = try recordArrival(view, at: now) else { return }
+            acknowledge(delivery, reason: version.hasProperties ? .topicNameInvalid : .success, at: now)
         }
+        effects.report(.invalidMessageDropped(topic: Self.text(bytes, view.topicRange), violation))
     }
 
-    /// Acknowledges every message up to and including a token with success.
-    public mutating func acknowledgeAll(through delivery: UInt64, at now: Int64) {
-        for (token, id) in session.inbound.carried where token <= delivery {
-            _ = session.inbound.removeCarried(token)
-            acknowledgeCarried(id, .success, at: now)
+    /// What stands at `offset`, where a packet broke the protocol; nil if it is not whole.
+    func refusedPacket(_ bytes: RawSpan, at offset: Int) -> MQTTRefusedPacket? {
+        guard
+            let header = try? MQTTFrameHeader.parse(
+                bytes, at: offset, maximumPacketSize: acceptedPacketSize, version: version),
+            bytes.byteCount - offset >= header.packetCount
+        else { return nil }
+        let body = header.bodyRange(in: bytes, at: offset)
+        guard header.type == .publish, body.count >= 2 else {
+            return MQTTRefusedPacket(type: header.type, topic: "", fingerprint: bytes.extracting(body).hashed)
         }
-        var taken: [(UInt64, UInt16)] = []
-        session.inbound.answerAll(through: delivery) { token, id in taken.append((token, id)) }
-        for (token, id) in taken { recordTaken(id, token, isRefused: false) }
-        writeAnswers(at: now)
+        let topicStart = body.lowerBound + 2
+        let topic =
+            topicStart..<min(topicStart + Int(bytes.bigEndian(UInt16.self, at: body.lowerBound)), body.upperBound)
+        let idCount = header.flags & 0b0110 == 0 ? 0 : 2
+        let rest = min(topic.upperBound + idCount, body.upperBound)..<body.upperBound
+        return MQTTRefusedPacket(
+            type: .publish, topic: Self.text(bytes, topic),
+            fingerprint: bytes.extracting(topic).hashed &* 31 ^ bytes.extracting(rest).hashed)
     }
 
-    /// The application took a QoS 2 message: it is not delivered again, which the store has to know before PUBREC.
-    private mutating func recordTaken(_ id: UInt16, _ token: UInt64, isRefused: Bool) {
-        guard session.answered.insert(id), !isRefused else { return }
-        let ticket = store(.received(packetID: id))
-        if ticket != 0 { session.inbound.hold(token, until: ticket) }
-    }
-
-    /// A QoS 2 message of an earlier connection: its PUBREC leaves now if the peer repeated it, or when it does.
-    private mutating func acknowledgeCarried(_ id: UInt16, _ reason: MQTTReasonCode, at now: Int64) {
-        let token = session.inbound.unansweredToken(of: id)
-        if let token {
-            _ = session.inbound.answer(token, reason: reason.rawValue)
-        } else if reason.isError {
-            session.refused[id] = reason.rawValue
-        }
-        recordTaken(id, token ?? 0, isRefused: reason.isError)
-        writeAnswers(at: now)
-    }
-
-    /// Writes the acknowledgements that are at the head of the order.
-    mutating func writeAnswers(at now: Int64) {
-        guard phase == .connected || phase == .leaving else { return }
-        while let entry = session.inbound.popAnswered(persistedThrough: persistedTicket) {
-            let reason = MQTTReasonCode(rawValue: entry.reason)
-            MQTTPacket.Acknowledgement.encode(
-                entry.isQoS2 ? .pubrec : .puback, packetID: entry.packetID, reasonCode: reason, into: &output,
-                version: version)
-            keepAlive.sent(at: now)
-            guard entry.isQoS2 else { continue }
-            if reason.isError && version.hasProperties {
-                // The identifier is new again [MQTT 5.0 4.3.3-9].
-                session.received.remove(entry.packetID)
-                session.answered.remove(entry.packetID)
-            } else {
-                session.awaitingRelease.insert(entry.packetID)
-            }
-        }
-    }
-
-    /// PUBREL arrived: always answered, also for an identifier that nobody knows [MQTT 5.0 4.3.3-11].
-    mutating func receivedPubrel(_ id: UInt16, at now: Int64) {
-        var reason = MQTTReasonCode.packetIdentifierNotFound
-        var ticket: UInt64 = 0
-        // Without our PUBREC, which tells the peer that it may release, this is about nothing that we know.
-        if session.answered.contains(id) && session.inbound.unansweredToken(of: id) == nil {
-            session.received.remove(id)
-            session.answered.remove(id)
-            session.awaitingRelease.remove(id)
-            reason = .success
-            // Were PUBCOMP to leave before this is stored, a new message under the identifier could be lost.
-            ticket = store(.receivedReleased(packetID: id))
-        }
-        writeOrHold(.pubcomp, id, reason, ticket, at: now)
+    private static func text(_ bytes: RawSpan, _ range: Range<Int>) -> String {
+        // Safe: the buffer is used inside the closure only.
+        unsafe bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
 }

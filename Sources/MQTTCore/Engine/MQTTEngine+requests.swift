@@ -1,4 +1,5 @@
 // SUBSCRIBE and UNSUBSCRIBE of a client, and their answers.
+// After CONNACK: subscriptions, their SUBACK, and only then messages.
 
 import Wire
 
@@ -125,5 +126,36 @@ extension MQTTEngine {
         }
         session.window.finishRequest(index)
         return slot
+    }
+}
+
+extension MQTTEngine {
+    /// The caller has written every SUBSCRIBE that has to be answered before the first PUBLISH of this connection.
+    ///
+    /// Needed once after each ``MQTTEngineEvent/Kind/connected(_:)`` if ``MQTTEngineConfiguration/subscribesFirst`` is
+    /// set. Messages leave with the last SUBACK, whatever it says, or now if there was nothing to subscribe.
+    public mutating func subscriptionsSent(at now: Int64, into effects: inout MQTTEffects) {
+        guard subscribingStage == .writing else { return }
+        subscribingStage = .awaitingAnswers
+        if unansweredSubscriptions == 0 { releaseMessages(at: now, into: &effects) }
+    }
+
+    /// CONNACK came: from now on messages wait, if the configuration says so.
+    mutating func beginSubscribing() {
+        unansweredSubscriptions = 0
+        subscribingStage = configuration.subscribesFirst ? .writing : .done
+    }
+
+    /// One of the first subscriptions was answered.
+    mutating func firstSubscriptionAnswered(at now: Int64, into effects: inout MQTTEffects) {
+        unansweredSubscriptions -= 1
+        if unansweredSubscriptions == 0, subscribingStage == .awaitingAnswers {
+            releaseMessages(at: now, into: &effects)
+        }
+    }
+
+    private mutating func releaseMessages(at now: Int64, into effects: inout MQTTEffects) {
+        subscribingStage = .done
+        pump(at: now, into: &effects)
     }
 }

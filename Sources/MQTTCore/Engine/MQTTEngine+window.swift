@@ -85,13 +85,13 @@ extension MQTTEngine {
         return offset
     }
 
-    private mutating func writePubrel(_ index: Int32, at now: Int64) {
+    mutating func writePubrel(_ index: Int32, at now: Int64) {
         let id = session.window.slots[Int(index)].packetID
         let ticket = session.window.slots[Int(index)].ticket
         writeOrHold(.pubrel, id, .success, ticket, at: now)
     }
 
-    private mutating func complete(
+    mutating func complete(
         _ index: Int32, _ outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode, _ remark: Int32,
         _ effects: inout MQTTEffects
     ) {
@@ -220,57 +220,4 @@ extension MQTTEngine {
         effects.queueHasRoom = true
     }
 
-    // MARK: Sessions
-
-    /// The session goes on: PUBREL in the order of PUBREC, then PUBLISH in its original order, as the window allows
-    /// [MQTT 5.0 4.4.0-1, 4.6.0-1]. PUBREL does not wait for the window [MQTT 5.0 4.9.0-3].
-    mutating func resumeSession(at now: Int64) {
-        session.window.resume()
-        for index in session.window.received.indices(session.window.slots) {
-            writePubrel(index, at: now)
-        }
-    }
-
-    /// The peer has no session: what was received is forgotten, what was sent is sent anew or fails
-    /// [MQTT 5.0 3.2.2-5].
-    mutating func sessionWasLost(into effects: inout MQTTEffects) {
-        if session.received.count > 0 { store(.receivedForgotten) }
-        session.forgetReceived()
-        guard session.window.hasProtocolState else { return }
-        var duplicates: [UInt64] = []
-        let indices = session.window.inFlight
-        for index in indices where session.window.slots[Int(index)].qos == 2 {
-            duplicates.append(session.window.slots[Int(index)].token)
-        }
-        if configuration.republishesAfterSessionLoss {
-            session.window.requeueAll()
-            effects.report(.sessionLost(republished: indices.count, possibleDuplicates: duplicates))
-        } else {
-            for index in indices { complete(index, .sessionLost, .success, -1, &effects) }
-            effects.report(.sessionLost(republished: 0, possibleDuplicates: []))
-        }
-    }
-
-    /// Forgets the session and every message in flight or queued, each with a completion
-    /// ``MQTTPublishCompletion/Outcome/discarded``. Only without a connection; the server keeps its side until a
-    /// connection with Clean Start.
-    public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTUsageError) {
-        guard phase == .closed else {
-            throw MQTTUsageError(.alreadyConnected, "a session is discarded without a connection: close it first")
-        }
-        discardAll(into: &effects)
-    }
-
-    mutating func discardAll(into effects: inout MQTTEffects) {
-        session.window.settleRuns()
-        let window = session.window
-        for index in window.inFlight + window.queue.indices(window.slots) {
-            effects.completions.append(
-                MQTTPublishCompletion(
-                    token: window.slots[Int(index)].token, outcome: .discarded, reason: .success))
-        }
-        store(.discarded)
-        session.reset()
-        reportRoom(&effects)
-    }
 }

@@ -19,30 +19,3 @@ public struct MQTTOutgoingMessage: Sendable {
         self.properties = properties
     }
 }
-
-/// Where the bytes of a message without properties lie, which somebody else keeps.
-///
-/// Taken out of an array, each message would cost three counted references, which is more than encoding it.
-@unsafe struct LentMessage {
-    let topic: UnsafeRawBufferPointer
-    let payload: UnsafeRawBufferPointer
-    let qos: QoS
-    let retain: Bool
-
-    /// Nil for messages with properties, and for topics that do not lie in memory of their own: up to 15 bytes lie in
-    /// the `String` itself.
-    ///
-    /// The pointers hold as long as the message stays where it is, unchanged.
-    @inline(__always)
-    init?(_ message: UnsafePointer<MQTTOutgoingMessage>) {
-        guard unsafe message.pointee.topic.utf8.count > 15, unsafe message.pointee.properties.isEmpty,
-            let topic = unsafe message.pointee.topic.utf8.withContiguousStorageIfAvailable({
-                UnsafeRawBufferPointer($0)
-            })
-        else { return nil }
-        unsafe self.topic = unsafe topic
-        unsafe payload = unsafe message.pointee.payload.withUnsafeBytes { unsafe $0 }
-        unsafe qos = unsafe message.pointee.qos
-        unsafe retain = unsafe message.pointee.retain
-    }
-}

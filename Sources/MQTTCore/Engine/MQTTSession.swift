@@ -1,3 +1,5 @@
+import Wire
+
 /// What outlives a connection: packet identifiers, messages in flight and in the queue, identifiers of received QoS 2
 /// messages. A server moves it from the engine of one connection to the engine of the next.
 public struct MQTTSession: Sendable {
@@ -46,5 +48,77 @@ public struct MQTTSession: Sendable {
         inbound.connectionClosed()
         forgetReceived()
         isHeld = false
+    }
+}
+
+extension MQTTSession {
+    /// The session that a log describes. Records that make no sense, as a damaged store may hold, are passed over.
+    ///
+    /// Every message that had a packet identifier is taken for sent: whether it left is not known, and sending it again
+    /// under its identifier with DUP set is right in both cases.
+    /// - Parameters:
+    ///   - now: the time of the engine's clock, and `wallClockOffset` what makes wall-clock time of it, so that the time
+    ///     between two processes counts against the expiry of messages [MQTT 5.0 3.3.2-6].
+    ///   - token: the token that completions of the restored messages carry, from the message's sequence number.
+    public init(
+        restoring records: [MQTTStoreRecord], at now: Int64 = 0, wallClockOffset: Int64 = 0,
+        token: (UInt64) -> UInt64 = { _ in .max }
+    ) {
+        self.init()
+        var slots: [UInt64: Int32] = [:]
+        var image = MQTTSessionImage()
+        for record in records { image.apply(record) }
+        for record in image.records {
+            switch record {
+            case .established: isHeld = true
+            case .message(let sequence, let id, let topic, let payload, let qos, let retain, let properties, let time):
+                guard slots[sequence] == nil, qos != .atMostOnce else { continue }
+                slots[sequence] = window.restore(
+                    sequence: sequence, id: id, topic: topic, payload: payload,
+                    flags: qos.rawValue << 1 | (retain ? 1 : 0), properties: properties, token: token(sequence),
+                    at: Self.time(time, now, wallClockOffset))
+            case .released(let sequence):
+                if let index = slots[sequence], window.slots[Int(index)].kind == .published {
+                    window.markReceived(index)
+                }
+            case .received(let id):
+                received.insert(id)
+                answered.insert(id)
+            case .kept, .keptFinished:
+                // The caller's.
+                break
+            case .identified, .finished, .receivedReleased, .receivedForgotten, .discarded:
+                // An image says what is, not what became of it.
+                break
+            }
+        }
+        // Where an identifier was given, a connection was accepted or attempted.
+        if window.hasProtocolState || received.count > 0 { isHeld = true }
+    }
+
+    /// The engine's time for that of a record. A message is at most as old as the longest expiry, and not younger than
+    /// now, however the wall clock was set.
+    private static func time(_ milliseconds: Int64, _ now: Int64, _ wallClockOffset: Int64) -> Int64 {
+        // Not known: it does not age before it is restored.
+        guard milliseconds > 0 else { return now }
+        let age = (now.advanced(byNanoseconds: wallClockOffset) / 1_000_000).subtractingReportingOverflow(milliseconds)
+        let seconds = age.overflow ? 0 : min(max(0, age.partialValue) / 1000, Int64(UInt32.max))
+        return now - seconds * 1_000_000_000
+    }
+
+    /// The shortest log of this session, for a store that makes its file small again.
+    public var records: [MQTTStoreRecord] { records(wallClockOffset: 0) }
+
+    /// The same, with the times of messages by a clock.
+    public func records(wallClockOffset: Int64) -> [MQTTStoreRecord] {
+        var records: [MQTTStoreRecord] = isHeld ? [.established] : []
+        for index in window.inFlight + window.queue.indices(window.slots) {
+            let slot = window.slots[Int(index)]
+            guard let qos = QoS(rawValue: slot.qos), qos != .atMostOnce else { continue }
+            records.append(slot.record(wallClockOffset: wallClockOffset))
+            if slot.kind == .received { records.append(.released(sequence: slot.sequence)) }
+        }
+        for id in answered.all { records.append(.received(packetID: id)) }
+        return records
     }
 }

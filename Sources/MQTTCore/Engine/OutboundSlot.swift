@@ -1,3 +1,5 @@
+import Wire
+
 /// Everything we sent, or still have to send, that has a packet identifier or waits for one.
 ///
 /// Slots live in one array that is used over and over and are chained by their indexes, so that a publish in the
@@ -121,5 +123,16 @@ struct SlotChain: Sendable {
             index = slots[Int(index)].next
         }
         return found
+    }
+}
+
+extension OutboundSlot {
+    /// The record that brings the message back.
+    func record(wallClockOffset: Int64) -> MQTTStoreRecord {
+        let expires = !properties.isEmpty && properties.messageExpiryInterval != nil
+        return .message(
+            sequence: sequence, packetID: packetID, topic: topic, payload: payload,
+            qos: QoS(rawValue: qos) ?? .atLeastOnce, retain: flags & 1 != 0, properties: properties,
+            time: expires ? time.advanced(byNanoseconds: wallClockOffset) / 1_000_000 : 0)
     }
 }

@@ -39,3 +39,55 @@ public enum MQTTPacket: Sendable, Hashable {
         }
     }
 }
+
+/// The type of a control packet; the raw value is the upper half of its first byte.
+public enum MQTTPacketType: UInt8, Sendable, Hashable, CaseIterable {
+    case connect = 1
+    case connack
+    case publish
+    case puback
+    case pubrec
+    case pubrel
+    case pubcomp
+    case subscribe
+    case suback
+    case unsubscribe
+    case unsuback
+    case pingreq
+    case pingresp
+    case disconnect
+    /// MQTT 5.0 only.
+    case auth
+
+    /// The fixed-header flags that every packet of this type carries, or nil for PUBLISH, whose flags say something
+    /// [MQTT-2.1.3-1].
+    public var requiredFlags: UInt8? {
+        switch self {
+        case .publish: nil
+        case .pubrel, .subscribe, .unsubscribe: 0b0010
+        default: 0
+        }
+    }
+}
+
+extension MQTTPacketType: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .connect: "CONNECT"
+        case .connack: "CONNACK"
+        case .publish: "PUBLISH"
+        case .puback: "PUBACK"
+        case .pubrec: "PUBREC"
+        case .pubrel: "PUBREL"
+        case .pubcomp: "PUBCOMP"
+        case .subscribe: "SUBSCRIBE"
+        case .suback: "SUBACK"
+        case .unsubscribe: "UNSUBSCRIBE"
+        case .unsuback: "UNSUBACK"
+        case .pingreq: "PINGREQ"
+        case .pingresp: "PINGRESP"
+        case .disconnect: "DISCONNECT"
+        case .auth: "AUTH"
+        }
+    }
+}

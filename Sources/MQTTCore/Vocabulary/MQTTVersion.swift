@@ -28,3 +28,50 @@ extension MQTTVersion: CustomStringConvertible {
         }
     }
 }
+
+/// The two ends of an MQTT connection.
+public enum MQTTRole: Sendable, Hashable {
+    case client
+    case server
+}
+
+extension MQTTRole: CustomStringConvertible {
+    public var description: String { self == .client ? "client" : "server" }
+}
+
+/// A quality of service: what sender and receiver promise each other about one message.
+public enum QoS: UInt8, Sendable, Hashable, CaseIterable, Comparable {
+    /// QoS 0: delivered once or not at all, no acknowledgement.
+    case atMostOnce = 0
+    /// QoS 1: delivered, perhaps more than once; PUBACK.
+    case atLeastOnce = 1
+    /// QoS 2: delivered exactly once; PUBREC, PUBREL, PUBCOMP.
+    case exactlyOnce = 2
+
+    public static func < (left: QoS, right: QoS) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension QoS: CustomStringConvertible {
+    public var description: String { "QoS \(rawValue)" }
+}
+
+/// The message that the server publishes for a client that vanishes.
+public struct MQTTWill: Sendable, Hashable {
+    public var topic: String
+    public var payload: [UInt8]
+    public var qos: QoS
+    public var retain: Bool
+    /// Will Delay Interval, Payload Format Indicator, Message Expiry Interval, Content Type, Response Topic,
+    /// Correlation Data and user properties; 5.0 only.
+    public var properties: MQTTProperties
+
+    public init(
+        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
+    ) {
+        self.topic = topic
+        self.payload = payload
+        self.qos = qos
+        self.retain = retain
+        self.properties = properties
+    }
+}

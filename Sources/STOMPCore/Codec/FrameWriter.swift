@@ -221,3 +221,39 @@ private func copyShort(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePo
     let word = unsafe from.loadUnaligned(fromByteOffset: last, as: UInt64.self)
     unsafe to.storeBytes(of: word, toByteOffset: last, as: UInt64.self)
 }
+
+extension [UInt8] {
+    /// Appends one frame with a single reservation: command, the lines that `head` writes, `headers`, `content-length`
+    /// where asked for, body and NUL. Nothing is appended when it throws.
+    ///
+    /// - Parameter headRoom: what `head` writes at most.
+    @inline(__always)
+    mutating func writeFrame(
+        _ command: StaticString, _ escaping: STOMPEscaping, headRoom: Int, headers: STOMPHeaders,
+        body: RawSpan = RawSpan(), writesContentLength: Bool = false, replacesUnencodable: Bool = false,
+        _ head: (inout FrameWriter) -> Void
+    ) throws(STOMPUsageError) {
+        let room =
+            command.utf8CodeUnitCount &+ headRoom &+ FrameWriter.room(for: headers) &+ 15 &+ FrameWriter.numberRoom
+            &+ body.byteCount &+ 3
+        var problem: FrameWriter.Problem?
+        append(addingCapacity: room) { span in
+            // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
+            unsafe span.withUnsafeMutableBufferPointer { buffer, count in
+                var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: replacesUnencodable)
+                writer.put(command)
+                writer.put(UInt8(ascii: "\n"))
+                head(&writer)
+                let fields = headers.fields.span
+                for index in fields.indices { writer.put(fields[index]) }
+                if writesContentLength { writer.put("content-length", UInt64(body.byteCount)) }
+                writer.put(UInt8(ascii: "\n"))
+                writer.put(body)
+                writer.put(UInt8(0))
+                problem = writer.problem
+                count = problem == nil ? writer.count : 0
+            }
+        }
+        if let problem { throw STOMPUsageError(problem, escaping) }
+    }
+}

@@ -1,3 +1,5 @@
+import Wire
+
 /// What an input did, as plain arrays: the caller performs it after its lock is released, then clears it and hands it
 /// in again, so that its capacity is used over and over.
 public struct STOMPEffects: Sendable {
@@ -117,5 +119,22 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
             offsets.5 &- shift, offsets.6 &- shift
         )
         return moved
+    }
+}
+
+extension STOMPMessageRecord {
+    @inline(__always)
+    init(_ scanner: borrowing FrameScanner, _ base: Int) {
+        func offset(_ value: Int) -> UInt32 { UInt32(truncatingIfNeeded: base &+ value) }
+        subscription = Self.unmatched
+        let hasDestination = scanner.destination.isSet
+        offsets = (
+            offset(0), offset(scanner.headerStart), offset(scanner.headerEnd), offset(scanner.bodyStart),
+            offset(scanner.bodyEnd), hasDestination ? offset(Int(scanner.destination.start)) : 0,
+            hasDestination ? offset(Int(scanner.destination.end)) : 0
+        )
+        flags = scanner.hasEscapes ? .escaped : []
+        if scanner.receipt.isSet { flags.insert(.receipt) }
+        if scanner.transaction.isSet { flags.insert(.transaction) }
     }
 }

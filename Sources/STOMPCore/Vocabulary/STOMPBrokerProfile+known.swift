@@ -85,20 +85,3 @@ extension STOMPBrokerProfile {
         known.contains { error.mentions(anyOf: $0.clientIDInUse) }
     }
 }
-
-extension STOMPServerError {
-    /// Whether the message or the first kilobytes of the body hold one of the texts, ASCII case apart.
-    func mentions(anyOf texts: [String]) -> Bool {
-        func lowered(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-            bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
-        }
-        let places = [lowered(message.utf8), lowered(body.prefix(4_096))]
-        return texts.contains { text in
-            let wanted = lowered(text.utf8)
-            return places.contains { place in
-                place.count >= wanted.count
-                    && (0...(place.count - wanted.count)).contains { place[$0...].starts(with: wanted) }
-            }
-        }
-    }
-}

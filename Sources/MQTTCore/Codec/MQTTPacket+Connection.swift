@@ -1,0 +1,136 @@
+extension MQTTPacket {
+
+    /// CONNACK: the server's answer.
+    public struct Connack: Sendable, Hashable {
+        /// False in 3.1, which has no such flag.
+        public var sessionPresent: Bool
+        /// The return codes of 3.1 and 3.1.1 appear as the reason codes that say the same.
+        public var reasonCode: MQTTReasonCode
+        public var properties: MQTTProperties
+
+        public init(
+            sessionPresent: Bool = false, reasonCode: MQTTReasonCode = .success, properties: MQTTProperties = []
+        ) {
+            self.sessionPresent = sessionPresent
+            self.reasonCode = reasonCode
+            self.properties = properties
+        }
+    }
+
+    /// DISCONNECT: the last packet; only clients send it in 3.1 and 3.1.1, where it is empty.
+    public struct Disconnect: Sendable, Hashable {
+        public var reasonCode: MQTTReasonCode
+        public var properties: MQTTProperties
+
+        public init(reasonCode: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {
+            self.reasonCode = reasonCode
+            self.properties = properties
+        }
+    }
+
+    /// AUTH: a step of enhanced authentication; 5.0 only.
+    public struct Auth: Sendable, Hashable {
+        public var reasonCode: MQTTReasonCode
+        public var properties: MQTTProperties
+
+        public init(reasonCode: MQTTReasonCode = .success, properties: MQTTProperties = []) {
+            self.reasonCode = reasonCode
+            self.properties = properties
+        }
+    }
+}
+
+extension MQTTPacket.Connack {
+    init(decoding body: RawSpan, version: MQTTVersion) throws(MQTTProtocolError) {
+        var cursor = ByteCursor(0..<body.byteCount)
+        let flags = try cursor.uint8(body, "the acknowledge flags")
+        // 3.1 calls the whole byte unused.
+        if version != .v3_1, flags > 1 { throw .malformed("reserved acknowledge flags are set", "MQTT 3.2.2.1") }
+        let code = try cursor.uint8(body, "the reason code")
+        let reason =
+            version.hasProperties
+            ? try MQTTReasonCode(code, in: .connack, from: .server) : MQTTReasonCode(connectReturnCode: code)
+        guard let reason else { throw .malformed("the connect return code \(code) is reserved", "MQTT 3.2.2.3") }
+        sessionPresent = version != .v3_1 && flags == 1
+        reasonCode = reason
+        if sessionPresent, reason != .success {
+            throw .protocolError("a session present in a refusal", version == .v5_0 ? "MQTT-3.2.2-6" : "MQTT-3.2.2-4")
+        }
+        properties = try cursor.properties(body, of: .connack, version: version)
+        try cursor.finish()
+    }
+}
+
+extension MQTTPacket.Disconnect {
+    /// Nothing at all means a normal disconnection, and the properties may be left out [3.14.2.1].
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
+        var cursor = ByteCursor(0..<body.byteCount)
+        self.init()
+        guard version.hasProperties else {
+            try cursor.finish()
+            return
+        }
+        if !cursor.isAtEnd {
+            reasonCode = try MQTTReasonCode(try cursor.uint8(body, "the reason code"), in: .disconnect, from: sender)
+        }
+        if !cursor.isAtEnd { properties = try cursor.properties(body, of: .disconnect, version: version) }
+        try cursor.finish()
+        if sender == .server, properties.sessionExpiryInterval != nil {
+            throw .protocolError("a session expiry interval in a server's DISCONNECT", "MQTT-3.14.2-2")
+        }
+    }
+}
+
+extension MQTTPacket.Auth {
+    /// Nothing at all means success [3.15.2.1], which only servers send.
+    init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
+        guard version.hasProperties else { throw .malformed("AUTH in MQTT \(version)", "MQTT 2.2.1") }
+        var cursor = ByteCursor(0..<body.byteCount)
+        self.init()
+        let code = cursor.isAtEnd ? 0 : try cursor.uint8(body, "the reason code")
+        reasonCode = try MQTTReasonCode(code, in: .auth, from: sender)
+        if !cursor.isAtEnd { properties = try cursor.properties(body, of: .auth, version: version) }
+        try cursor.finish()
+    }
+}
+
+extension MQTTPacket.Connack {
+    func write(to body: inout PacketBody) throws(MQTTEncodingError) {
+        if sessionPresent, reasonCode != .success {
+            throw .init(.contradiction, "a session present in a refusal [MQTT-3.2.2-6]")
+        }
+        body.append(sessionPresent && body.version != .v3_1 ? UInt8(1) : 0)
+        let code = body.version.hasProperties ? reasonCode.rawValue : reasonCode.connectReturnCode
+        guard let code else {
+            throw .init(
+                .notInThisVersion,
+                "MQTT \(body.version) has no connect return code for \(reasonCode); close without a CONNACK")
+        }
+        if body.version.hasProperties { try reasonCode.checkSent(in: .connack) }
+        body.append(code)
+        try body.append(properties, of: .connack)
+    }
+}
+
+extension MQTTPacket.Disconnect {
+    func write(to body: inout PacketBody) throws(MQTTEncodingError) {
+        guard body.version.hasProperties else {
+            guard reasonCode == .normalDisconnection else {
+                throw .init(.notInThisVersion, "MQTT \(body.version) has no reason codes in DISCONNECT")
+            }
+            return try body.append(properties, of: .disconnect)
+        }
+        try reasonCode.checkSent(in: .disconnect)
+        try body.append(reasonCode, properties, of: .disconnect)
+    }
+}
+
+extension MQTTPacket.Auth {
+    func write(to body: inout PacketBody) throws(MQTTEncodingError) {
+        guard body.version.hasProperties else {
+            throw .init(.notInThisVersion, "MQTT \(body.version) has no AUTH")
+        }
+        try reasonCode.checkSent(in: .auth)
+        try body.append(reasonCode, properties, of: .auth)
+    }
+}

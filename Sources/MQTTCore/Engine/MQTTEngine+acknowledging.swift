@@ -1,0 +1,85 @@
+// Our acknowledgements of the messages that arrive.
+
+extension MQTTEngine {
+
+    /// Acknowledges one received message of QoS 1 or 2.
+    ///
+    /// PUBACK and PUBREC are written in the order of arrival, so that an answer given early waits for those before it
+    /// [MQTT 5.0 4.6.0-2]. A token of an earlier connection does no harm.
+    /// - Parameter reason: a code of PUBACK or PUBREC; only 5.0 says it to the peer.
+    public mutating func acknowledge(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {
+        if let entry = session.inbound.answer(delivery, reason: reason.rawValue) {
+            if entry.isQoS2 { recordTaken(entry.packetID, delivery, isRefused: reason.isError) }
+            writeAnswers(at: now)
+        } else if let id = session.inbound.removeCarried(delivery) {
+            acknowledgeCarried(id, reason, at: now)
+        }
+    }
+
+    /// Acknowledges every message up to and including a token with success.
+    public mutating func acknowledgeAll(through delivery: UInt64, at now: Int64) {
+        for (token, id) in session.inbound.carried where token <= delivery {
+            _ = session.inbound.removeCarried(token)
+            acknowledgeCarried(id, .success, at: now)
+        }
+        var taken: [(UInt64, UInt16)] = []
+        session.inbound.answerAll(through: delivery) { token, id in taken.append((token, id)) }
+        for (token, id) in taken { recordTaken(id, token, isRefused: false) }
+        writeAnswers(at: now)
+    }
+
+    /// The application took a QoS 2 message: it is not delivered again, which the store has to know before PUBREC.
+    private mutating func recordTaken(_ id: UInt16, _ token: UInt64, isRefused: Bool) {
+        guard session.answered.insert(id), !isRefused else { return }
+        let ticket = store(.received(packetID: id))
+        if ticket != 0 { session.inbound.hold(token, until: ticket) }
+    }
+
+    /// A QoS 2 message of an earlier connection: its PUBREC leaves now if the peer repeated it, or when it does.
+    private mutating func acknowledgeCarried(_ id: UInt16, _ reason: MQTTReasonCode, at now: Int64) {
+        let token = session.inbound.unansweredToken(of: id)
+        if let token {
+            _ = session.inbound.answer(token, reason: reason.rawValue)
+        } else if reason.isError {
+            session.refused[id] = reason.rawValue
+        }
+        recordTaken(id, token ?? 0, isRefused: reason.isError)
+        writeAnswers(at: now)
+    }
+
+    /// Writes the acknowledgements that are at the head of the order.
+    mutating func writeAnswers(at now: Int64) {
+        guard phase == .connected || phase == .leaving else { return }
+        while let entry = session.inbound.popAnswered(persistedThrough: persistedTicket) {
+            let reason = MQTTReasonCode(rawValue: entry.reason)
+            MQTTPacket.Acknowledgement.encode(
+                entry.isQoS2 ? .pubrec : .puback, packetID: entry.packetID, reasonCode: reason, into: &output,
+                version: version)
+            keepAlive.sent(at: now)
+            guard entry.isQoS2 else { continue }
+            if reason.isError && version.hasProperties {
+                // The identifier is new again [MQTT 5.0 4.3.3-9].
+                session.received.remove(entry.packetID)
+                session.answered.remove(entry.packetID)
+            } else {
+                session.awaitingRelease.insert(entry.packetID)
+            }
+        }
+    }
+
+    /// PUBREL arrived: always answered, also for an identifier that nobody knows [MQTT 5.0 4.3.3-11].
+    mutating func receivedPubrel(_ id: UInt16, at now: Int64) {
+        var reason = MQTTReasonCode.packetIdentifierNotFound
+        var ticket: UInt64 = 0
+        // Without our PUBREC, which tells the peer that it may release, this is about nothing that we know.
+        if session.answered.contains(id) && session.inbound.unansweredToken(of: id) == nil {
+            session.received.remove(id)
+            session.answered.remove(id)
+            session.awaitingRelease.remove(id)
+            reason = .success
+            // Were PUBCOMP to leave before this is stored, a new message under the identifier could be lost.
+            ticket = store(.receivedReleased(packetID: id))
+        }
+        writeOrHold(.pubcomp, id, reason, ticket, at: now)
+    }
+}

@@ -1,0 +1,152 @@
+// A graceful end: what the server waits for first, then DISCONNECT.
+
+import Wire
+
+extension MQTTEngine {
+    // MARK: Closing
+
+    /// Writes DISCONNECT as the last packet [MQTT 5.0 3.14.4-1]. Close the connection once ``output`` is written.
+    ///
+    /// Before 5.0 the reason and the properties are not sent, and a server writes nothing at all.
+    /// - Throws: ``MQTTUsageError/Code/notConnected``; ``MQTTUsageError/Code/propertyNotAllowed`` for a session expiry although
+    ///   CONNECT said 0 [MQTT 5.0 3.14.2.2.2].
+    public mutating func disconnect(
+        reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
+    ) throws(MQTTUsageError) {
+        guard phase == .connected || phase == .leaving else { throw notConnected("DISCONNECT") }
+        if version.hasProperties {
+            try checkExpiry(properties)
+            try checkReason(reason)
+            try write(.disconnect(.init(reasonCode: reason, properties: properties)))
+            if let expiry = properties.sessionExpiryInterval { sessionEndsWithConnection = expiry == 0 }
+        } else if !isServer {
+            try write(.disconnect(.init()))
+        }
+        keepAlive.sent(at: now)
+        phase = .closing
+    }
+
+    /// Whether ``disconnect(reason:properties:at:)`` could say this on the connection that is open, for callers that
+    /// want to know before they begin to end it.
+    ///
+    /// - Throws: as that does, and ``MQTTUsageError/Code/notInThisVersion`` for what would not be sent before 5.0.
+    public func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
+        guard phase == .connected else { throw notConnected("DISCONNECT") }
+        guard version.hasProperties else {
+            guard reason == .normalDisconnection, properties.isEmpty else {
+                throw MQTTUsageError(
+                    .notInThisVersion,
+                    "MQTT \(version) has neither reason nor properties in DISCONNECT: leave them out")
+            }
+            return
+        }
+        try checkExpiry(properties)
+        try checkReason(reason)
+        var unsent: [UInt8] = []
+        do throws(MQTTEncodingError) {
+            try MQTTPacket.disconnect(.init(reasonCode: reason, properties: properties)).encode(
+                into: &unsent, version: version,
+                maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+        } catch {
+            throw MQTTUsageError(error)
+        }
+    }
+
+    /// A session that CONNECT let end with the connection is not revived by DISCONNECT [MQTT 5.0 3.14.2.2.2].
+    private func checkExpiry(_ properties: MQTTProperties) throws(MQTTUsageError) {
+        guard let expiry = properties.sessionExpiryInterval else { return }
+        guard !isServer, expiry == 0 || connectSessionExpiry != 0 else {
+            throw MQTTUsageError(
+                .propertyNotAllowed,
+                "DISCONNECT may not set a session expiry of \(expiry) s, because "
+                    + (isServer ? "only clients send it" : "CONNECT said 0: set sessionExpiry before connecting"))
+        }
+    }
+
+    /// Throws unless our side may send this code in DISCONNECT [MQTT-3.14.2-1].
+    private func checkReason(_ reason: MQTTReasonCode) throws(MQTTUsageError) {
+        guard !reason.isAllowed(in: .disconnect, from: configuration.role) else { return }
+        throw MQTTUsageError(
+            .invalidValue, "a \(configuration.role) does not send \(reason) in DISCONNECT [MQTT-3.14.2-1]")
+    }
+
+    /// The peer broke the protocol: say so where the version can, and close [MQTT 5.0 4.13.1].
+    mutating func fail(_ violation: MQTTProtocolError, into effects: inout MQTTEffects) {
+        fail(.violation(violation), violation.reasonCode, into: &effects)
+    }
+
+    mutating func fail(
+        _ failure: MQTTConnectionFailure, _ reason: MQTTReasonCode?, into effects: inout MQTTEffects
+    ) {
+        if let reason {
+            if isServer && (phase == .connecting || phase == .deciding) {
+                writeRefusal(reason)
+            } else if version.hasProperties {
+                // A DISCONNECT of two or three bytes is smaller than any limit that lets a connection work.
+                try? write(.disconnect(.init(reasonCode: reason)))
+            }
+        }
+        effects.report(.connectionFailed(failure))
+        beginClosing(&effects)
+    }
+
+    mutating func beginClosing(_ effects: inout MQTTEffects) {
+        phase = .closing
+        effects.shouldClose = true
+    }
+
+    /// Appends a packet that the peer can take.
+    mutating func write(_ packet: borrowing MQTTPacket) throws(MQTTUsageError) {
+        do throws(MQTTEncodingError) {
+            try packet.encode(
+                into: &output, version: version,
+                maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+        } catch {
+            throw MQTTUsageError(error)
+        }
+    }
+
+    func notConnected(_ packet: String) -> MQTTUsageError {
+        switch phase {
+        case .closing, .leaving:
+            MQTTUsageError(.closing, "\(packet) cannot be sent: the connection is being ended with DISCONNECT")
+        case .connected:
+            MQTTUsageError(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
+        default: MQTTUsageError(.notConnected, "\(packet) cannot be sent: there is no accepted connection")
+        }
+    }
+}
+
+extension MQTTEngine {
+    /// Ends a client's connection gracefully: messages that waited for subscriptions leave, QoS 2 messages that were
+    /// received and acknowledged by PUBREC are finished (PUBREL, PUBCOMP), and then DISCONNECT is written as by
+    /// ``disconnect(reason:properties:at:)``. ``MQTTEffects/shouldClose`` says when that has happened.
+    ///
+    /// - Parameter limit: how long the exchanges may take, in nanoseconds.
+    /// - Throws: as ``disconnect(reason:properties:at:)`` does, before anything changes.
+    public mutating func leave(
+        reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], within limit: Int64,
+        at now: Int64, into effects: inout MQTTEffects
+    ) throws(MQTTUsageError) {
+        guard phase == .connected else { throw notConnected("DISCONNECT") }
+        if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
+        subscribingStage = .done
+        pump(at: now, into: &effects)
+        leaving.value = MQTTLeaving(
+            reason: reason, properties: properties, deadline: now.advanced(byNanoseconds: limit))
+        phase = .leaving
+        leaveIfDone(at: now, into: &effects)
+    }
+
+    /// Writes DISCONNECT if nothing has to come before it any more, or the time for that is over.
+    mutating func leaveIfDone(at now: Int64, into effects: inout MQTTEffects) {
+        guard phase == .leaving, let leaving = leaving.value else { return }
+        let isOpen =
+            session.awaitingRelease.count > 0 || !heldPackets.isEmpty || session.inbound.hasAnsweredQoS2
+        guard !isOpen || now >= leaving.deadline else { return }
+        self.leaving.value = nil
+        // It was checked when the connection began to end.
+        try? disconnect(reason: leaving.reason, properties: leaving.properties, at: now)
+        beginClosing(&effects)
+    }
+}

@@ -1,0 +1,206 @@
+// What a client reads.
+// CONNECTED at a client (STOMP 1.2 "Protocol Negotiation", "Heart-beating").
+// The hot path of sending with receipts: runs of RECEIPT frames as most brokers write them.
+
+import Wire
+
+extension STOMPEngine {
+    mutating func handleConnected(
+        _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
+    ) throws(STOMPProtocolError) {
+        let frame = STOMPFrame(scanner, in: bytes, from: base, version: .v12)
+        // A server of 1.0 says no version.
+        let text = frame.headers["version"] ?? "1.0"
+        guard let version = STOMPVersion(text.trimmingBlanks()), connectOptions.versions.contains(version) else {
+            let offered = Set(connectOptions.versions).sorted().map(\.description).joined(separator: ", ")
+            throw STOMPProtocolError(
+                .versionMismatch,
+                "The server chose STOMP \(text); offered were \(offered). Offer that version if it is wanted.")
+        }
+        var server = STOMPHeartBeat.none
+        if let header = frame.headers["heart-beat"] {
+            guard let beat = STOMPHeartBeat(header) else {
+                throw STOMPProtocolError(
+                    .invalidHeader, "CONNECTED says heart-beat:\(header), which is not two numbers.")
+            }
+            server = beat
+        }
+        self.version = version
+        heartBeat = connectOptions.heartBeat.agreed(with: server)
+        profile = configuration.profile ?? STOMPBrokerProfile(serverHeader: frame.headers["server"])
+        phase = .connected
+        phaseDeadline = .max
+        timing = HeartBeatTiming(heartBeat, at: now)
+        effects.add(
+            .connected(
+                STOMPConnected(
+                    version: version, session: frame.headers["session"], server: frame.headers["server"],
+                    heartBeat: heartBeat, profile: profile, headers: frame.headers)))
+    }
+}
+
+extension STOMPEngine {
+
+    @inline(__always)
+    mutating func handleServerFrame(
+        _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
+    ) throws(STOMPProtocolError) {
+        if scanner.command == .message, phase == .connected || phase == .disconnecting {
+            return try handleMessage(bytes, base, into: &effects)
+        }
+        switch scanner.command {
+        case .receipt where phase != .connecting: try handleReceipt(bytes, base, into: &effects)
+        case .connected where phase == .connecting: try handleConnected(bytes, base, at: now, into: &effects)
+        case .error: handleError(bytes, base, into: &effects)
+        case .connected, .message, .receipt: throw unexpected(bytes, base)
+        default:
+            guard phase != .connecting else { throw unexpected(bytes, base) }
+            effects.add(.unknownFrameReceived(STOMPFrame(scanner, in: bytes, from: base, version: version)))
+        }
+    }
+
+    private mutating func handleMessage(
+        _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
+    ) throws(STOMPProtocolError) {
+        if version != .v10, !scanner.destination.isSet || !scanner.subscription.isSet || !scanner.hasMessageID {
+            throw missingInMessage
+        }
+        var record = STOMPMessageRecord(scanner, base)
+        if scanner.subscription.isSet {
+            let start = base &+ Int(scanner.subscription.start)
+            let end = base &+ Int(scanner.subscription.end)
+            if let index = subscriptions.index(of: bytes, start, end) ?? reescapedIndex(bytes, start, end) {
+                record.subscription = subscriptions.entries[index].token
+            }
+        } else if let index = indexByDestination(bytes, base) {
+            record.subscription = subscriptions.entries[index].token
+            record.flags.insert(.matchedByDestination)
+        }
+        effects.messages.append(record)
+    }
+
+    /// A server may write an id in another form than ours: a colon unescaped, or blanks around it in 1.0.
+    private mutating func reescapedIndex(_ bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
+        guard scanner.hasEscapes || version == .v10 || bytes.firstOffset(of: 0x3A, from: start, to: end) != nil
+        else { return nil }
+        let id = STOMPHeaderReader(version: version).string(in: bytes, start..<end)
+        return subscriptions.index(of: wireForm(id))
+    }
+
+    /// STOMP 1.0 need not say which subscription a MESSAGE is for. Rare, so a walk over all of them.
+    private func indexByDestination(_ bytes: RawSpan, _ base: Int) -> Int? {
+        guard scanner.destination.isSet else { return nil }
+        let range = (base + Int(scanner.destination.start))..<(base + Int(scanner.destination.end))
+        let destination = STOMPHeaderReader(version: version).string(in: bytes, range)
+        return subscriptions.entries.firstIndex { $0.destination.hasSameBytes(as: destination) }
+            ?? subscriptions.entries.firstIndex { profile.wildcards.matches($0.destination, destination) }
+    }
+
+    /// The first header that a MESSAGE must have and this one has not (STOMP 1.1 and 1.2 "MESSAGE").
+    private var missingInMessage: STOMPProtocolError {
+        if !scanner.destination.isSet { return missing("destination", "MESSAGE") }
+        return missing(scanner.subscription.isSet ? "message-id" : "subscription", "MESSAGE")
+    }
+
+    func missing(_ header: String, _ command: String) -> STOMPProtocolError {
+        STOMPProtocolError(.missingHeader, "\(command) has no header \"\(header)\", which STOMP \(version) requires.")
+    }
+
+    private mutating func handleReceipt(
+        _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
+    ) throws(STOMPProtocolError) {
+        if version != .v10, !scanner.receiptID.isSet { throw missing("receipt-id", "RECEIPT") }
+        // One that nobody waits for came too late, or names nothing: neither harms.
+        guard let number = receiptNumber(bytes, base) else { return }
+        if number == disconnectReceipt { return finishDisconnect(into: &effects) }
+        guard let token = receipts.take(number) else { return }
+        effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .received))
+    }
+
+    private func receiptNumber(_ bytes: RawSpan, _ base: Int) -> UInt64? {
+        guard scanner.receiptID.isSet else { return nil }
+        let start = base + Int(scanner.receiptID.start)
+        let end = base + Int(scanner.receiptID.end)
+        if let number = receipts.number(for: bytes, start, end) { return number }
+        let id = Array(STOMPHeaderReader(version: version).string(in: bytes, start..<end).utf8)
+        // UInt8 has no padding, so all bytes are initialised.
+        return receipts.number(for: unsafe id.span.bytes, 0, id.count)
+    }
+
+    private mutating func handleError(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) {
+        let frame = STOMPFrame(scanner, in: bytes, from: base, version: version)
+        let error = STOMPServerError(frame)
+        effects.add(.errorReceived(error))
+        if phase == .connecting {
+            let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
+            let hint = isAboutCredentials ? " Check user and password.\(connectOptions.backslashHint)" : ""
+            return fail(
+                STOMPConnectionFailure(
+                    isAboutCredentials ? .credentialsRefused : .refused,
+                    "The server refused the connection: \(error.sentence)\(hint)", error: error),
+                waits: .connectionLost, into: &effects)
+        }
+        // The waiter that ERROR names, or the only one; without a name the oldest is the best guess, since servers
+        // handle frames in order.
+        let isAlone = receipts.pending == 1
+        if let number = receiptNumber(bytes, base), number != disconnectReceipt, let token = receipts.take(number) {
+            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .refused))
+        } else if !scanner.receiptID.isSet, phase == .connected, let token = receipts.takeOldest() {
+            effects.completions.append(
+                STOMPReceiptCompletion(token: token, outcome: isAlone ? .refused : .presumablyRefused))
+        }
+        if phase == .disconnecting { return finishDisconnect(into: &effects) }
+        fail(
+            STOMPConnectionFailure(.error, "The server ended the session: \(error.sentence)", error: error),
+            waits: .sessionEnded, into: &effects)
+    }
+}
+
+extension STOMPEngine {
+    /// Reads RECEIPT frames that hold a number and nothing else, as long as one follows the other, and returns where they
+    /// end.
+    ///
+    /// Everything else (names of the user's own, other headers, CRLF, a body, incomplete frames, the receipt of
+    /// DISCONNECT) is left to the general path, which judges it.
+    mutating func receivePlainReceipts(_ bytes: RawSpan, from start: Int, into effects: inout STOMPEffects) -> Int {
+        guard receipts.pending > 0, !receipts.hasNames else { return start }
+        let end = bytes.byteCount
+        var base = start
+        // The shortest has one digit and ends with two line ends and NUL.
+        while end &- base >= Self.receiptHeadCount &+ 4, Self.isReceiptHead(bytes, base) {
+            var offset = base &+ Self.receiptHeadCount
+            // Nineteen digits fit, and nothing that was ever sent has more.
+            let lastDigit = min(end &- 3, offset &+ 19)
+            var number: UInt64 = 0
+            while offset < lastDigit {
+                let digit = bytes.byte(at: offset) &- UInt8(ascii: "0")
+                guard digit <= 9 else { break }
+                number = number &* 10 &+ UInt64(digit)
+                offset &+= 1
+            }
+            guard offset > base &+ Self.receiptHeadCount, number != disconnectReceipt,
+                bytes.byte(at: offset) == UInt8(ascii: "\n"), bytes.byte(at: offset &+ 1) == UInt8(ascii: "\n"),
+                bytes.byte(at: offset &+ 2) == 0
+            else { break }
+            framesReceived &+= 1
+            if let token = receipts.take(number) {
+                effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .received))
+            }
+            base = offset &+ 3
+            // Some brokers end the line behind each frame.
+            let skipped = scanner.lineEnds(in: bytes, from: base)
+            lineEndsReceived &+= UInt64(skipped.count)
+            base &+= skipped.bytes
+        }
+        return base
+    }
+
+    private static var receiptHeadCount: Int { 19 }
+
+    /// Whether there is "RECEIPT\nreceipt-id:", in three words of which the last two overlap.
+    @inline(__always)
+    private static func isReceiptHead(_ bytes: RawSpan, _ base: Int) -> Bool {
+        bytes.word(at: base) == 0x0A54_5049_4543_4552 && bytes.word(at: base &+ 8) == 0x2D74_7069_6563_6572
+            && bytes.word(at: base &+ 11) == 0x3A64_692D_7470_6965
+    }
+}

@@ -1,0 +1,213 @@
+import Wire
+
+/// Something that the peer must not do. It ends the connection.
+public struct STOMPProtocolError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What kind of violation; more may be added.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        public let description: String
+
+        /// The first line is no command.
+        public static let malformedCommand = Code(description: "malformedCommand")
+        /// A header line without a colon, or with an empty name.
+        public static let malformedHeader = Code(description: "malformedHeader")
+        /// A backslash sequence that this version does not define (STOMP 1.2 "Value Encoding").
+        public static let undefinedEscape = Code(description: "undefinedEscape")
+        /// Headers are UTF-8 (STOMP 1.2 "Overview").
+        public static let invalidUTF8 = Code(description: "invalidUTF8")
+        /// `content-length` is no number of bytes.
+        public static let invalidContentLength = Code(description: "invalidContentLength")
+        /// The byte after a body of declared length is not NUL.
+        public static let missingTerminator = Code(description: "missingTerminator")
+        /// A body on a frame that may not have one.
+        public static let unexpectedBody = Code(description: "unexpectedBody")
+        /// One of ``STOMPLimits`` is exceeded.
+        public static let limitExceeded = Code(description: "limitExceeded")
+        /// A frame that is not allowed now.
+        public static let unexpectedFrame = Code(description: "unexpectedFrame")
+        /// A frame without a header that it must have.
+        public static let missingHeader = Code(description: "missingHeader")
+        /// A header whose value makes no sense.
+        public static let invalidHeader = Code(description: "invalidHeader")
+        /// A version that was not offered, or none in common (STOMP 1.2 "Protocol Negotiation").
+        public static let versionMismatch = Code(description: "versionMismatch")
+    }
+
+    public var code: Code
+    /// What happened, which limit or value, and what to do.
+    public var message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+
+    static let answersInTLS = STOMPProtocolError(
+        .malformedCommand,
+        "The peer answers in TLS. Use a URL with TLS (stomps://, wss://), or the port without.")
+}
+
+extension STOMPProtocolError {
+    static func limit(_ what: String, _ most: Int, _ unit: String) -> STOMPProtocolError {
+        STOMPProtocolError(
+            .limitExceeded, "The peer sends \(what) of more than \(most) \(unit). Raise STOMPLimits if that is wanted.")
+    }
+
+    static func body(of name: String) -> STOMPProtocolError {
+        STOMPProtocolError(.unexpectedBody, "\(name) has a body; only SEND, MESSAGE and ERROR may have one.")
+    }
+
+    static func malformedCommand(_ bytes: RawSpan, _ start: Int, _ end: Int) -> STOMPProtocolError {
+        STOMPProtocolError(
+            .malformedCommand,
+            "A frame begins with \"\(excerpt(bytes, start, end))\", which is no command. Is the peer a STOMP server, and is TLS expected there?"
+        )
+    }
+
+    static func noColon(_ bytes: RawSpan, _ start: Int, _ end: Int) -> STOMPProtocolError {
+        STOMPProtocolError(.malformedHeader, "A header line has no colon: \"\(excerpt(bytes, start, end))\".")
+    }
+
+    static func undefinedEscape(
+        _ bytes: RawSpan, _ start: Int, _ end: Int, _ version: STOMPVersion
+    ) -> STOMPProtocolError {
+        STOMPProtocolError(
+            .undefinedEscape,
+            "A header holds \"\(excerpt(bytes, start, min(start + 2, end)))\", which STOMP \(version) does not define.")
+    }
+
+    /// At most 60 bytes for people to read: what is not printable ASCII becomes a dot.
+    private static func excerpt(_ bytes: RawSpan, _ start: Int, _ end: Int) -> String {
+        var text = ""
+        for offset in start..<min(end, start + 60) {
+            let byte = bytes.byte(at: offset)
+            text.unicodeScalars.append((0x20...0x7E).contains(byte) ? Unicode.Scalar(byte) : ".")
+        }
+        return end - start > 60 ? text + "…" : text
+    }
+}
+
+/// Something that our own side must not do. It is thrown before anything is written, and changes nothing.
+public struct STOMPUsageError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What kind of misuse; more may be added.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        public let description: String
+
+        /// There is no connection, or CONNECTED has not come yet.
+        public static let notConnected = Code(description: "notConnected")
+        /// DISCONNECT was sent; nothing may follow it.
+        public static let disconnecting = Code(description: "disconnecting")
+        /// The operation belongs to the other role.
+        public static let wrongRole = Code(description: "wrongRole")
+        /// A header name or value cannot be written in this version.
+        public static let unencodableHeader = Code(description: "unencodableHeader")
+        /// A header that the operation writes itself.
+        public static let reservedHeader = Code(description: "reservedHeader")
+        /// A frame that may not have a body was given one.
+        public static let unexpectedBody = Code(description: "unexpectedBody")
+        /// The subscription id is in use.
+        public static let duplicateSubscription = Code(description: "duplicateSubscription")
+        /// There is no such subscription.
+        public static let unknownSubscription = Code(description: "unknownSubscription")
+        /// Messages of a subscription in mode `auto` are not acknowledged.
+        public static let acknowledgingAutoSubscription = Code(description: "acknowledgingAutoSubscription")
+        /// The message carries nothing that an acknowledgement could name.
+        public static let notAcknowledgeable = Code(description: "notAcknowledgeable")
+        /// The negotiated version does not have the operation.
+        public static let unsupportedByVersion = Code(description: "unsupportedByVersion")
+        /// The transaction was ended, or its connection was.
+        public static let transactionEnded = Code(description: "transactionEnded")
+        /// The message came over a connection that is gone.
+        public static let staleMessage = Code(description: "staleMessage")
+        /// A receipt id that is in flight, or looks like one of the engine's own.
+        public static let invalidReceiptID = Code(description: "invalidReceiptID")
+        /// As many receipts are awaited as the configuration allows.
+        public static let tooManyReceipts = Code(description: "tooManyReceipts")
+        /// A broker limit known from its profile would be exceeded.
+        public static let brokerLimit = Code(description: "brokerLimit")
+        /// An option is out of its range.
+        public static let invalidOption = Code(description: "invalidOption")
+    }
+
+    public var code: Code
+    /// What happened, which value, and what to do instead.
+    public var message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+}
+
+extension STOMPUsageError {
+    init(_ problem: FrameWriter.Problem, _ escaping: STOMPEscaping) {
+        let place =
+            switch escaping {
+            case .none: "CONNECT and STOMP 1.0 escape nothing"
+            case .v11: "STOMP 1.1 has no escape for it"
+            case .v12: "STOMP 1.2 has no form for it"
+            }
+        let text =
+            switch problem {
+            case .lineFeed: "A header holds a line feed"
+            case .endsWithReturn: "A header value ends with a carriage return"
+            case .colonInName: "A header name holds a colon"
+            case .emptyName: "A header has an empty name"
+            }
+        self.init(.unencodableHeader, "\(text), and \(place). Change the header or put the text into the body.")
+    }
+}
+
+/// An ERROR frame. It ends the session, whether or not the server closes the connection (STOMP 1.2 "ERROR").
+public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
+    /// The short text in the `message` header; empty when there is none.
+    public var message: String
+    /// The receipt id of the frame that failed, where the server names it.
+    public var receiptID: String?
+    public var headers: STOMPHeaders
+    /// What the server says at length, as bytes.
+    public var body: [UInt8]
+
+    public init(_ frame: STOMPFrame) {
+        message = frame.headers["message"] ?? ""
+        receiptID = frame.headers["receipt-id"]
+        headers = frame.headers
+        body = frame.body
+    }
+
+    /// The first line of the body, for messages; RabbitMQ says there what `message` does not.
+    public var detail: String {
+        let line = body.prefix(1_000).prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+        return String(decoding: line, as: UTF8.self)
+    }
+
+    /// The description with a full stop, unless it ends with one or with another mark.
+    var sentence: String {
+        guard let last = description.utf8.last else { return "no reason given." }
+        return ".!?".utf8.contains(last) ? description : description + "."
+    }
+
+    public var description: String {
+        detail.isEmpty || detail.hasSameBytes(as: message) ? message : "\(message): \(detail)"
+    }
+}
+
+extension STOMPServerError {
+    /// Whether the message or the first kilobytes of the body hold one of the texts, ASCII case apart.
+    func mentions(anyOf texts: [String]) -> Bool {
+        func lowered(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+            bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+        }
+        let places = [lowered(message.utf8), lowered(body.prefix(4_096))]
+        return texts.contains { text in
+            let wanted = lowered(text.utf8)
+            return places.contains { place in
+                place.count >= wanted.count
+                    && (0...(place.count - wanted.count)).contains { place[$0...].starts(with: wanted) }
+            }
+        }
+    }
+}
