@@ -56,12 +56,13 @@ let package = Package(
         .target(name: "Wire", swiftSettings: core),
         .target(name: "MQTTCore", dependencies: ["Wire"], swiftSettings: core),
         .target(name: "STOMPCore", dependencies: ["Wire"], swiftSettings: core),
-        .target(name: "WebSocketCore", dependencies: ["Wire"], swiftSettings: core),
+        .target(name: "HTTPCore", dependencies: ["Wire"], swiftSettings: core),
+        .target(name: "WebSocketCore", dependencies: ["HTTPCore", "Wire"], swiftSettings: core),
 
         // Every system call.
         .target(name: "CPosix"),
         .target(
-            name: "Transport", dependencies: ["WebSocketCore", "Wire", "CPosix"] + appleFrameworks,
+            name: "Transport", dependencies: ["WebSocketCore", "HTTPCore", "Wire", "CPosix"] + appleFrameworks,
             swiftSettings: common),
 
         // What people import.
@@ -72,7 +73,7 @@ let package = Package(
             name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport", "Wire"], swiftSettings: common),
 
         .target(
-            name: "Inspector", dependencies: ["Messaging", "Transport", "WebSocketCore", "Wire"],
+            name: "Inspector", dependencies: ["HTTPCore", "Messaging", "Transport", "Wire"],
             resources: [
                 "inspector.html", "inspector.css", "inspector.js", "inspector-topics.js", "inspector-tree.js",
                 "inspector-chart.js", "inspector-table.js",
@@ -87,7 +88,7 @@ let package = Package(
             ].map { .embedInCode($0) }, swiftSettings: common),
         .target(
             name: "DeviceSupport",
-            dependencies: ["Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages", "WebSocketCore"],
+            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages"],
             path: "Examples/Shared", swiftSettings: common),
         .executableTarget(
             name: "locations-device", dependencies: ["STOMP", "LoopbackBroker", "DeviceSupport"],
@@ -101,7 +102,10 @@ let package = Package(
         .testTarget(name: "WireTests", dependencies: ["TestSupport", "Wire"], swiftSettings: common),
         .testTarget(name: "MQTTCoreTests", dependencies: ["MQTTCore", "TestSupport"], swiftSettings: common),
         .testTarget(name: "STOMPCoreTests", dependencies: ["STOMPCore", "TestSupport"], swiftSettings: common),
-        .testTarget(name: "WebSocketCoreTests", dependencies: ["WebSocketCore", "TestSupport"], swiftSettings: common),
+        .testTarget(name: "HTTPCoreTests", dependencies: ["HTTPCore", "TestSupport"], swiftSettings: common),
+        .testTarget(
+            name: "WebSocketCoreTests", dependencies: ["WebSocketCore", "HTTPCore", "TestSupport"],
+            swiftSettings: common),
         .testTarget(
             name: "TransportTests", dependencies: ["Transport", "TestSupport", "Wire"] + appleFrameworks,
             swiftSettings: common),

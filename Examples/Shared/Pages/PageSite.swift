@@ -1,7 +1,7 @@
+package import HTTPCore
 package import Inspector
 package import Messaging
 internal import WebPages
-package import WebSocketCore
 
 /// The headquarters pages: the files that are built in, and for each page the broker that it is to open.
 package struct PageSite: PageContent {

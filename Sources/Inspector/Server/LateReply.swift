@@ -1,6 +1,6 @@
+import HTTPCore
 import Synchronization
 import Transport
-import WebSocketCore
 
 /// The way back to a connection whose answer takes longer than its request.
 final class LateReply: Sendable {

@@ -1,4 +1,4 @@
-package import WebSocketCore
+package import HTTPCore
 
 /// Pages that a server offers beside the inspector's: those of the programs that bring it along.
 package protocol PageContent: Sendable {

@@ -1,5 +1,5 @@
+import HTTPCore
 import Transport
-import WebSocketCore
 import Wire
 
 /// One connection: a request in, a response or a stream of updates out, the end.
@@ -43,7 +43,7 @@ struct PageMachine: LinkMachine, ~Copyable {
         self.router = router
         self.reply = reply
         var limits = HTTPHeadLimits()
-        limits.bytes = Self.maximumHead
+        limits.maximumBytes = Self.maximumHead
         parser = HTTPRequestParser(limits: limits)
     }
 
@@ -61,10 +61,10 @@ struct PageMachine: LinkMachine, ~Copyable {
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         var consumed = 0
         if phase == .head {
-            do throws(WebSocketHandshakeError) {
+            do throws(HTTPError) {
                 consumed = try parser.receive(bytes)
             } catch {
-                finish(with: .text(400, "This is not an HTTP/1.1 request: \(error.message)."))
+                finish(with: .text(400, "This is not an HTTP/1.1 request. \(error.message)"))
             }
             if let head = parser.request { begin(head) }
         }

@@ -1,4 +1,4 @@
-import WebSocketCore
+import HTTPCore
 
 /// Decides what a request gets.
 ///

@@ -1,5 +1,5 @@
+import HTTPCore
 import Transport
-import WebSocketCore
 
 /// One use of the publish pane.
 struct Publication: Sendable {

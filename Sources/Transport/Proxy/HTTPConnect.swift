@@ -1,4 +1,4 @@
-import WebSocketCore
+import HTTPCore
 
 /// CONNECT: an HTTP proxy is asked for a tunnel (RFC 9110 section 9.3.6), with Basic authentication (RFC 7617).
 struct HTTPConnect: ProxyHandshake {
@@ -10,8 +10,8 @@ struct HTTPConnect: ProxyHandshake {
 
     init(_ proxy: ProxyServer, host: String, port: UInt16) throws(TransportError) {
         let authority: String
-        do throws(WebSocketError) {
-            authority = "\(try WebSocketClientRequest(host: host).authority()):\(port)"
+        do throws(HTTPError) {
+            authority = try HTTPSyntax.authority(host: host, port: port)
         } catch {
             throw TransportError(.badURL, "a proxy cannot be asked for the host: \(error.message)")
         }
@@ -36,7 +36,7 @@ struct HTTPConnect: ProxyHandshake {
 
     mutating func receive(_ bytes: RawSpan, wire: inout [UInt8]) throws(TransportError) -> Int {
         let consumed: Int
-        do throws(WebSocketHandshakeError) {
+        do throws(HTTPError) {
             consumed = try parser.receive(bytes)
         } catch {
             throw TransportError(.proxyFailed, "\(subject) gave no answer of HTTP: \(error.message)")

@@ -1,4 +1,4 @@
-import WebSocketCore
+import HTTPCore
 
 /// Certificates or a key, in a file or in memory: PEM, or certificates and PKCS #12 containers as they are (DER).
 public struct PEMSource: Sendable, Hashable {

@@ -1,3 +1,4 @@
+import HTTPCore
 import WebSocketCore
 
 /// The client's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.

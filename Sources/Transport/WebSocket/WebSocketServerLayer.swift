@@ -1,3 +1,4 @@
+import HTTPCore
 import WebSocketCore
 
 /// The server's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.
@@ -66,7 +67,7 @@ package final class WebSocketServerLayer: ByteLayer {
     /// Returns how many bytes belong to the request; a refusal is written before it is thrown.
     private func readRequest(_ bytes: RawSpan, wire: inout [UInt8]) throws(TransportError) -> Int {
         let count: Int
-        do throws(WebSocketHandshakeError) {
+        do throws(HTTPError) {
             count = try parser.receive(bytes)
         } catch {
             guard error.code != .notHTTP else {

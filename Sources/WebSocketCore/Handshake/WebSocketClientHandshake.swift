@@ -1,3 +1,5 @@
+package import HTTPCore
+
 /// The client's side of an opening handshake: writes the request, reads the response (section 4.1).
 package struct WebSocketClientHandshake: Sendable {
     /// What the server said.
@@ -47,7 +49,9 @@ package struct WebSocketClientHandshake: Sendable {
         while consumed < bytes.byteCount && outcome == nil {
             let rest = bytes.extracting(consumed..<bytes.byteCount)
             if refusal == nil {
-                consumed += try head.receive(rest)
+                do throws(HTTPError) { consumed += try head.receive(rest) } catch {
+                    throw WebSocketHandshakeError(error)
+                }
                 if head.isComplete { try judge() }
             } else {
                 consumed += refusal?.body.receive(rest) ?? 0
@@ -74,7 +78,12 @@ package struct WebSocketClientHandshake: Sendable {
     }
 
     private mutating func judge() throws(WebSocketHandshakeError) {
-        let response = try HTTPResponseHead(startLine: head.startLine, fields: head.fields)
+        let response: HTTPResponseHead
+        do throws(HTTPError) {
+            response = try HTTPResponseHead(startLine: head.startLine, fields: head.fields)
+        } catch {
+            throw WebSocketHandshakeError(error)
+        }
         let fields = response.fields
         switch response.status {
         case 101:

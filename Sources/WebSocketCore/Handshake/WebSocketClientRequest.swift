@@ -1,3 +1,5 @@
+package import HTTPCore
+
 /// What a client asks for in its opening handshake (section 4.1).
 package struct WebSocketClientRequest: Sendable, Hashable {
     /// A name or an address; an IPv6 literal with or without brackets. A zone is not sent.
@@ -29,28 +31,11 @@ package struct WebSocketClientRequest: Sendable, Hashable {
     ///
     /// - Throws: `invalidHost`.
     package func authority() throws(WebSocketError) -> String {
-        var name = Array(host.utf8)
-        if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") {
-            name = Array(name.dropFirst().dropLast())
+        do throws(HTTPError) {
+            return try HTTPSyntax.authority(host: host, port: port == (isSecure ? 443 : 80) ? nil : port)
+        } catch {
+            throw WebSocketError(error)
         }
-        let isIPv6 = name.contains(HTTPSyntax.colon)
-        // A zone means something on this machine alone (RFC 6874 section 4).
-        if isIPv6, let zone = name.firstIndex(of: UInt8(ascii: "%")) { name.removeSubrange(zone...) }
-        let forbidden = Array("%/?#@[]\\\"<>^`{|}".utf8)
-        let isAllowed = { (byte: UInt8) in
-            isIPv6
-                ? Character(Unicode.Scalar(byte)).isHexDigit || ":.".utf8.contains(byte)
-                : byte > 0x20 && byte < 0x7F && !forbidden.contains(byte)
-        }
-        guard !name.isEmpty, name.allSatisfy(isAllowed) else {
-            throw WebSocketError(
-                .invalidHost,
-                "\"\(host)\" cannot stand in a Host field; give the port apart and names in ASCII (punycode)")
-        }
-        let text = HTTPSyntax.text(name[...])
-        let ownPort: UInt16 = isSecure ? 443 : 80
-        let suffix = port.flatMap { $0 == ownPort ? nil : ":\($0)" } ?? ""
-        return (isIPv6 ? "[\(text)]" : text) + suffix
     }
 
     /// Appends the request.
@@ -59,16 +44,18 @@ package struct WebSocketClientRequest: Sendable, Hashable {
     func write(key: String, into output: inout [UInt8]) throws(WebSocketError) {
         let authority = try authority()
         try checkTarget()
-        try fields.checkForWriting(reserved: Self.ownFields)
+        do throws(HTTPError) { try fields.checkForWriting(reserved: Self.ownFields) } catch {
+            throw WebSocketError(error)
+        }
         try checkSubprotocols()
-        output.appendLine("GET \(target) HTTP/1.1")
-        output.appendLine("Host: \(authority)")
-        output.appendLine("Upgrade: websocket")
-        output.appendLine("Connection: Upgrade")
-        output.appendLine("Sec-WebSocket-Key: \(key)")
-        output.appendLine("Sec-WebSocket-Version: 13")
+        HTTPSyntax.appendLine("GET \(target) HTTP/1.1", to: &output)
+        HTTPSyntax.appendLine("Host: \(authority)", to: &output)
+        HTTPSyntax.appendLine("Upgrade: websocket", to: &output)
+        HTTPSyntax.appendLine("Connection: Upgrade", to: &output)
+        HTTPSyntax.appendLine("Sec-WebSocket-Key: \(key)", to: &output)
+        HTTPSyntax.appendLine("Sec-WebSocket-Version: 13", to: &output)
         if !subprotocols.isEmpty {
-            output.appendLine("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", "))")
+            HTTPSyntax.appendLine("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", "))", to: &output)
         }
         fields.write(into: &output)
     }

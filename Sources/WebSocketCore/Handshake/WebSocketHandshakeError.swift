@@ -1,28 +1,28 @@
-/// An opening handshake of the peer that cannot be accepted; the stream has to be closed (section 4).
-package struct WebSocketHandshakeError: Error, Sendable, Hashable {
-    /// What was wrong; the set may grow.
-    package struct Code: RawRepresentable, Sendable, Hashable {
-        package let rawValue: String
+import HTTPCore
+import Wire
 
-        package init(rawValue: String) {
-            self.rawValue = rawValue
-        }
+/// An opening handshake of the peer that cannot be accepted; the stream has to be closed (section 4).
+package struct WebSocketHandshakeError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What was wrong; the set may grow.
+    package struct Code: ErrorCode {
+        package let rawValue: String
+        package init(rawValue: String) { self.rawValue = rawValue }
 
         /// The first line is not one of HTTP/1.
-        package static let notHTTP = Code(rawValue: "notHTTP")
-        package static let malformedHead = Code(rawValue: "malformedHead")
+        package static let notHTTP = Self("notHTTP")
+        package static let malformedHead = Self("malformedHead")
         /// The head exceeds `HTTPHeadLimits`.
-        package static let headTooLarge = Code(rawValue: "headTooLarge")
+        package static let headTooLarge = Self("headTooLarge")
         /// The response says 101, but not to the WebSocket protocol.
-        package static let wrongUpgrade = Code(rawValue: "wrongUpgrade")
+        package static let wrongUpgrade = Self("wrongUpgrade")
         /// `Sec-WebSocket-Accept` does not belong to our key.
-        package static let wrongAccept = Code(rawValue: "wrongAccept")
+        package static let wrongAccept = Self("wrongAccept")
         /// The server chose a sub-protocol that was not offered, or several.
-        package static let wrongSubprotocol = Code(rawValue: "wrongSubprotocol")
+        package static let wrongSubprotocol = Self("wrongSubprotocol")
         /// The server uses an extension; we offer none.
-        package static let unofferedExtension = Code(rawValue: "unofferedExtension")
+        package static let unofferedExtension = Self("unofferedExtension")
         /// The stream ended before the handshake did.
-        package static let endedEarly = Code(rawValue: "endedEarly")
+        package static let endedEarly = Self("endedEarly")
     }
 
     package let code: Code
@@ -34,11 +34,10 @@ package struct WebSocketHandshakeError: Error, Sendable, Hashable {
         self.message = message
     }
 
-    static func malformed(_ message: String) -> WebSocketHandshakeError {
-        WebSocketHandshakeError(.malformedHead, message)
+    /// A head that is not HTTP/1, with the same code and message.
+    init(_ error: HTTPError) {
+        self.init(Code(rawValue: error.code.rawValue), error.message)
     }
-}
 
-extension WebSocketHandshakeError: CustomStringConvertible {
     package var description: String { message }
 }

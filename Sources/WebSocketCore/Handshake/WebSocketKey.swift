@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// The proof that a server understood the handshake (section 1.3).
 package enum WebSocketKey {
     /// The number of random bytes behind a key.

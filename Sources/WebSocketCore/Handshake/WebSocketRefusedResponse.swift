@@ -1,3 +1,5 @@
+package import HTTPCore
+
 /// A server's answer other than 101: a redirect, a request for credentials, an error page.
 package struct WebSocketRefusedResponse: Sendable, Hashable {
     package var status: Int

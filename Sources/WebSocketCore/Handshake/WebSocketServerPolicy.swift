@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// Which opening handshakes a server takes; one that decides by itself reads `WebSocketUpgradeRequest` instead.
 package struct WebSocketServerPolicy: Sendable, Hashable {
     /// Paths that are served; nil for all. Others are answered with 404.

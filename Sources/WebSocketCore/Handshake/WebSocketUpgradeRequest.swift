@@ -1,3 +1,5 @@
+package import HTTPCore
+
 /// A client's opening handshake as a server sees it, checked by section 4.2.1.
 package struct WebSocketUpgradeRequest: Sendable, Hashable {
     /// The path of the target, still percent-encoded.
@@ -59,12 +61,12 @@ package struct WebSocketUpgradeRequest: Sendable, Hashable {
         if let subprotocol, !subprotocols.contains(where: { HTTPSyntax.isSame($0, subprotocol) }) {
             throw WebSocketError(.invalidSubprotocol, "the client did not offer sub-protocol \"\(subprotocol)\"")
         }
-        try own.checkForWriting(reserved: Self.ownFields)
-        output.appendLine("HTTP/1.1 101 Switching Protocols")
-        output.appendLine("Upgrade: websocket")
-        output.appendLine("Connection: Upgrade")
-        output.appendLine("Sec-WebSocket-Accept: \(WebSocketKey.accept(for: key))")
-        if let subprotocol { output.appendLine("Sec-WebSocket-Protocol: \(subprotocol)") }
+        do throws(HTTPError) { try own.checkForWriting(reserved: Self.ownFields) } catch { throw WebSocketError(error) }
+        HTTPSyntax.appendLine("HTTP/1.1 101 Switching Protocols", to: &output)
+        HTTPSyntax.appendLine("Upgrade: websocket", to: &output)
+        HTTPSyntax.appendLine("Connection: Upgrade", to: &output)
+        HTTPSyntax.appendLine("Sec-WebSocket-Accept: \(WebSocketKey.accept(for: key))", to: &output)
+        if let subprotocol { HTTPSyntax.appendLine("Sec-WebSocket-Protocol: \(subprotocol)", to: &output) }
         own.write(into: &output)
     }
 

@@ -1,3 +1,4 @@
+import HTTPCore
 import STOMP
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+import HTTPCore
 import STOMP
 import Synchronization
 import TestSupport

@@ -2,14 +2,14 @@ import Wire
 
 /// Collects the first bytes of a response's body, which ends by its length, its last chunk or the stream's end
 /// (RFC 9112 section 6.3).
-struct HTTPBodyCollector: Sendable {
-    private(set) var isComplete = false
+package struct HTTPBodyCollector: Sendable {
+    package private(set) var isComplete = false
     private var bytes: [UInt8] = []
     private let limit: Int
     private let isChunked: Bool
 
-    /// - Parameter limit: bytes to keep, chunks' framing included; whatever follows is not waited for.
-    init(status: Int, fields: HTTPFields, limit: Int) {
+    /// - Parameter limit: bytes to collect, including the framing of chunks; the body is complete when it is reached.
+    package init(status: Int, fields: HTTPFields, limit: Int) {
         isChunked = fields.list("Transfer-Encoding", contains: "chunked")
         let length = isChunked ? nil : fields.first("Content-Length").flatMap { Int($0) }
         let isEmpty = status == 204 || status == 304
@@ -17,23 +17,23 @@ struct HTTPBodyCollector: Sendable {
         isComplete = self.limit == 0
     }
 
-    /// Takes what belongs to the body and returns how many bytes that were.
-    mutating func receive(_ span: RawSpan) -> Int {
+    /// Takes the bytes that belong to the body and returns how many.
+    package mutating func receive(_ span: RawSpan) -> Int {
         var index = 0
         while index < span.byteCount && !isComplete {
             bytes.append(span.byte(at: index))
             index += 1
-            // A last chunk ends in an empty line, so nothing else needs a look.
+            // The last chunk ends in an empty line, so only that needs a check.
             let mayEnd = isChunked && bytes.suffix(4).elementsEqual("\r\n\r\n".utf8)
             isComplete = bytes.count == limit || mayEnd && unchunked().isWhole
         }
         return index
     }
 
-    /// What is there of the body.
-    var body: [UInt8] { isChunked ? unchunked().body : bytes }
+    /// The body as far as it has arrived, without the framing of chunks.
+    package var body: [UInt8] { isChunked ? unchunked().body : bytes }
 
-    /// Takes chunks apart as far as they make sense; an error page is not worth an error of its own.
+    /// Decodes chunks up to the first invalid one: an error page is not worth an error of its own.
     private func unchunked() -> (body: [UInt8], isWhole: Bool) {
         var body: [UInt8] = []
         var rest = bytes[...]

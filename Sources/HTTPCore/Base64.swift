@@ -19,7 +19,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of `text`; nil for another alphabet, missing padding, or bits left over that are not zero.
+    /// The bytes of `text`; nil for another alphabet, missing padding, or left-over bits that are not zero.
     package static func decode(_ text: String) -> [UInt8]? {
         var digits = Array(text.utf8)
         guard digits.count.isMultiple(of: 4) else { return nil }

@@ -1,27 +1,24 @@
-/// A request as far as its header fields.
+/// The start line and the header fields of a request.
 package struct HTTPRequestHead: Sendable, Hashable {
     package var method: String
-    /// What stands in the request line: path and query, or a whole URL as proxies get it.
+    /// The target in the request line: path and query, or a whole URL as in a request to a proxy.
     package var target: String
     /// The path of the target, still percent-encoded.
     package var path: String
-    /// What follows the target's question mark; nil without one.
+    /// The part of the target after its question mark; nil without one.
     package var query: String?
     /// The x of HTTP/1.x.
     package var minorVersion: Int
     package var fields: HTTPFields
 
-    /// Whether the client wants to speak WebSocket; if not, the server answers with a page, or not at all.
-    package var asksForWebSocket: Bool { fields.list("Upgrade", contains: "websocket") }
-
-    init(startLine: [UInt8], fields: HTTPFields) throws(WebSocketHandshakeError) {
+    init(startLine: [UInt8], fields: HTTPFields) throws(HTTPError) {
         let parts = startLine.split(separator: HTTPSyntax.space, omittingEmptySubsequences: false)
         guard parts.count == 3, HTTPSyntax.isToken(parts[0]), let minor = HTTPSyntax.minorVersion(of: parts[2]) else {
-            throw WebSocketHandshakeError(.notHTTP, "the first line is not a request of HTTP/1")
+            throw HTTPError(.notHTTP, "The first line is not a request of HTTP/1.")
         }
         let target = parts[1]
         guard !target.isEmpty, target.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw .malformed("request target is empty or not ASCII")
+            throw HTTPError(.malformedHead, "The request target is empty or not ASCII.")
         }
         method = HTTPSyntax.text(parts[0])
         self.target = HTTPSyntax.text(target)
@@ -43,5 +40,28 @@ package struct HTTPRequestHead: Sendable, Hashable {
             return path.first == UInt8(ascii: "/") ? path : ArraySlice("/".utf8 + Array(path))
         }
         return target
+    }
+}
+/// Reads the head of one request that arrives in pieces; the bytes after it are left to the caller.
+package struct HTTPRequestParser: Sendable {
+    /// The request, once its head is complete.
+    package private(set) var request: HTTPRequestHead?
+    private var head: HTTPHeadParser
+
+    package init(limits: HTTPHeadLimits = HTTPHeadLimits()) {
+        head = HTTPHeadParser(limits: limits)
+    }
+
+    /// Takes bytes up to the end of the head and returns how many; none once `request` is set.
+    ///
+    /// - Throws: `notHTTP` as early as the first line allows, `malformedHead`, `headTooLarge`. Answer a
+    ///   peer that speaks HTTP with status 400 or 431.
+    package mutating func receive(_ bytes: RawSpan) throws(HTTPError) -> Int {
+        guard request == nil else { return 0 }
+        let consumed = try head.receive(bytes)
+        if head.isComplete {
+            request = try HTTPRequestHead(startLine: head.startLine, fields: head.fields)
+        }
+        return consumed
     }
 }
