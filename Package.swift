@@ -37,6 +37,20 @@ let appleFakes: [Target] =
     ] : []
 let appleFrameworks: [Target.Dependency] = appleFakes.map { .target(name: $0.name) }
 
+/// The two programs, which several test targets run.
+let devices: [Target.Dependency] = ["locations-device", "motions-device"]
+
+/// The test target in the folder `Tests/<subject>Tests`.
+func tests(_ subject: String, with dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(
+        name: subject + "Tests", dependencies: dependencies + ["TestSupport"], exclude: exclude, swiftSettings: common)
+}
+
+/// The test target of one module.
+func tests(of module: String, with dependencies: [Target.Dependency] = []) -> Target {
+    tests(module, with: [.target(name: module)] + dependencies)
+}
+
 let package = Package(
     name: "swift-messaging",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -74,18 +88,12 @@ let package = Package(
 
         .target(
             name: "Inspector", dependencies: ["HTTPCore", "Messaging", "Transport", "Wire"],
-            resources: [
-                "inspector.html", "inspector.css", "inspector.js", "inspector-topics.js", "inspector-tree.js",
-                "inspector-chart.js", "inspector-table.js",
-            ].map { .embedInCode("Page/\($0)") }, swiftSettings: common),
+            resources: [.embedInCode("Page")], swiftSettings: common),
 
         // The two little programs.
         .target(
-            name: "WebPages", path: "Examples/Pages", exclude: ["Screenshots"],
-            resources: [
-                "locations.html", "motions.html", "style.css", "stomp.js", "mqtt.js", "session.js", "frames.js",
-                "panel.js", "fleet.js", "map.js", "sparkline.js", "locations.js", "motions.js",
-            ].map { .embedInCode($0) }, swiftSettings: common),
+            name: "WebPages", path: "Examples/Pages", exclude: ["Screenshots"], resources: [.embedInCode("Files")],
+            swiftSettings: common),
         .target(
             name: "DeviceSupport",
             dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages"],
@@ -97,23 +105,8 @@ let package = Package(
             name: "motions-device", dependencies: ["MQTT", "LoopbackBroker", "DeviceSupport"],
             path: "Examples/motions-device", swiftSettings: common),
 
-        // Tests mirror sources.
+        // What tests share, and the programs that they run.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: common),
-        .testTarget(name: "WireTests", dependencies: ["TestSupport", "Wire"], swiftSettings: common),
-        .testTarget(name: "MQTTCoreTests", dependencies: ["MQTTCore", "TestSupport"], swiftSettings: common),
-        .testTarget(name: "STOMPCoreTests", dependencies: ["STOMPCore", "TestSupport"], swiftSettings: common),
-        .testTarget(name: "HTTPCoreTests", dependencies: ["HTTPCore", "TestSupport"], swiftSettings: common),
-        .testTarget(
-            name: "WebSocketCoreTests", dependencies: ["WebSocketCore", "HTTPCore", "TestSupport"],
-            swiftSettings: common),
-        .testTarget(
-            name: "TransportTests", dependencies: ["Transport", "TestSupport", "Wire"] + appleFrameworks,
-            swiftSettings: common),
-        .testTarget(name: "MessagingTests", dependencies: ["Messaging", "TestSupport", "Wire"], swiftSettings: common),
-        .testTarget(
-            name: "MQTTTests",
-            dependencies: ["MQTT", "LoopbackBroker", "TestSupport", "Wire", "hostile-servers", "session-store-writer"],
-            swiftSettings: common),
         // A process to be killed while it writes.
         .executableTarget(
             name: "session-store-writer", dependencies: ["MQTT"], path: "Tests/SessionStoreWriter",
@@ -122,35 +115,29 @@ let package = Package(
         .executableTarget(
             name: "hostile-servers", dependencies: ["MQTT", "STOMP", "WebSocketCore"], path: "Tests/HostileServers",
             swiftSettings: common),
-        .testTarget(
-            name: "STOMPTests", dependencies: ["STOMP", "LoopbackBroker", "TestSupport"], swiftSettings: common),
-        .testTarget(
-            name: "LoopbackBrokerTests", dependencies: ["Inspector", "LoopbackBroker", "MQTT", "STOMP", "TestSupport"],
-            swiftSettings: common),
-        .testTarget(
-            name: "DeviceTests",
-            dependencies: ["DeviceSupport", "locations-device", "LoopbackBroker", "motions-device", "TestSupport"],
-            exclude: ["Recordings"], swiftSettings: common),
-        .testTarget(
-            name: "PageTests",
-            dependencies: [
-                "DeviceSupport", "Inspector", "locations-device", "LoopbackBroker", "motions-device", "MQTT", "STOMP",
-                "TestSupport", "WebPages",
-            ], swiftSettings: common),
-        .testTarget(
-            name: "InspectorTests",
-            dependencies: ["Inspector", "LoopbackBroker", "Messaging", "MQTT", "STOMP", "TestSupport"],
-            swiftSettings: common),
-        .testTarget(
-            name: "BrokerTests",
-            dependencies: ["MQTT", "STOMP", "locations-device", "motions-device", "TestSupport"], swiftSettings: common),
-        .testTarget(
-            name: "BenchmarkTests", dependencies: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP", "TestSupport"],
-            swiftSettings: common),
         .executableTarget(
             name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"],
-            path: "Tests/Benchmarks",
-            exclude: ["C", "RESULTS.md"], swiftSettings: common),
+            path: "Tests/Benchmarks", exclude: ["C", "RESULTS.md"], swiftSettings: common),
+
+        // The tests of one module each.
+        tests(of: "Wire"),
+        tests(of: "MQTTCore"),
+        tests(of: "STOMPCore"),
+        tests(of: "HTTPCore"),
+        tests(of: "WebSocketCore", with: ["HTTPCore"]),
+        tests(of: "Transport", with: ["HTTPCore", "WebSocketCore", "Wire"] + appleFrameworks),
+        tests(of: "Messaging", with: ["Wire"]),
+        tests(of: "MQTT", with: ["LoopbackBroker", "Wire", "hostile-servers", "session-store-writer"]),
+        tests(of: "STOMP", with: ["HTTPCore", "LoopbackBroker", "WebSocketCore"]),
+        tests(of: "LoopbackBroker", with: ["Inspector", "MQTT", "STOMP"]),
+        tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP"]),
+
+        // Tests of several modules together.
+        tests("Broker", with: ["MQTT", "STOMP"] + devices),
+        tests("Benchmark", with: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP"]),
+        tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
+        tests(
+            "Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),
     ] + appleFakes,
     swiftLanguageModes: [.v6]
 )

@@ -1,4 +1,4 @@
-/// The headquarters pages: the files beside this one, built into the program so that a moved binary still has them.
+/// The headquarters pages: the files in `Files`, built into the program so that a moved binary still has them.
 package enum WebPages {
     package struct File: Sendable {
         package let contentType: String

@@ -24,8 +24,8 @@ struct PageServerTests {
         await server.stop()
     }
 
-    @Test func `all files beside the source are built in, byte for byte`() throws {
-        let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages").standardized
+    @Test func `all files of the folder are built in, byte for byte`() throws {
+        let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages/Files").standardized
         let onDisk = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
             $0.contains(".") && !$0.hasSuffix(".swift")
         }
