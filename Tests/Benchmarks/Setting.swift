@@ -38,8 +38,21 @@ final class Setting {
         ("mqtt-window-executor", { [try await $0.mqtt.windowByTasks(.loop)] }),
         ("mqtt-roundtrip", { try await $0.mqtt.roundTrip(.pool) }),
         ("mqtt-roundtrip-executor", { try await $0.mqtt.roundTrip(.loop) }),
+        ("traffic-mixed", { try await $0.traffic.mixed() }),
+        ("traffic-receive", { try await $0.traffic.receive() }),
+        ("traffic-filters", { [try await $0.traffic.filters()] }),
+        ("traffic-sequences", { [try await $0.traffic.sequences()] }),
+        ("traffic-policy", { [try await $0.traffic.defaultPolicy()] }),
+        ("traffic-properties", { try await $0.traffic.properties() }),
+        ("traffic-qos2", { [try await $0.traffic.exactlyOnce()] }),
+        ("traffic-watched", { try await $0.traffic.watched() }),
+        ("connections", { [try await $0.traffic.connections()] }),
+        ("main-actor", { [try await $0.traffic.mainActor()] }),
         ("stomp-send", { [try await $0.stomp.send()] }),
         ("stomp-receive", { [try await $0.stomp.receive()] }),
+        ("stomp-receive-headers", { [try await $0.stomp.receiveHeaders()] }),
+        ("stomp-send-destinations", { [try await $0.stomp.sendToMany()] }),
+        ("stomp-watched", { [try await $0.stomp.watched()] }),
         ("stomp-receipts", { [try await $0.stomp.receipts(.pool)] }),
         ("stomp-receipts-executor", { [try await $0.stomp.receipts(.loop)] }),
         ("stomp-receipts-array", { [try await $0.stomp.receiptsByArray()] }),
@@ -58,6 +71,11 @@ final class Setting {
     private(set) lazy var mqtt = Result {
         MQTTRows(
             port: try serve("mqtt_broker"), limit: try Shell.compile("mqtt_limit"), rounds: rounds, scale: scale)
+    }.unwrapped
+
+    private(set) lazy var traffic = Result {
+        TrafficRows(
+            port: mqtt.port, limit: try Shell.compile("traffic_limit"), rounds: rounds, scale: scale)
     }.unwrapped
 
     private(set) lazy var stomp = Result {

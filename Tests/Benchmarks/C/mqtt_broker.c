@@ -3,8 +3,8 @@
 //
 // It answers CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ, acknowledges QoS 1 and 2, counts and drops everything else. A
 // SUBSCRIBE whose filter is "flood/COUNT/PAYLOAD" is answered with COUNT messages of PAYLOAD bytes on a topic of 48 bytes,
-// "floods/COUNT/TOPICS" with COUNT messages of 24 bytes on "growth/x/NUMBER/y" for TOPICS numbers in turn. A client
-// called "hold-N" gets its acknowledgements when N are due, one called "back-N" from the last to the first.
+// "floods/COUNT/TOPICS" with COUNT messages of 24 bytes on "growth/x/NUMBER/y" for TOPICS numbers in turn, and
+// "traffic/…" with traffic as traffic.h describes it. A client called "hold-N" gets its acknowledgements when N are due, one called "back-N" from the last to the first.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "traffic.h"
+
 static void write_all(int fd, const unsigned char *bytes, size_t count) {
     while (count > 0) {
         ssize_t written = send(fd, bytes, count, MSG_NOSIGNAL);
@@ -26,21 +28,12 @@ static void write_all(int fd, const unsigned char *bytes, size_t count) {
     }
 }
 
-static unsigned char *put_length(unsigned char *out, size_t length) {
-    do {
-        unsigned char byte = length & 127;
-        length >>= 7;
-        *out++ = length ? byte | 128 : byte;
-    } while (length);
-    return out;
-}
-
 static size_t make_publish(unsigned char *out, size_t payload) {
     static const char topic[] = "benchmark/site-0001/line-0002/machine-0003/state";
     size_t topic_length = sizeof topic - 1;
     unsigned char *at = out;
     *at++ = 0x30;
-    at = put_length(at, 2 + topic_length + payload);
+    at = put_variable(at, 2 + topic_length + payload);
     *at++ = (unsigned char)(topic_length >> 8);
     *at++ = (unsigned char)topic_length;
     memcpy(at, topic, topic_length);
@@ -79,28 +72,54 @@ static void floods(int fd, long count, long topics) {
     }
 }
 
+// The version of the connection's client, and the traffic that it asked for.
+static int version = 4;
+static struct traffic wanted;
+static long sent, unacknowledged;
+
+// Sends as much of the traffic as the window allows.
+static void continue_traffic(int fd) {
+    while (sent < wanted.count) {
+        size_t offset, size;
+        long count = next_messages(&wanted, sent, &unacknowledged, &offset, &size);
+        if (count == 0) return;
+        write_all(fd, wanted.bytes + offset, size);
+        sent += count;
+    }
+}
+
 // Grants every filter, and sends the messages that one asks for.
 static void subscribe(int fd, const unsigned char *body, size_t size) {
-    size_t granted = 0, at = 2;
+    size_t granted = 0, start = 2 + (version == 5 ? 1 + (size_t)body[2] : 0), at = start;
+    unsigned char qos = 0;
     while (at + 2 < size) {
         at += 3 + ((size_t)body[at] << 8 | body[at + 1]);
+        qos = body[at - 1] & 3;
         granted++;
     }
-    unsigned char *answer = calloc(1, granted + 8), *end = answer;
+    unsigned char *answer = calloc(1, granted + 9), *end = answer;
     *end++ = 0x90;
-    end = put_length(end, 2 + granted);
+    end = put_variable(end, 2 + (version == 5) + granted);
     *end++ = body[0];
     *end++ = body[1];
+    if (version == 5) *end++ = 0;
+    memset(end, qos, granted);
     write_all(fd, answer, (size_t)(end - answer) + granted);
     free(answer);
 
     char filter[128] = {0};
-    size_t length = (size_t)body[2] << 8 | body[3];
-    memcpy(filter, body + 4, length < 127 ? length : 127);
+    size_t length = (size_t)body[start] << 8 | body[start + 1];
+    memcpy(filter, body + start + 2, length < 127 ? length : 127);
     long messages, topics;
     unsigned long payload;
     if (sscanf(filter, "flood/%ld/%lu", &messages, &payload) == 2) flood(fd, messages, payload);
     if (sscanf(filter, "floods/%ld/%ld", &messages, &topics) == 2) floods(fd, messages, topics);
+    if (!strncmp(filter, "traffic/", 8) && parse_traffic(&wanted, filter + 8)) {
+        wanted.version = version;
+        make_traffic(&wanted);
+        sent = unacknowledged = 0;
+        continue_traffic(fd);
+    }
 }
 
 // Sends `count` acknowledgements of four bytes, from the last to the first if they are to come so.
@@ -155,15 +174,23 @@ static void serve(int fd) {
                 // Behind the protocol's name stand its level, the flags and the keep alive.
                 char name[32] = {0};
                 size_t start = 8 + ((size_t)body[0] << 8 | body[1]);
+                version = body[start - 6];
+                if (version == 5) start += 1 + (size_t)body[start - 2];
                 size_t length = (size_t)body[start - 2] << 8 | body[start - 1];
                 memcpy(name, body + start, length < 31 ? length : 31);
                 if (sscanf(name, "hold-%zu", &hold) != 1) backwards = sscanf(name, "back-%zu", &hold) == 1;
-                write_all(fd, (const unsigned char *)"\x20\x02\x00\x00", 4);
+                if (version == 5) {
+                    write_all(fd, (const unsigned char *)"\x20\x03\x00\x00\x00", 5);
+                } else {
+                    write_all(fd, (const unsigned char *)"\x20\x02\x00\x00", 4);
+                }
+            } else if (type == 0x40) {
+                unacknowledged--;
             } else if (type == 0xc0) {
                 write_all(fd, (const unsigned char *)"\xd0\x00", 2);
             } else if (type == 0xa2) {
-                unsigned char answer[4] = {0xb0, 2, body[0], body[1]};
-                write_all(fd, answer, 4);
+                unsigned char answer[6] = {0xb0, version == 5 ? 4 : 2, body[0], body[1], 0, 0};
+                write_all(fd, answer, version == 5 ? 6 : 4);
             } else if (type == 0x82) {
                 subscribe(fd, body, remaining);
             } else if (type == 0xe0) {
@@ -176,6 +203,7 @@ static void serve(int fd) {
             at = position + remaining;
         }
     more:
+        if (sent < wanted.count) continue_traffic(fd);
         if (answered && !hold) {
             write_all(fd, answers, answered);
             answered = 0;

@@ -23,6 +23,8 @@ static char payload[24];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static long connected, acknowledged, received;
+// What the main thread waits for: the counter, and the value at which it is woken.
+static long *awaited_counter, awaited_value;
 
 // A peer that cannot go on says why, rather than wait for ever.
 static void give_up(const char *format, ...) {
@@ -42,13 +44,15 @@ static double now(void) {
 
 static void add(long *counter) {
     pthread_mutex_lock(&lock);
-    ++*counter;
-    pthread_cond_signal(&changed);
+    // Waking the main thread for each message would slow the library down.
+    if (++*counter >= awaited_value && counter == awaited_counter) pthread_cond_signal(&changed);
     pthread_mutex_unlock(&lock);
 }
 
 static void await(const char *what, long *counter, long value) {
     pthread_mutex_lock(&lock);
+    awaited_counter = counter;
+    awaited_value = value;
     while (*counter < value) {
         long before = *counter;
         struct timespec limit;

@@ -10,6 +10,7 @@ struct Row {
     let goal: String
     private(set) var ours: [Double] = []
     private(set) var limits: [Double] = []
+    private var limitProcessorTimes: [Double] = []
     private var processorTimes: [Double] = []
     private var allocations: [Double] = []
     private var calls: [Double] = []
@@ -28,8 +29,11 @@ struct Row {
     }
 
     /// Adds a round of `count` messages whose limit is a rate.
-    mutating func add(_ costs: Costs, _ count: Int, limit: Double = .nan) {
+    ///
+    /// - Parameter limitProcessor: nanoseconds of the processor that the limit took for each.
+    mutating func add(_ costs: Costs, _ count: Int, limit: Double = .nan, limitProcessor: Double = .nan) {
         add(ours: Double(count) / costs.seconds, limit: limit)
+        if !limitProcessor.isNaN { limitProcessorTimes.append(limitProcessor) }
         addCosts(costs, count)
     }
 
@@ -45,8 +49,8 @@ struct Row {
     var ratio: Double { median(zip(ours, limits).map { $0 / $1 }) }
 
     static let header = """
-        | row | ours | range | CPU ns each | allocations each | reads and writes each | peak MiB | limit | ratio | goal |
-        |---|---|---|---|---|---|---|---|---|---|
+        | row | ours | range | CPU ns each | allocations each | reads and writes each | peak MiB | limit | its CPU ns | ratio | goal |
+        |---|---|---|---|---|---|---|---|---|---|---|
         """
 
     var line: String {
@@ -57,6 +61,7 @@ struct Row {
             processorTimes.isEmpty ? "–" : format(median(processorTimes)),
             small(allocations), small(calls), peaks.isEmpty ? "–" : String(format: "%.0f", median(peaks)),
             hasLimit ? format(median(limits)) : "–",
+            limitProcessorTimes.isEmpty ? "–" : format(median(limitProcessorTimes)),
             hasLimit ? String(format: "%.3f", ratio) : "–", goal,
         ]
         return "| " + cells.joined(separator: " | ") + " |"

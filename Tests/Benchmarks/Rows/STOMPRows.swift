@@ -53,11 +53,17 @@ struct STOMPRows {
     }
 
     /// A task of its own, as a program's loop over messages is; returns how many bytes there were.
-    @concurrent private static func consume(_ messages: STOMPSubscription, _ count: Int) async throws -> Int {
+    @concurrent private static func consume(
+        _ messages: STOMPSubscription, _ count: Int, readsHeaders: Bool = false
+    ) async throws -> Int {
         var seen = 0
         var bytes = 0
         for try await message in messages {
             bytes &+= message.body.count
+            if readsHeaders {
+                bytes &+= message.destination.utf8.count
+                bytes &+= (message.messageID?.utf8.count ?? 0) &+ (message.contentType?.utf8.count ?? 0)
+            }
             seen += 1
             if seen == count { break }
         }
@@ -82,6 +88,72 @@ struct STOMPRows {
             row.add(costs, count, limit: limit)
         }
         return row
+    }
+
+    /// `for try await` over a subscription, with `destination`, `message-id` and `content-type` read of each message.
+    func receiveHeaders() async throws -> Row {
+        let count = scaled(1_000_000)
+        var row = Row("STOMP receive, destination and two headers read", unit: "frames/s", goal: "≥ 0.25")
+        for _ in 0..<rounds {
+            let limit = try limitRate("receive", count)
+            row.add(try await received(count, readsHeaders: true), count, limit: limit)
+        }
+        return row
+    }
+
+    private func received(_ count: Int, log: FrameLog? = nil, readsHeaders: Bool = false) async throws -> Costs {
+        let client = try await client()
+        if let log { client.inspect(into: log) }
+        var bytes = 0
+        let costs = try await measured(calls: client.calls) {
+            let messages = try await client.subscribe(
+                to: "flood/\(count)", buffer: BufferPolicy(overflow: .pauseReading))
+            bytes = try await Self.consume(messages, count, readsHeaders: readsHeaders)
+        }
+        await client.disconnect()
+        precondition(bytes >= count * Self.body.count, "the broker sent something else")
+        return costs
+    }
+
+    /// The same with a log that records each frame, and without.
+    func watched() async throws -> Row {
+        let count = scaled(500_000)
+        var row = Row("STOMP receive, watched ÷ not", unit: "frames/s", goal: "≥ 0.4")
+        for _ in 0..<rounds {
+            let without = try await received(count)
+            row.add(
+                try await received(count, log: FrameLog()), count, limit: Double(count) / without.seconds,
+                limitProcessor: without.processorSeconds * 1e9 / Double(count))
+        }
+        return row
+    }
+
+    /// One `await send` for each message, to 1,000 destinations in turn, beside the same to one.
+    func sendToMany() async throws -> Row {
+        let count = scaled(1_000_000)
+        var row = Row("STOMP send, 1,000 destinations ÷ one", unit: "frames/s", goal: "≥ 0.75")
+        let destinations = (0..<1_000).map { Self.destination + "." + String($0 + 1_000) }
+        for _ in 0..<rounds {
+            let one = try await sent(count, [destinations[0]])
+            row.add(
+                try await sent(count, destinations), count, limit: Double(count) / one.seconds,
+                limitProcessor: one.processorSeconds * 1e9 / Double(count))
+        }
+        return row
+    }
+
+    private func sent(_ count: Int, _ destinations: [String]) async throws -> Costs {
+        let client = try await client()
+        let costs = try await measured(calls: client.calls) {
+            var next = 0
+            for _ in 0..<count {
+                try await client.send(Self.body, to: destinations[next], options: Self.options)
+                next = next + 1 == destinations.count ? 0 : next + 1
+            }
+            try await client.sendAndConfirm(Self.body, to: destinations[0], options: Self.options)
+        }
+        await client.disconnect()
+        return costs
     }
 
     /// 1,024 tasks that each await a receipt.
