@@ -75,12 +75,7 @@ extension MQTTClientCore {
         }
     }
 
-    func wantsFreshCredentials(after failure: MQTTError) -> Bool {
-        credentialsSource.isFresh && failure.code == .badCredentials
-            && (failure.reasonCode == .badUserNameOrPassword || failure.reasonCode == .notAuthorized)
-    }
-
-    func willTry(_ attempt: ConnectionAttempt) {
+    func prepare(_ attempt: ConnectionAttempt) {
         connectDeadline = attempt.deadline
         guard attempt.server != triedServer else { return }
         triedServer = attempt.server
@@ -91,31 +86,23 @@ extension MQTTClientCore {
         }
     }
 
-    func attemptFailed(_ failure: MQTTError) {
-        if let server = opener.server { news.tell(.attemptFailed(server, failure)) }
-    }
-
-    func isPermanent(_ failure: MQTTError) -> Bool {
-        switch failure.code {
-        case .badCredentials, .takenOver, .unsupportedVersion, .invalidRequest, .storeFailed, .sessionBlocked: true
-        case .refused: failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
-        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
-        default: false
-        }
-    }
-
-    func retriesAtOnce(after failure: MQTTError) -> Bool {
-        if redirection.withLock({ redirection in
+    /// What follows a failure; falls back to an older version if that is the reason to retry.
+    func verdict(on failure: MQTTError, wasConnected: Bool) -> ReconnectVerdict {
+        if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
+        let hasNewServer = redirection.withLock { redirection in
             defer { redirection?.isNew = false }
             return redirection?.isNew ?? false
-        }) {
-            return true
         }
-        guard !heldConnack, meansOtherVersion(failure), !versionsLeft.isEmpty else { return false }
-        let version = versionsLeft.removeFirst()
-        use(version)
-        news.tell(.versionChanged(version))
-        return true
+        let options = MQTTRetryOptions(
+            hasNewServer: hasNewServer, hasOlderVersion: !heldConnack && !versionsLeft.isEmpty,
+            hasCredentialsProvider: credentialsSource.isFresh)
+        let verdict = options.verdict(on: failure)
+        if verdict == .retryNow, !hasNewServer {
+            let version = versionsLeft.removeFirst()
+            use(version)
+            news.tell(.versionChanged(version))
+        }
+        return verdict
     }
 
     private func use(_ version: MQTTVersion) {
@@ -128,16 +115,6 @@ extension MQTTClientCore {
 
     /// The connection under way does not ask for 5.0.
     var triesOlderVersion: Bool { link.perform { $0.engine.configuration.version != .v5_0 } }
-
-    /// Old servers do not all say that it is the version which they refuse: some break what they cannot read off, some
-    /// answer with what 5.0 does not allow.
-    private func meansOtherVersion(_ failure: MQTTError) -> Bool {
-        switch failure.code {
-        case .unsupportedVersion, .protocolError: true
-        case .connectionLost: failure.reasonCode == nil
-        default: false
-        }
-    }
 
     /// CONNACK came: what was tried to get here counts no more.
     func wasAccepted(_ info: MQTTConnectionInfo) {

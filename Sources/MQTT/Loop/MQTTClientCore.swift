@@ -57,10 +57,10 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             dropsOldest: configuration.queueOverflow == .dropOldest,
             keeps: configuration.rest.derived.unmatchedMessagePolicy)
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
-        let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
         supervisor = Supervisor(
-            policy: configuration.rest.derived.reconnect, servers: servers,
-            connectTimeout: configuration.connectTimeout.inNanoseconds, loop: loop)
+            policy: configuration.rest.derived.reconnect, serverCount: opener.serverCount,
+            serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
+            loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
@@ -86,8 +86,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     // MARK: SupervisedClient
 
-    var stopped: MQTTError { .disconnectedByUser }
-    var endedByPeer: MQTTError { MQTTError(lost: nil) }
+    static var stopped: MQTTError { .disconnectedByUser }
 
     func attach(_ opened: OpenedStream) {
         closeReason = nil

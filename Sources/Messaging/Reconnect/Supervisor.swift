@@ -1,56 +1,11 @@
 package import Transport
 import Wire
 
-/// What a supervisor needs from the client that it keeps connected.
-package protocol SupervisedClient: AnyObject, Sendable {
-    associatedtype Failure: Error & Sendable
-
-    /// Opens a stream to a server; called in a task of its own for each attempt.
-    func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream
-    /// Hands the stream to the link; on the loop's thread.
-    func attach(_ opened: OpenedStream)
-    /// Drops the connection without a word; on the loop's thread.
-    func dropConnection()
-    /// On the loop's thread.
-    func stateChanged(to state: ConnectionState<Failure>)
-    /// Whether trying again without a change by a person is pointless (refused credentials, another client took over).
-    func isPermanent(_ failure: Failure) -> Bool
-    /// Whether the next attempt may follow without a wait, because the client has changed something about it (another
-    /// version, another server); called once for each failure, on the loop's thread, before anything else is asked.
-    func retriesAtOnce(after failure: Failure) -> Bool
-    /// Whether the server refused the credentials, and asking for others may help.
-    func wantsFreshCredentials(after failure: Failure) -> Bool
-    /// An attempt is about to begin; on the loop's thread.
-    func willTry(_ attempt: ConnectionAttempt)
-    /// It failed before the server had accepted; on the loop's thread.
-    func attemptFailed(_ failure: Failure)
-    /// The failure of everything that waits when the client is told to stop.
-    var stopped: Failure { get }
-    /// The peer ended the connection without a reason.
-    var endedByPeer: Failure { get }
-}
-
-extension SupervisedClient {
-    package func retriesAtOnce(after failure: Failure) -> Bool { false }
-    package func willTry(_ attempt: ConnectionAttempt) {}
-}
-
-/// A stream and the layers between it and the engine.
-package struct OpenedStream: Sendable {
-    package let stream: any ByteStream
-    package let layers: LayerStack?
-
-    package init(stream: any ByteStream, layers: LayerStack? = nil) {
-        self.stream = stream
-        self.layers = layers
-    }
-}
-
 /// Keeps a client connected: opens a stream, waits for the protocol to settle, and opens another after a loss.
 ///
-/// With several servers the next one is tried as soon as one has failed; the wait comes when all have, and after a loss.
-/// Between attempts there is no task, only an alarm on the loop. Everything runs on the loop's thread; the public
-/// entry points post themselves there.
+/// With several servers the next one is tried as soon as one has failed; the client waits after all have failed, and
+/// after a connection is lost. Between attempts there is no task, only an alarm on the loop. Everything runs on the loop's
+/// thread; what the user calls posts itself there.
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     // Sendable because all mutable fields are touched on the loop's thread only.
     private enum Phase {
@@ -62,38 +17,56 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var schedule: ReconnectSchedule
     /// Nanoseconds from the beginning of an attempt until the server has accepted.
     private let connectTimeout: Int64
-    /// The credentials were refused and others asked for; once until a server accepts.
-    private var askedForFresh = false
+    /// Whether other credentials were asked for since a server has accepted.
+    private var askedForCredentials = false
     private var phase = Phase.idle
-    /// Stopping ends in `suspended`.
+    /// Stopping leads to `suspended`.
     private var suspends = false
-    /// Tells answers of an attempt that was given up from those of the one under way.
+    /// Distinguishes results of an abandoned attempt from those of the current one.
     private var generation: UInt32 = 0
-    private let servers: ServerTurns
+    /// Nil for a single server.
+    private let servers: Servers?
     private var task: Task<Void, Never>?
     private var starts: [PendingCall<Result<Void, Client.Failure>>] = []
     private var stops: [PendingCall<Void>] = []
-    /// There as long as it is set.
+    /// Exists only while it is set.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
 
-    package init(policy: Shared<ReconnectPolicy>, servers: ServerTurns, connectTimeout: Int64, loop: EventLoop) {
+    /// On the heap, since most clients have one server and need no rotation.
+    private final class Servers {
+        let order: ServerOrder
+        let count: Int
+        var rotation: ServerRotation
+
+        init(count: Int, order: ServerOrder) {
+            self.order = order
+            self.count = count
+            rotation = ServerRotation(count: count, order: order)
+        }
+    }
+
+    /// - Parameter connectTimeout: nanoseconds from the beginning of an attempt until the server has accepted.
+    package init(
+        policy: Shared<ReconnectPolicy>, serverCount: Int, serverOrder: ServerOrder, connectTimeout: Int64,
+        loop: EventLoop
+    ) {
         self.connectTimeout = connectTimeout
         schedule = ReconnectSchedule(policy)
-        self.servers = servers
+        servers = serverCount > 1 ? Servers(count: serverCount, order: serverOrder) : nil
         self.loop = loop
     }
 
-    /// Names the client; before anything else.
+    /// Sets the client; called before anything else.
     package func supervise(_ client: Client) {
         self.client = client
     }
 
     // MARK: From any thread
 
-    /// Starts to connect, if not already at it; returns with the first success or throws the final failure.
+    /// Starts to connect unless that has happened already; returns with the first success or throws the final failure.
     ///
-    /// A cancelled wait throws `cancelled`; nobody is left waiting for a first connection then, so nobody tries on.
+    /// A cancelled caller gets `cancelled`. If no other caller waits for the first connection, connecting stops.
     package func start(cancelled: Client.Failure) async throws(Client.Failure) {
         let call = PendingCall<Result<Void, Client.Failure>>()
         let result = await call.answer {
@@ -104,7 +77,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         try result.get()
     }
 
-    /// The network is back or better: a wait is cut short.
+    /// The network has improved: a client that waits connects now.
     package func networkChanged() {
         loop.execute {
             self.schedule.resetDelay()
@@ -112,7 +85,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    /// Ends supervision; `goodbye` lets the protocol end a live connection in order. Returns when it is over.
+    /// Ends supervision, and returns when the connection is closed; `goodbye` writes the protocol's farewell.
     package func stop(goodbye: @escaping @Sendable () -> Void) async {
         let call = PendingCall<Void>()
         loop.execute {
@@ -122,7 +95,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         await call.answer()
     }
 
-    /// Ends the connection and opens none until `resume` or `start`; everything that waits goes on waiting.
+    /// Ends the connection and opens none until `resume` or `start`; pending operations stay pending.
     package func suspend(goodbye: @escaping @Sendable () -> Void) async {
         let call = PendingCall<Void>()
         loop.execute {
@@ -146,61 +119,66 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     // MARK: On the loop's thread
 
-    /// Whether a connection is there or on its way.
+    /// Whether there is a connection, or one is being opened or waited for.
     package var isActive: Bool { phase != .idle && (phase != .stopping || suspends) }
     package var isConnected: Bool { phase == .connected }
-    /// Whether the connection has held for as long as the policy asks for.
+    /// Whether the connection has lasted for as long as the policy asks for.
     package func isStable(at now: Int64) -> Bool { schedule.isStable(at: now) }
 
     /// The protocol's own handshake succeeded.
     package func established(at now: Int64) {
         guard phase == .settling else { return }
         phase = .connected
-        askedForFresh = false
+        askedForCredentials = false
         schedule.established(at: now)
         client?.stateChanged(to: .connected)
         resumeWaiters(.success(()))
     }
 
-    /// The connection is gone, or the attempt failed.
-    package func ended(_ failure: Client.Failure?, at now: Int64) {
+    /// The connection is closed, or the attempt failed.
+    package func ended(_ failure: Client.Failure, at now: Int64) {
         switch phase {
         case .idle, .waiting, .suspended: return
         case .stopping: return finish(nil)
         case .opening, .settling, .connected: break
         }
         guard let client else { return finish(nil) }
-        let reason = failure ?? client.endedByPeer
         let wasConnected = phase == .connected
         generation &+= 1
-        if !wasConnected { client.attemptFailed(reason) }
-        if client.retriesAtOnce(after: reason) {
+        switch client.verdict(on: failure, wasConnected: wasConnected) {
+        case .retryNow:
             schedule.retriesAtOnce(at: now)
-            return open()
+            open()
+        case .askForCredentials where !askedForCredentials:
+            askedForCredentials = true
+            open(credentialsWereRefused: true)
+        case .askForCredentials, .giveUp:
+            finish(failure)
+        case .wait:
+            wait(after: failure, wasConnected: wasConnected, at: now)
         }
-        if !askedForFresh, client.wantsFreshCredentials(after: reason) {
-            askedForFresh = true
-            return open(credentialsWereRefused: true)
-        }
-        if client.isPermanent(reason) { return finish(reason) }
+    }
+
+    /// Tries the next server of the round, or waits for as long as the schedule demands.
+    private func wait(after failure: Client.Failure, wasConnected: Bool, at now: Int64) {
         if wasConnected {
-            servers.lost(held: schedule.isStable(at: now))
-        } else if servers.failed() {
+            servers?.rotation.lost(wasStable: schedule.isStable(at: now))
+        } else if servers?.rotation.failed() == true {
             return open()
         }
         let attempt = schedule.attempt
         switch schedule.failed(at: now, random: Double.random(in: 0..<1)) {
         case .giveUp:
-            finish(reason)
+            finish(failure)
         case .retry(let delay):
             phase = .waiting
             setAlarm(now.advanced(byNanoseconds: delay))
-            client.stateChanged(to: .waiting(.nanoseconds(delay), attempt: attempt, after: reason))
+            client?.stateChanged(to: .waiting(.nanoseconds(delay), attempt: attempt, after: failure))
         }
     }
 
     private func cancel(_ call: PendingCall<Result<Void, Client.Failure>>, _ failure: Client.Failure) {
-        // A task that is cancelled early gets here before it waits.
+        // A task that is cancelled early comes here before it waits.
         call.end(.failure(failure))
         guard let index = starts.firstIndex(where: { $0 === call }) else { return }
         starts.remove(at: index)
@@ -218,14 +196,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .connected:
             call.end(.success(()))
         case .stopping:
-            call.end(client.map { .failure($0.stopped) } ?? .success(()))
+            call.end(.failure(Client.stopped))
         case .opening, .settling, .waiting:
             starts.append(call)
         case .idle:
             starts.append(call)
             schedule = ReconnectSchedule(schedule.policy)
-            servers.beginAnew()
-            askedForFresh = false
+            if let servers { servers.rotation = ServerRotation(count: servers.count, order: servers.order) }
+            askedForCredentials = false
             open()
         case .suspended:
             starts.append(call)
@@ -239,10 +217,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         generation &+= 1
         let mine = generation
         let attempt = ConnectionAttempt(
-            number: schedule.attempt, server: servers.current, credentialsWereRefused: credentialsWereRefused,
+            number: schedule.attempt, server: servers?.rotation.current ?? 0,
+            credentialsWereRefused: credentialsWereRefused,
             deadline: MonotonicClock.now.advanced(byNanoseconds: connectTimeout))
         cancelAlarm()
-        client.willTry(attempt)
+        client.prepare(attempt)
         client.stateChanged(to: .connecting(attempt: attempt.number))
         task = Task { [self, weak client] in
             guard let client else { return }
@@ -322,9 +301,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         suspends = false
         phase = .idle
         client?.stateChanged(to: .disconnected(failure))
-        if let reason = failure ?? client?.stopped {
-            resumeWaiters(.failure(reason))
-        }
+        resumeWaiters(.failure(failure ?? Client.stopped))
         endStops()
     }
 

@@ -35,23 +35,12 @@ extension STOMPClientCore {
         }
     }
 
-    func willTry(_ attempt: ConnectionAttempt) {
+    func prepare(_ attempt: ConnectionAttempt) {
         connectDeadline = attempt.deadline
     }
 
-    func isPermanent(_ failure: STOMPError) -> Bool {
-        switch failure.code {
-        case .badCredentials, .unsupportedVersion, .invalidRequest: true
-        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true
-        default: false
-        }
-    }
-
-    func wantsFreshCredentials(after failure: STOMPError) -> Bool {
-        credentialsSource.isFresh && failure.code == .badCredentials
-    }
-
-    func attemptFailed(_ failure: STOMPError) {
-        if let server = opener.server { news.tell(.attemptFailed(server, failure)) }
+    func verdict(on failure: STOMPError, wasConnected: Bool) -> ReconnectVerdict {
+        if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
+        return STOMPRetryOptions(hasCredentialsProvider: credentialsSource.isFresh).verdict(on: failure)
     }
 }

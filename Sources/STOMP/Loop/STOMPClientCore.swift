@@ -55,10 +55,10 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)
-        let servers = ServerTurns(count: opener.serverCount, order: configuration.serverOrder)
         supervisor = Supervisor(
-            policy: Shared(configuration.reconnect), servers: servers,
-            connectTimeout: configuration.connectTimeout.inNanoseconds, loop: loop)
+            policy: Shared(configuration.reconnect), serverCount: opener.serverCount,
+            serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
+            loop: loop)
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
@@ -71,8 +71,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     // MARK: SupervisedClient
 
-    var stopped: STOMPError { .disconnectedByUser }
-    var endedByPeer: STOMPError { STOMPError(lost: nil) }
+    static var stopped: STOMPError { .disconnectedByUser }
 
     func attach(_ opened: OpenedStream) {
         closeReason = nil

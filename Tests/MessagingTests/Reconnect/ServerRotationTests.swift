@@ -19,25 +19,25 @@ import Testing
     @Test(arguments: [0, 1]) func `one server, or none, has all the turns`(count: Int) {
         var rotation = ServerRotation(count: count, order: .shuffled)
         for _ in 0..<3 { #expect(round(&rotation) == [0]) }
-        rotation.lost(held: false)
+        rotation.lost(wasStable: false)
         #expect(round(&rotation) == [0])
     }
 
     @Test func `the server that worked comes first, until another one works`() {
         var rotation = ServerRotation(count: 3, order: .listed)
         _ = rotation.failed()
-        rotation.lost(held: true)
+        rotation.lost(wasStable: true)
         #expect(round(&rotation) == [1, 0, 2])
         #expect(round(&rotation) == [1, 0, 2])
         for _ in 0..<2 { _ = rotation.failed() }
-        rotation.lost(held: true)
+        rotation.lost(wasStable: true)
         #expect(round(&rotation) == [2, 0, 1])
     }
 
     @Test func `a server that drops its clients at once comes last, for one round`() {
         var rotation = ServerRotation(count: 3, order: .listed)
-        rotation.lost(held: true)
-        rotation.lost(held: false)
+        rotation.lost(wasStable: true)
+        rotation.lost(wasStable: false)
         #expect(round(&rotation) == [1, 2, 0])
         #expect(round(&rotation) == [0, 1, 2])
     }
@@ -54,7 +54,7 @@ import Testing
         }
         #expect(seen.count > 5)
         let worked = first.current
-        first.lost(held: true)
+        first.lost(wasStable: true)
         for _ in 0..<20 { #expect(round(&first).first == worked) }
         var random = ServerRotation(count: 5, order: .shuffled)
         #expect(Set((0..<50).map { _ in round(&random) }).count > 5)

@@ -1,0 +1,127 @@
+import Transport
+
+/// In which order the servers of a list are tried.
+///
+/// Each server is tried once before the client waits; this is called a round. After a connection is lost, its server
+/// comes first in the next round if the connection lasted for ``ReconnectPolicy/stableAfter``. It comes last otherwise,
+/// so that a server which accepts clients and then drops them does not keep them from the others.
+public struct ServerOrder: Sendable, Equatable {
+    enum Kind: Sendable, Equatable {
+        case listed, shuffled
+        case seeded(UInt64)
+    }
+    let kind: Kind
+
+    /// As they are listed: the first is the preferred one, the others stand in for it.
+    public static let listed = ServerOrder(kind: .listed)
+    /// At random, drawn anew for each round: many clients spread over all servers.
+    public static let shuffled = ServerOrder(kind: .shuffled)
+    /// At random, the same each time for a seed: for tests.
+    public static func shuffled(seed: UInt64) -> ServerOrder { ServerOrder(kind: .seeded(seed)) }
+}
+
+/// The servers of a client. Most have one, which needs no memory of its own.
+enum ServerList: Sendable {
+    case one(BrokerURL)
+    case several([BrokerURL])
+    /// One of the URLs is invalid: thrown when a server is asked for.
+    case invalid(TransportError)
+
+    /// - Parameter schemes: those that the client's protocol supports.
+    init(_ urls: [String], schemes: [BrokerURL.Scheme]) {
+        do throws(TransportError) {
+            var servers: [BrokerURL] = []
+            for url in urls { servers.append(try BrokerURL(url).limited(to: schemes)) }
+            guard let first = servers.first else {
+                throw TransportError(.badURL, "there is no server to connect to: name one")
+            }
+            self = servers.count == 1 ? .one(first) : .several(servers)
+        } catch {
+            self = .invalid(error)
+        }
+    }
+
+    var count: Int { if case .several(let servers) = self { servers.count } else { 1 } }
+
+    func server(at index: Int) throws(TransportError) -> BrokerURL {
+        switch self {
+        case .one(let server): server
+        case .several(let servers): servers[index]
+        case .invalid(let error): throw error
+        }
+    }
+}
+
+/// Which of several servers is tried next, without a clock or a connection.
+package struct ServerRotation: Sendable {
+    private let count: Int
+    private let kind: ServerOrder.Kind
+    private var seed: UInt64
+    private var round: [Int] = []
+    private var position = 0
+    /// The server of the last connection that was lost after being stable: it comes first until another one works.
+    private var proven: Int?
+
+    /// - Parameter count: zero counts as one; opening the missing server reports the error.
+    package init(count: Int, order: ServerOrder) {
+        self.count = max(1, count)
+        kind = order.kind
+        seed = if case .seeded(let seed) = order.kind { seed } else { 0 }
+        beginRound(last: nil)
+    }
+
+    /// The index in the list of the server to try.
+    package var current: Int { round[position] }
+
+    /// The attempt failed: the next server is current.
+    ///
+    /// - Returns: false when that was the last of the round, and another round begins.
+    package mutating func failed() -> Bool {
+        if position + 1 < round.count {
+            position += 1
+            return true
+        }
+        beginRound(last: nil)
+        return false
+    }
+
+    /// The connection to the current server was lost: a round begins.
+    package mutating func lost(wasStable: Bool) {
+        let server = current
+        proven = wasStable ? server : nil
+        beginRound(last: wasStable ? nil : server)
+    }
+
+    private mutating func beginRound(last: Int?) {
+        position = 0
+        round = Array(0..<count)
+        switch kind {
+        case .listed: break
+        case .shuffled: round.shuffle()
+        case .seeded:
+            var generator = SplitMix(state: seed)
+            round.shuffle(using: &generator)
+            seed = generator.state
+        }
+        if let proven {
+            round.removeAll { $0 == proven }
+            round.insert(proven, at: 0)
+        } else if let last {
+            round.removeAll { $0 == last }
+            round.append(last)
+        }
+    }
+}
+
+/// A small generator whose whole state is its seed.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,59 @@
+package import Transport
+
+/// What a ``Supervisor`` needs from the client that it keeps connected.
+///
+/// Everything but `openStream` is called on the loop's thread.
+package protocol SupervisedClient: AnyObject, Sendable {
+    associatedtype Failure: Error & Sendable
+
+    /// The failure of callers that wait for a connection while the user disconnects.
+    static var stopped: Failure { get }
+    /// An attempt begins: called before `openStream`.
+    func prepare(_ attempt: ConnectionAttempt)
+    /// Opens a stream to a server; called in a task of its own for each attempt.
+    func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream
+    /// Passes the stream to the link, which begins the protocol's handshake.
+    func attach(_ opened: OpenedStream)
+    /// Closes the connection without a farewell to the server.
+    func dropConnection()
+    func stateChanged(to state: ConnectionState<Failure>)
+    /// What to do after a failure: asked once for each.
+    ///
+    /// - Parameter wasConnected: whether a connection was lost; false if an attempt failed before the server had accepted.
+    func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict
+}
+
+/// What follows a failure.
+package enum ReconnectVerdict: Sendable, Equatable {
+    /// Connect again without a delay: the client has changed what it asks for (another version, another server).
+    case retryNow
+    /// Connect again without a delay and ask for other credentials. The second time in a row it means `giveUp`.
+    case askForCredentials
+    /// Try the next server, or wait as the policy demands.
+    case wait
+    /// Another attempt is pointless until a person changes something.
+    case giveUp
+}
+
+/// One attempt to connect.
+package struct ConnectionAttempt: Sendable {
+    /// Counts rounds through all servers, from 1 since the last success.
+    package let number: Int
+    /// The server's index in the list.
+    package let server: Int
+    /// The attempt before failed because of its credentials, so that others are needed.
+    package let credentialsWereRefused: Bool
+    /// The time by which the server has to accept; nanoseconds of the monotonic clock.
+    package let deadline: Int64
+}
+
+/// A stream and the layers between it and the engine.
+package struct OpenedStream: Sendable {
+    package let stream: any ByteStream
+    package let layers: LayerStack?
+
+    package init(stream: any ByteStream, layers: LayerStack? = nil) {
+        self.stream = stream
+        self.layers = layers
+    }
+}
