@@ -40,4 +40,20 @@ extension RawSpan {
         }
         return nil
     }
+
+    /// Whether the byte at an offset is a space or a tab; traps outside the span.
+    @inlinable @inline(__always)
+    package func isBlank(at offset: Int) -> Bool {
+        let byte = byte(at: offset)
+        return byte == 0x20 || byte == 0x09
+    }
+
+    /// The range without the spaces and tabs at both ends of it.
+    package func trimmingBlanks(_ range: Range<Int>) -> Range<Int> {
+        require(range.lowerBound, range.upperBound)
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, isBlank(at: start) { start += 1 }
+        while start < end, isBlank(at: end - 1) { end -= 1 }
+        return start..<end
+    }
 }

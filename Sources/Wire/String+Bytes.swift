@@ -46,4 +46,19 @@ extension String {
         if let isSame, let isSame { return isSame }
         return utf8.elementsEqual(other.utf8)
     }
+
+    /// Whether the string has the UTF-8 bytes of a literal.
+    package func hasBytes(of text: StaticString) -> Bool {
+        utf8.count == text.utf8CodeUnitCount && withUTF8Span { $0.holds(text, at: 0) }
+    }
+
+    /// The string without spaces and tabs at both ends, which are compared as bytes.
+    package func trimmingBlanks() -> String {
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last) else { return self }
+        var rest = utf8[...]
+        while let byte = rest.first, isBlank(byte) { rest.removeFirst() }
+        while let byte = rest.last, isBlank(byte) { rest.removeLast() }
+        return String(Substring(rest))
+    }
 }

@@ -50,7 +50,7 @@ public struct MQTTFrameHeader: Sendable, Hashable {
         _ first: UInt8, _ bytes: RawSpan, at offset: Int, _ maximumPacketSize: Int, _ maximumControlPacketSize: Int,
         _ version: MQTTVersion
     ) throws(MQTTProtocolError) -> MQTTFrameHeader? {
-        guard let type = MQTTPacketType(rawValue: first >> 4) else { throw .packetTypeZero }
+        guard let type = MQTTPacketType(rawValue: first >> 4) else { throw .malformed("packet type 0", "MQTT 2.1.2") }
         let flags = first & 0x0F
         if !areValid(flags, of: type, version: version) { throw invalidFlags(flags, of: type) }
         switch VariableByteInteger.parse(bytes, at: offset + 1, end: bytes.byteCount) {
@@ -112,9 +112,6 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     }
 }
 
-extension MQTTProtocolError {
-    fileprivate static var packetTypeZero: MQTTProtocolError { .malformed("packet type 0", "MQTT 2.1.2") }
-}
 
 extension MQTTFrameHeader {
     /// Where the body of the packet stands; our own mistake if it is not all there.

@@ -67,7 +67,7 @@ extension MQTTPacket.Connect {
                 .clientIdentifierNotValid, "an empty client identifier without clean session",
                 clause: "MQTT-3.1.3-8")
         }
-        will = try flags.contains(.will) ? MQTTWill(decoding: body, &cursor, flags, version) : nil
+        will = try flags.contains(.will) ? Self.will(&cursor, flags, body, version) : nil
         // 3.1 allows for the user name and password to be missing although their flags are set.
         let mayBeMissing = version == .v3_1
         userName = nil
@@ -79,6 +79,19 @@ extension MQTTPacket.Connect {
             password = try body.bytes(in: cursor.binary(body, "the password"))
         }
         try cursor.finish()
+    }
+
+    private static func will(
+        _ cursor: inout ByteCursor, _ flags: ConnectFlags, _ body: RawSpan, _ version: MQTTVersion
+    ) throws(MQTTProtocolError) -> MQTTWill {
+        let properties = try cursor.properties(body, of: .will, version: version)
+        let topic = try cursor.binary(body, "the will topic")
+        try MQTTTopicName.validate(body, topic)
+        let payload = try body.bytes(in: cursor.binary(body, "the will payload"))
+        return MQTTWill(
+            topic: String(checked: body, topic), payload: payload,
+            qos: QoS(rawValue: flags.willQoS) ?? .exactlyOnce, retain: flags.contains(.willRetain),
+            properties: properties)
     }
 
     private static func version(_ cursor: inout ByteCursor, _ body: RawSpan) throws(MQTTProtocolError) -> MQTTVersion {
@@ -119,20 +132,6 @@ struct ConnectFlags: OptionSet {
         if !contains(.will), contains(.willRetain) {
             throw .malformed("a will retain flag without a will", "MQTT-3.1.2-13")
         }
-    }
-}
-
-extension MQTTWill {
-    fileprivate init(
-        decoding body: RawSpan, _ cursor: inout ByteCursor, _ flags: ConnectFlags, _ version: MQTTVersion
-    ) throws(MQTTProtocolError) {
-        properties = try cursor.properties(body, of: .will, version: version)
-        let topic = try cursor.binary(body, "the will topic")
-        try MQTTTopicName.validate(body, topic)
-        self.topic = String(checked: body, topic)
-        payload = try body.bytes(in: cursor.binary(body, "the will payload"))
-        qos = QoS(rawValue: flags.willQoS) ?? .exactlyOnce
-        retain = flags.contains(.willRetain)
     }
 }
 

@@ -29,10 +29,10 @@ extension MQTTPacket.Publish {
                 guard let base = buffer.baseAddress, buffer.count - initialized >= count else { return }
                 var to = unsafe UnsafeMutableRawPointer(base + initialized)
                 unsafe writeHead(&to, flags: flags, bodyCount: bodyCount, topicCount: topicCount)
-                guard unsafe topic.copyTopic(to: to) else { return }
+                guard unsafe TextScan.copyName(topic, to: to) else { return }
                 unsafe to += topicCount
                 unsafe writeMiddle(&to, packetID: packetID, hasProperties: hasProperties)
-                unsafe payload.copyShort(to: to)
+                unsafe payload.copyWords(to: to)
                 initialized += count
                 isWritten = true
             }
@@ -67,57 +67,6 @@ extension MQTTPacket.Publish {
         if hasProperties {
             unsafe to.storeBytes(of: 0, as: UInt8.self)
             unsafe to += 1
-        }
-    }
-}
-
-extension RawSpan {
-    /// Copies a topic name to where there is room for it; returns whether it is one: without U+0000 and wildcards.
-    @inline(__always) @unsafe
-    func copyTopic(to target: UnsafeMutableRawPointer) -> Bool {
-        let count = byteCount
-        guard count >= 8 else {
-            var isName = true
-            for offset in 0..<count {
-                let byte = byte(at: offset)
-                unsafe target.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
-                if byte == 0 || byte | 0x08 == 0x2B { isName = false }
-            }
-            return isName
-        }
-        // Safe: offsets stay below `count`, in the span and in the target.
-        let last = count &- 8
-        var offset = 0
-        while offset < last {
-            let word = unsafe uncheckedWord(at: offset)
-            unsafe target.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
-            if TextScan.forbiddenInNames(word) != 0 { return false }
-            offset &+= 8
-        }
-        // Overlaps with the word before it, unless they are whole words.
-        let word = unsafe uncheckedWord(at: last)
-        unsafe target.storeBytes(of: word, toByteOffset: last, as: UInt64.self)
-        return TextScan.forbiddenInNames(word) == 0
-    }
-
-    /// Copies to where there is room; a call of `memcpy` would cost more than a few words do.
-    @inline(__always) @unsafe
-    func copyShort(to target: UnsafeMutableRawPointer) {
-        let count = byteCount
-        if count >= 8 && count <= 64 {
-            // Safe: as above.
-            let last = count &- 8
-            var offset = 0
-            while offset < last {
-                unsafe target.storeBytes(of: uncheckedWord(at: offset), toByteOffset: offset, as: UInt64.self)
-                offset &+= 8
-            }
-            unsafe target.storeBytes(of: uncheckedWord(at: last), toByteOffset: last, as: UInt64.self)
-        } else if count > 0 {
-            unsafe withUnsafeBytes { source in
-                guard let from = source.baseAddress else { return }
-                unsafe target.copyMemory(from: from, byteCount: count)
-            }
         }
     }
 }

@@ -1,5 +1,7 @@
 // The hot path of sending many messages: as `encodePlain`, with what they have in common looked at once.
 
+import Wire
+
 /// What is the same for all messages of a run.
 struct PublishRun {
     let qos: QoS
@@ -77,7 +79,7 @@ extension MQTTPacket.Publish {
             {
                 guard target.count - offset >= lastCount else { break }
                 // Not of the packet before: its bytes are still on their way to the cache, and reading them would wait.
-                unsafe RawSpan(_unsafeStart: start + lastHead, byteCount: headCount).copyShort(to: to)
+                unsafe RawSpan(_unsafeStart: start + lastHead, byteCount: headCount).copyWords(to: to)
                 unsafe to += headCount
             } else {
                 let idCount = run.qos == .atMostOnce ? 0 : 2
@@ -90,7 +92,7 @@ extension MQTTPacket.Publish {
                 }
                 guard target.count - offset >= count else { break }
                 unsafe writeHead(&to, flags: flags, bodyCount: bodyCount, topicCount: topicCount)
-                guard unsafe RawSpan(_unsafeBytes: message.topic).copyTopic(to: to) else {
+                guard unsafe TextScan.copyName(RawSpan(_unsafeBytes: message.topic), to: to) else {
                     goesOn = false
                     break
                 }
@@ -105,7 +107,7 @@ extension MQTTPacket.Publish {
             }
             let id = run.qos == .atMostOnce ? 0 : run.firstPacketID &+ UInt16(truncatingIfNeeded: done)
             unsafe writeMiddle(&to, packetID: id, hasProperties: run.hasProperties)
-            unsafe RawSpan(_unsafeBytes: message.payload).copyShort(to: to)
+            unsafe RawSpan(_unsafeBytes: message.payload).copyWords(to: to)
             offset += lastCount
             done += 1
         }

@@ -93,7 +93,7 @@ extension MQTTPacket.Subscribe {
         properties = try cursor.properties(body, of: .subscribe, version: version)
         subscriptions = []
         while !cursor.isAtEnd {
-            let filter = try cursor.filter(body, version)
+            let filter = try MQTTPacket.filter(&cursor, body, version)
             let options = try cursor.uint8(body, "the subscription options")
             subscriptions.append(try MQTTSubscriptionRequest(filter, options: options, version))
         }
@@ -109,7 +109,7 @@ extension MQTTPacket.Unsubscribe {
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.unsubscribe), version: version)
         filters = []
-        while !cursor.isAtEnd { filters.append(try cursor.filter(body, version)) }
+        while !cursor.isAtEnd { filters.append(try MQTTPacket.filter(&cursor, body, version)) }
         if filters.isEmpty { throw .protocolError("UNSUBSCRIBE without a filter", "MQTT-3.10.3-2") }
     }
 }
@@ -119,7 +119,7 @@ extension MQTTPacket.Suback {
         var cursor = ByteCursor(0..<body.byteCount)
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.suback), version: version)
-        reasonCodes = try cursor.reasonCodes(body, of: .suback, version)
+        reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .suback, version)
         if reasonCodes.isEmpty { throw .protocolError("SUBACK without a code", "MQTT-3.9.3-1") }
     }
 }
@@ -134,35 +134,8 @@ extension MQTTPacket.Unsuback {
             try cursor.finish()
             return
         }
-        reasonCodes = try cursor.reasonCodes(body, of: .unsuback, version)
+        reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .unsuback, version)
         if reasonCodes.isEmpty { throw .protocolError("UNSUBACK without a code", "MQTT-3.11.3-1") }
-    }
-}
-
-extension ByteCursor {
-    fileprivate mutating func filter(_ bytes: RawSpan, _ version: MQTTVersion) throws(MQTTProtocolError) -> String {
-        let range = try binary(bytes, "the topic filter")
-        try MQTTTopicFilter.validate(bytes, range, version: version)
-        return String(checked: bytes, range)
-    }
-
-    /// The codes up to the end of the packet, one for each topic filter.
-    fileprivate mutating func reasonCodes(
-        _ bytes: RawSpan, of type: MQTTPacketType, _ version: MQTTVersion
-    ) throws(MQTTProtocolError) -> [MQTTReasonCode] {
-        var codes: [MQTTReasonCode] = []
-        codes.reserveCapacity(remaining)
-        while !isAtEnd {
-            let code = try uint8(bytes, "a reason code")
-            if version.hasProperties {
-                codes.append(try MQTTReasonCode(code, in: type, from: .server))
-            } else if code <= 2 || code == MQTTReasonCode.unspecifiedError.rawValue {
-                codes.append(MQTTReasonCode(rawValue: code))
-            } else {
-                throw .malformed("the return code \(code) in SUBACK is reserved", "MQTT-3.9.3-2")
-            }
-        }
-        return codes
     }
 }
 
@@ -253,5 +226,34 @@ extension MQTTPacket.Unsuback {
             try code.checkSent(in: .unsuback)
             body.append(code.rawValue)
         }
+    }
+}
+
+extension MQTTPacket {
+    fileprivate static func filter(
+        _ cursor: inout ByteCursor, _ bytes: RawSpan, _ version: MQTTVersion
+    ) throws(MQTTProtocolError) -> String {
+        let range = try cursor.binary(bytes, "the topic filter")
+        try MQTTTopicFilter.validate(bytes, range, version: version)
+        return String(checked: bytes, range)
+    }
+
+    /// The codes up to the end of the packet, one for each topic filter.
+    fileprivate static func reasonCodes(
+        _ cursor: inout ByteCursor, _ bytes: RawSpan, of type: MQTTPacketType, _ version: MQTTVersion
+    ) throws(MQTTProtocolError) -> [MQTTReasonCode] {
+        var codes: [MQTTReasonCode] = []
+        codes.reserveCapacity(cursor.remaining)
+        while !cursor.isAtEnd {
+            let code = try cursor.uint8(bytes, "a reason code")
+            if version.hasProperties {
+                codes.append(try MQTTReasonCode(code, in: type, from: .server))
+            } else if code <= 2 || code == MQTTReasonCode.unspecifiedError.rawValue {
+                codes.append(MQTTReasonCode(rawValue: code))
+            } else {
+                throw .malformed("the return code \(code) in SUBACK is reserved", "MQTT-3.9.3-2")
+            }
+        }
+        return codes
     }
 }

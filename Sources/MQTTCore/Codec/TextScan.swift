@@ -94,9 +94,34 @@ struct TextScan: OptionSet {
         wildcards |= Self.wildcards(word)
     }
 
+    /// Copies a topic name to `target`, which has room for it. Returns false if the name contains U+0000 or a wildcard.
+    @inline(__always) @unsafe
+    static func copyName(_ name: RawSpan, to target: UnsafeMutableRawPointer) -> Bool {
+        let count = name.byteCount
+        guard count >= 8 else {
+            var isName = true
+            for offset in 0..<count {
+                let byte = name.byte(at: offset)
+                unsafe target.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
+                if byte == 0 || byte | 0x08 == 0x2B { isName = false }
+            }
+            return isName
+        }
+        // Safe: offsets stay below `count`, in the span and in the target.
+        let last = count &- 8
+        var offset = 0
+        while offset < last {
+            let word = unsafe name.copyWord(at: offset, to: target)
+            if forbiddenInNames(word) != 0 { return false }
+            offset &+= 8
+        }
+        // Overlaps with the word before it unless the name consists of whole words.
+        return forbiddenInNames(unsafe name.copyWord(at: last, to: target)) == 0
+    }
+
     /// Not 0 if and only if the word holds U+0000, `+` or `#`.
     @inline(__always)
-    static func forbiddenInNames(_ word: UInt64) -> UInt64 {
+    private static func forbiddenInNames(_ word: UInt64) -> UInt64 {
         (WordBits.zeros(word) | wildcards(word)) & WordBits.highs
     }
 

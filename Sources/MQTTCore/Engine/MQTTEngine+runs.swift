@@ -12,7 +12,7 @@ extension MQTTEngine {
         _ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int, outputLimit: Int
     ) -> Int {
         guard messagesMayLeave, outboundAliases.maximum == 0 else { return start }
-        let run = PublishRun(qos: .atMostOnce, firstPacketID: 0, engine: self, outputLimit: outputLimit)
+        let run = plainRun(.atMostOnce, firstPacketID: 0, outputLimit: outputLimit)
         // Safe: the array is neither changed nor given back while its bytes are read.
         return unsafe messages.withUnsafeBufferPointer { buffer in
             let rest = unsafe UnsafeBufferPointer(rebasing: buffer[(start - messages.startIndex)...])
@@ -38,7 +38,7 @@ extension MQTTEngine {
             while next < buffer.count {
                 let room = min(windowLimit - session.window.used, buffer.count - next)
                 let ids = session.window.reserveIDs(atMost: room)
-                let run = PublishRun(qos: .atLeastOnce, firstPacketID: ids.first, engine: self, outputLimit: .max)
+                let run = plainRun(.atLeastOnce, firstPacketID: ids.first, outputLimit: .max)
                 let part = unsafe UnsafeBufferPointer(rebasing: buffer[next..<next + ids.count])
                 let count = unsafe MQTTPacket.Publish.encodePlainRun(into: &output, part, run)
                 session.window.recordRun(messages, from: next, ids, written: count, token: token, at: now)
@@ -49,6 +49,13 @@ extension MQTTEngine {
         }
         if next > start { keepAlive.sent(at: now) }
         return next
+    }
+
+    private func plainRun(_ qos: QoS, firstPacketID: UInt16, outputLimit: Int) -> PublishRun {
+        PublishRun(
+            qos: qos, firstPacketID: firstPacketID, hasProperties: version.hasProperties,
+            retainAvailable: limits.retainAvailable, maximumPacketSize: Int(limits.maximumPacketSize),
+            outputLimit: outputLimit)
     }
 
     /// Ends messages of the first run by PUBACK packets without a reason, as long as they come in its order, and returns
@@ -83,14 +90,5 @@ extension MQTTEngine {
             MQTTPublishCompletion(
                 token: token, outcome: reason.isError ? .refused : .acknowledged, reason: reason, remark: remark))
         pump(at: now, into: &effects)
-    }
-}
-
-extension PublishRun {
-    init(qos: QoS, firstPacketID: UInt16, engine: borrowing MQTTEngine, outputLimit: Int) {
-        self.init(
-            qos: qos, firstPacketID: firstPacketID, hasProperties: engine.version.hasProperties,
-            retainAvailable: engine.limits.retainAvailable, maximumPacketSize: Int(engine.limits.maximumPacketSize),
-            outputLimit: outputLimit)
     }
 }

@@ -154,7 +154,7 @@ extension FilterTrie {
         while true {
             // Down: from `node` by the level that starts at `levelStart`.
             if levelStart <= topic.byteCount {
-                let level = levelStart..<topic.levelEnd(from: levelStart)
+                let level = levelStart..<MQTTTopicFilter.levelEnd(in: topic, from: levelStart)
                 var child = -1
                 if !triesPlusOnly { child = exactChild(of: node, topic, level) ?? -1 }
                 if child < 0, !(isReserved && node == 0) { child = Int(nodes[node].plus) }
@@ -172,7 +172,7 @@ extension FilterTrie {
                 if node == 0 { return }
                 triesPlusOnly = !nodes[node].isPlus
                 node = Int(nodes[node].parent)
-                levelStart = topic.levelStart(before: levelStart)
+                levelStart = MQTTTopicFilter.levelStart(in: topic, before: levelStart)
             } while !triesPlusOnly
         }
     }
@@ -221,14 +221,5 @@ extension FilterTrie {
         // Safe: the buffer is read inside the call that lends it.
         unsafe bytes.extracting(level).withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
         return hasher.finalize()
-    }
-}
-
-extension RawSpan {
-    /// The start of the level in front of the one that starts at `start`, or would start there.
-    fileprivate func levelStart(before start: Int) -> Int {
-        var offset = start - 1
-        while offset > 0, byte(at: offset - 1) != MQTTTopicFilter.slash { offset -= 1 }
-        return offset
     }
 }

@@ -57,6 +57,21 @@ public enum MQTTTopicFilter {
         if end + 1 == range.upperBound { throw invalid("no filter behind the share name", "MQTT-4.8.2-2") }
     }
 
+    /// The end of the level that starts at `start`: the next slash, or the end.
+    @inline(__always)
+    static func levelEnd(in bytes: RawSpan, from start: Int) -> Int {
+        var offset = start
+        while offset < bytes.byteCount, bytes.byte(at: offset) != slash { offset += 1 }
+        return offset
+    }
+
+    /// The start of the level before the one that starts at `start`, or would start there.
+    static func levelStart(in bytes: RawSpan, before start: Int) -> Int {
+        var offset = start - 1
+        while offset > 0, bytes.byte(at: offset - 1) != slash { offset -= 1 }
+        return offset
+    }
+
     /// Whether the bytes start with `$share/`.
     static func startsWithShare(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
         guard range.count >= 7, bytes.byte(at: range.lowerBound) == dollar else { return false }
@@ -119,14 +134,14 @@ extension MQTTTopicFilter {
         // Wildcards in front do not reach topics that start with $ [MQTT-4.7.2-1].
         if topic.byte(at: 0) == dollar, filter.byte(at: 0) == plus || filter.byte(at: 0) == hash { return false }
         while true {
-            let filterEnd = filter.levelEnd(from: inFilter)
+            let filterEnd = levelEnd(in: filter, from: inFilter)
             if filterEnd == inFilter + 1, filter.byte(at: inFilter) == hash {
                 capture(min(inTopic, topic.byteCount)..<topic.byteCount)
                 return true
             }
             // All levels of the topic are used up: only `#` was left to match.
             if inTopic > topic.byteCount { return false }
-            let topicEnd = topic.levelEnd(from: inTopic)
+            let topicEnd = levelEnd(in: topic, from: inTopic)
             if filterEnd == inFilter + 1, filter.byte(at: inFilter) == plus {
                 capture(inTopic..<topicEnd)
             } else {
@@ -141,16 +156,6 @@ extension MQTTTopicFilter {
             // An index one beyond the slash at the end is an empty last level, two beyond the end is none.
             if inFilter > filter.byteCount { return inTopic > topic.byteCount }
         }
-    }
-}
-
-extension RawSpan {
-    /// The end of the level that starts at `start`: the next slash, or the end.
-    @inline(__always)
-    func levelEnd(from start: Int) -> Int {
-        var offset = start
-        while offset < byteCount, byte(at: offset) != MQTTTopicFilter.slash { offset += 1 }
-        return offset
     }
 }
 
@@ -172,8 +177,8 @@ extension MQTTTopicFilter {
             // One beyond the end is the level behind a slash at the end, two beyond the end is none.
             let (isOver, otherIsOver) = (start > one.byteCount, otherStart > other.byteCount)
             if isOver && otherIsOver { return true }
-            let end = isOver ? start : one.levelEnd(from: start)
-            let otherEnd = otherIsOver ? otherStart : other.levelEnd(from: otherStart)
+            let end = isOver ? start : levelEnd(in: one, from: start)
+            let otherEnd = otherIsOver ? otherStart : levelEnd(in: other, from: otherStart)
             // `#` matches all levels that are left, and none: but one empty level alone is not a topic name.
             if isLevel(hash, one, start, end) { return !otherIsOver || start > 1 }
             if isLevel(hash, other, otherStart, otherEnd) { return !isOver || otherStart > 1 }

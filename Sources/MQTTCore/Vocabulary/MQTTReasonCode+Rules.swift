@@ -92,23 +92,21 @@ extension MQTTReasonCode {
         guard let rule = MQTTReasonCodeRule.rule(for: type) else { return }
         // Most are.
         guard code != 0 || type == .auth, !rule.allows(code, from: sender) else { return }
-        throw .reasonCode(self, in: type, from: sender, rule.clause)
+        throw violation(in: type, from: sender, rule.clause)
+    }
+
+    @inline(never)
+    private func violation(
+        in type: MQTTPacketType, from sender: MQTTRole?, _ clause: StaticString
+    ) -> MQTTProtocolError {
+        let side = sender.map { "a \($0)" } ?? "neither side"
+        let verb = sender == nil ? "may send" : "may not send"
+        return .protocolError("\(type) with the reason code \(self), which \(side) \(verb)", "\(clause)")
     }
 
     /// Whether this side may send the code in a packet of this type, of MQTT 5.0.
     func isAllowed(in type: MQTTPacketType, from sender: MQTTRole? = nil) -> Bool {
         MQTTReasonCodeRule.rule(for: type)?.allows(rawValue, from: sender) ?? false
-    }
-}
-
-extension MQTTProtocolError {
-    @inline(never)
-    fileprivate static func reasonCode(
-        _ code: MQTTReasonCode, in type: MQTTPacketType, from sender: MQTTRole?, _ clause: StaticString
-    ) -> MQTTProtocolError {
-        let side = sender.map { "a \($0)" } ?? "neither side"
-        let verb = sender == nil ? "may send" : "may not send"
-        return .protocolError("\(type) with the reason code \(code), which \(side) \(verb)", "\(clause)")
     }
 }
 

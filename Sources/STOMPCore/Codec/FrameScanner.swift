@@ -15,39 +15,36 @@ struct FrameScanner {
         var isSet: Bool { start >= 0 }
     }
 
-    private(set) var step = Step.betweenFrames
+    var step = Step.betweenFrames
     /// The next byte to look at.
-    private(set) var cursor = 0
-    private var lineStart = 0
+    var cursor = 0
+    var lineStart = 0
     /// Where the colon of the current line is; -1 while it is not found.
-    private var colon = -1
-    private var contentLength = -1
-    private(set) var headerCount = 0
+    var colon = -1
+    var contentLength = -1
+    var headerCount = 0
 
-    private(set) var command = STOMPCommand.unknown
-    private(set) var commandEnd = 0
-    private(set) var headerStart = 0
+    var command = STOMPCommand.unknown
+    var commandEnd = 0
+    var headerStart = 0
     /// One past the line feed of the last header.
-    private(set) var headerEnd = 0
-    private(set) var bodyStart = 0
-    private(set) var bodyEnd = 0
+    var headerEnd = 0
+    var bodyStart = 0
+    var bodyEnd = 0
     /// Whether any header holds a backslash.
-    private(set) var hasEscapes = false
+    var hasEscapes = false
 
-    private(set) var destination = Slot()
-    private(set) var subscription = Slot()
-    private(set) var receipt = Slot()
-    private(set) var receiptID = Slot()
-    private(set) var transaction = Slot()
+    var destination = Slot()
+    var subscription = Slot()
+    var receipt = Slot()
+    var receiptID = Slot()
+    var transaction = Slot()
     /// Whether a MESSAGE has a `message-id`.
-    private(set) var hasMessageID = false
-    private var sawContentLength = false
+    var hasMessageID = false
+    var lengthSlot = Slot()
 
     /// Bytes of the whole frame, its NUL included, once it is complete.
     var frameEnd: Int { bodyEnd + 1 }
-
-    /// How many bytes the frame has at least, as far as can be known by now.
-    var bytesNeeded: Int { step == .countedBody ? bodyStart + contentLength + 1 : cursor + 1 }
 
     /// Whether nothing of a frame was seen yet.
     var isBetweenFrames: Bool { step == .betweenFrames }
@@ -131,166 +128,6 @@ struct FrameScanner {
         while offset < seen {
             guard (0x21...0x7E).contains(bytes.byte(at: offset)) else { throw .malformedCommand(bytes, base, end) }
             offset += 1
-        }
-    }
-
-    private mutating func scanHeaders(
-        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
-    ) throws(STOMPProtocolError) -> Bool {
-        let end = min(bytes.byteCount, base + limits.maximumHeaderBytes + 2)
-        while true {
-            if colon < 0 {
-                guard
-                    let found = bytes.firstOffset(
-                        of: UInt8(ascii: ":"), or: UInt8(ascii: "\n"), from: base + cursor, to: end)
-                else { return try pauseInHeaders(end - base, limits) }
-                if bytes.byte(at: found) == UInt8(ascii: "\n") {
-                    let isEmpty =
-                        found - base == lineStart
-                        || (found - base == lineStart + 1 && bytes.byte(at: found - 1) == UInt8(ascii: "\r"))
-                    guard isEmpty else { throw .noColon(bytes, base + lineStart, found) }
-                    try finishHeaders(bytes, base, found + 1 - base, version, limits)
-                    return true
-                }
-                colon = found - base
-                cursor = colon + 1
-            }
-            guard let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: base + cursor, to: end) else {
-                return try pauseInHeaders(end - base, limits)
-            }
-            var valueEnd = feed - base
-            if bytes.byte(at: feed - 1) == UInt8(ascii: "\r") { valueEnd -= 1 }
-            guard valueEnd - lineStart <= limits.maximumLineBytes else {
-                throw .limit("a header line", limits.maximumLineBytes, "bytes")
-            }
-            guard colon > lineStart else {
-                throw STOMPProtocolError(.malformedHeader, "A header line has no name before its colon.")
-            }
-            headerCount += 1
-            guard headerCount <= limits.maximumHeaders else {
-                throw .limit("a frame", limits.maximumHeaders, "headers")
-            }
-            let name = try trimmedName(bytes, base, version)
-            note(bytes, base, name: name.lowerBound, name.upperBound, value: colon + 1, valueEnd)
-            cursor = feed + 1 - base
-            lineStart = cursor
-            colon = -1
-        }
-    }
-
-    /// The name of the current line, without the blanks that 1.0 peers may put around it. A handshake that names no
-    /// version is read as one of 1.0.
-    @inline(__always)
-    private func trimmedName(
-        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?
-    ) throws(STOMPProtocolError) -> Range<Int> {
-        guard version == nil || version == .v10 || command.isHandshake,
-            bytes.byte(at: base + lineStart).isBlank || bytes.byte(at: base + colon - 1).isBlank
-        else { return lineStart..<colon }
-        return try trimmingBlanks(bytes, base)
-    }
-
-    private func trimmingBlanks(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) -> Range<Int> {
-        var (start, end) = (lineStart, colon)
-        while start < end, bytes.byte(at: base + start).isBlank { start += 1 }
-        while start < end, bytes.byte(at: base + end - 1).isBlank { end -= 1 }
-        guard start < end else {
-            throw STOMPProtocolError(.malformedHeader, "A header line has only blanks before its colon.")
-        }
-        return start..<end
-    }
-
-    /// All that has come is looked at, and the headers go on.
-    private mutating func pauseInHeaders(_ seen: Int, _ limits: STOMPLimits) throws(STOMPProtocolError) -> Bool {
-        cursor = max(cursor, seen)
-        guard cursor - lineStart <= limits.maximumLineBytes + 1 else {
-            throw .limit("a header line", limits.maximumLineBytes, "bytes")
-        }
-        guard cursor <= limits.maximumHeaderBytes + 1 else {
-            throw .limit("the headers", limits.maximumHeaderBytes, "bytes")
-        }
-        return false
-    }
-
-    /// Keeps where the headers are that the engine itself reads; of repeated ones the first.
-    private mutating func note(_ bytes: RawSpan, _ base: Int, name: Int, _ nameEnd: Int, value: Int, _ valueEnd: Int) {
-        let slot = Slot(start: Int32(truncatingIfNeeded: value), end: Int32(truncatingIfNeeded: valueEnd))
-        switch nameEnd - name {
-        case 7 where !receipt.isSet && bytes.holds("receipt", at: base + name): receipt = slot
-        case 10:
-            if command == .message {
-                if !hasMessageID { hasMessageID = bytes.holds("message-id", at: base + name) }
-            } else if !receiptID.isSet, bytes.holds("receipt-id", at: base + name) {
-                receiptID = slot
-            }
-        case 11:
-            if !destination.isSet, bytes.holds("destination", at: base + name) {
-                destination = slot
-            } else if !transaction.isSet, bytes.holds("transaction", at: base + name) {
-                transaction = slot
-            }
-        case 12 where !subscription.isSet && bytes.holds("subscription", at: base + name): subscription = slot
-        case 14 where !sawContentLength && bytes.holds("content-length", at: base + name):
-            sawContentLength = true
-            lengthSlot = slot
-        default: break
-        }
-    }
-
-    private var lengthSlot = Slot()
-
-    private mutating func finishHeaders(
-        _ bytes: RawSpan, _ base: Int, _ end: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
-    ) throws(STOMPProtocolError) {
-        headerEnd = lineStart
-        guard headerEnd <= limits.maximumHeaderBytes else {
-            throw .limit("the headers", limits.maximumHeaderBytes, "bytes")
-        }
-        bodyStart = end
-        cursor = end
-        let traits = TextTraits(bytes, from: base + headerStart, to: base + headerEnd)
-        hasEscapes = traits.hasBackslash
-        if traits.hasReturn, version == .v12 { try checkReturns(bytes, base) }
-        guard traits.isASCII || bytes.isUTF8(from: base + headerStart, to: base + headerEnd) else {
-            throw STOMPProtocolError(.invalidUTF8, "A header of \(name(in: bytes, base)) is not UTF-8.")
-        }
-        // Before the version is known only the handshake and an ERROR can come, and an ERROR then is read as it is.
-        if hasEscapes, let version {
-            let escaping = STOMPEscaping(version, for: command)
-            if let offset = bytes.firstUndefinedEscape(escaping, from: base + headerStart, to: base + headerEnd) {
-                throw .undefinedEscape(bytes, offset, base + headerEnd, version)
-            }
-        }
-        guard sawContentLength else {
-            step = .openBody
-            return
-        }
-        let blanks = version ?? .v10 == .v10
-        let length = try bytes.contentLength(
-            base + Int(lengthSlot.start), base + Int(lengthSlot.end), trimsBlanks: blanks)
-        guard length <= limits.maximumBodyBytes else {
-            throw STOMPProtocolError(
-                .limitExceeded,
-                "The peer announces a body of \(length) bytes; the limit is \(limits.maximumBodyBytes). Raise maximumBodyBytes if that is wanted."
-            )
-        }
-        guard length == 0 || command.mayHaveBody else { throw .body(of: name(in: bytes, base)) }
-        contentLength = length
-        step = .countedBody
-    }
-
-    /// A CR is allowed before a line feed only (STOMP 1.2 "Augmented BNF").
-    private func checkReturns(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) {
-        var offset = base + headerStart
-        let end = base + headerEnd
-        while let found = bytes.firstOffset(of: UInt8(ascii: "\r"), from: offset, to: end) {
-            guard found + 1 < end, bytes.byte(at: found + 1) == UInt8(ascii: "\n") else {
-                throw STOMPProtocolError(
-                    .malformedHeader,
-                    "A header of \(name(in: bytes, base)) holds a carriage return that ends no line, which STOMP 1.2 does not allow."
-                )
-            }
-            offset = found + 1
         }
     }
 

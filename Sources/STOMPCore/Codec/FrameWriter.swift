@@ -60,8 +60,9 @@ import Wire
 
     @inline(__always)
     mutating func put(_ text: StaticString) {
-        // A StaticString of ours is a pointer to its code units, for as long as we run.
-        unsafe copyShort(text.utf8Start, to: claim(text.utf8CodeUnitCount), count: text.utf8CodeUnitCount)
+        // Safe: a StaticString of more than one scalar has a pointer to its code units for as long as the process runs.
+        let name = unsafe RawSpan(_unsafeStart: text.utf8Start, byteCount: text.utf8CodeUnitCount)
+        unsafe name.copyWords(to: claim(name.byteCount))
     }
 
     mutating func put(_ bytes: RawSpan) {
@@ -110,9 +111,17 @@ import Wire
         put(UInt8(ascii: "\n"))
     }
 
+    mutating func put(_ transaction: STOMPTransaction) {
+        put("transaction:tx-")
+        putNumber(UInt64(transaction.connection))
+        put(UInt8(ascii: "-"))
+        putNumber(UInt64(transaction.number))
+        put(UInt8(ascii: "\n"))
+    }
+
     mutating func put(_ field: borrowing STOMPHeaders.Field) {
         // Where nothing is escaped, names are read without the blanks around them.
-        if field.name.isEmpty || (escaping == .none && field.name.utf8.allSatisfy(\.isBlank)) { problem = .emptyName }
+        if field.name.isEmpty || (escaping == .none && field.name.trimmingBlanks().isEmpty) { problem = .emptyName }
         putText(field.name, isName: true)
         put(UInt8(ascii: ":"))
         putText(field.value, isName: false)
@@ -202,42 +211,23 @@ private func specials(_ word: UInt64) -> UInt64 {
         | WordBits.matches(word, WordBits.copies(of: UInt8(ascii: "\r")))
 }
 
-/// Copies a name of ours; a call of `memcpy` costs more than a few words do.
-@inline(__always) @unsafe
-private func copyShort(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePointer<UInt8>, count: Int) {
-    // As above.
-    let (from, to) = unsafe (UnsafeRawPointer(source), UnsafeMutableRawPointer(place))
-    guard count >= 8 else {
-        for index in 0..<count { unsafe place[index] = source[index] }
-        return
-    }
-    let last = count &- 8
-    var offset = 0
-    while offset < last {
-        let word = unsafe from.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-        unsafe to.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
-        offset &+= 8
-    }
-    let word = unsafe from.loadUnaligned(fromByteOffset: last, as: UInt64.self)
-    unsafe to.storeBytes(of: word, toByteOffset: last, as: UInt64.self)
-}
-
-extension [UInt8] {
+extension FrameWriter {
     /// Appends one frame with a single reservation: command, the lines that `head` writes, `headers`, `content-length`
     /// where asked for, body and NUL. Nothing is appended when it throws.
     ///
     /// - Parameter headRoom: what `head` writes at most.
     @inline(__always)
-    mutating func writeFrame(
-        _ command: StaticString, _ escaping: STOMPEscaping, headRoom: Int, headers: STOMPHeaders,
+    static func writeFrame(
+        into output: inout [UInt8], _ command: StaticString, _ escaping: STOMPEscaping, headRoom: Int,
+        headers: STOMPHeaders,
         body: RawSpan = RawSpan(), writesContentLength: Bool = false, replacesUnencodable: Bool = false,
         _ head: (inout FrameWriter) -> Void
     ) throws(STOMPUsageError) {
         let room =
-            command.utf8CodeUnitCount &+ headRoom &+ FrameWriter.room(for: headers) &+ 15 &+ FrameWriter.numberRoom
+            command.utf8CodeUnitCount &+ headRoom &+ room(for: headers) &+ 15 &+ numberRoom
             &+ body.byteCount &+ 3
-        var problem: FrameWriter.Problem?
-        append(addingCapacity: room) { span in
+        var problem: Problem?
+        output.append(addingCapacity: room) { span in
             // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: replacesUnencodable)

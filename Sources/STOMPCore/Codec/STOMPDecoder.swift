@@ -112,8 +112,8 @@ public struct STOMPEncoder: Sendable {
         if frame.command == .unknown { try putUnlisted(frame.commandName, into: &output) }
         do throws(STOMPUsageError) {
             // UInt8 has no padding, so all bytes are initialised.
-            try output.writeFrame(
-                frame.command.wireName, escaping, headRoom: 0, headers: frame.headers,
+            try FrameWriter.writeFrame(
+                into: &output, frame.command.wireName, escaping, headRoom: 0, headers: frame.headers,
                 body: unsafe frame.body.span.bytes, writesContentLength: !frame.body.isEmpty && declared == nil
             ) { _ in }
         } catch {

@@ -49,28 +49,28 @@ public enum STOMPEscaping: UInt8, Sendable, Hashable {
     }
 }
 
-extension RawSpan {
+extension STOMPEscaping {
     /// The offset of the first backslash in `start..<end` that begins no escape of that version, or nil.
-    func firstUndefinedEscape(_ escaping: STOMPEscaping, from start: Int, to end: Int) -> Int? {
-        guard escaping != .none else { return nil }
+    func firstUndefined(in bytes: RawSpan, from start: Int, to end: Int) -> Int? {
+        guard self != .none else { return nil }
         var offset = start
-        while let backslash = firstOffset(of: UInt8(ascii: "\\"), from: offset, to: end) {
-            guard backslash + 1 < end, escaping.meaning(of: byte(at: backslash + 1)) != nil else { return backslash }
+        while let backslash = bytes.firstOffset(of: UInt8(ascii: "\\"), from: offset, to: end) {
+            guard backslash + 1 < end, meaning(of: bytes.byte(at: backslash + 1)) != nil else { return backslash }
             offset = backslash + 2
         }
         return nil
     }
 
-    /// The bytes of `start..<end` after one pass of unescaping. What is undefined stays as it is; whoever must refuse
-    /// it has asked ``firstUndefinedEscape(_:from:to:)`` before.
-    func unescaped(_ escaping: STOMPEscaping, from start: Int, to end: Int) -> [UInt8] {
+    /// The bytes of `start..<end` after one pass of unescaping. Undefined escapes are not changed; callers that
+    /// have to refuse them call ``firstUndefined(in:from:to:)`` first.
+    func unescaped(_ bytes: RawSpan, from start: Int, to end: Int) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(end - start)
         var offset = start
         while offset < end {
-            let byte = self.byte(at: offset)
+            let byte = bytes.byte(at: offset)
             offset += 1
-            guard byte == UInt8(ascii: "\\"), offset < end, let meaning = escaping.meaning(of: self.byte(at: offset))
+            guard byte == UInt8(ascii: "\\"), offset < end, let meaning = self.meaning(of: bytes.byte(at: offset))
             else {
                 result.append(byte)
                 continue

@@ -43,8 +43,7 @@ public struct STOMPHeaderReader: Sendable, Hashable {
         var line = HeaderLine(at: 0, in: block)
         while let current = line {
             if isName(wanted, block, current) {
-                let range = trimmed(block, current.valueStart, current.valueEnd)
-                return range.start..<range.end
+                return trimmed(block, current.valueStart, current.valueEnd)
             }
             line = HeaderLine(at: current.next, in: block)
         }
@@ -59,11 +58,13 @@ public struct STOMPHeaderReader: Sendable, Hashable {
 
     private func isName(_ wanted: String.UTF8View, _ block: RawSpan, _ line: HeaderLine) -> Bool {
         let range = trimmed(block, line.nameStart, line.nameEnd)
-        if escaping != .none, block.firstOffset(of: UInt8(ascii: "\\"), from: range.start, to: range.end) != nil {
-            return block.unescaped(escaping, from: range.start, to: range.end).elementsEqual(wanted)
+        if escaping != .none,
+            block.firstOffset(of: UInt8(ascii: "\\"), from: range.lowerBound, to: range.upperBound) != nil
+        {
+            return escaping.unescaped(block, from: range.lowerBound, to: range.upperBound).elementsEqual(wanted)
         }
-        guard range.end - range.start == wanted.count else { return false }
-        var offset = range.start
+        guard range.count == wanted.count else { return false }
+        var offset = range.lowerBound
         for byte in wanted {
             if byte != block.byte(at: offset) { return false }
             offset += 1
@@ -73,25 +74,19 @@ public struct STOMPHeaderReader: Sendable, Hashable {
 
     private func string(_ block: RawSpan, _ start: Int, _ end: Int) -> String {
         let range = trimmed(block, start, end)
-        if escaping != .none, block.firstOffset(of: UInt8(ascii: "\\"), from: range.start, to: range.end) != nil {
-            return String(decoding: block.unescaped(escaping, from: range.start, to: range.end), as: UTF8.self)
+        if escaping != .none,
+            block.firstOffset(of: UInt8(ascii: "\\"), from: range.lowerBound, to: range.upperBound) != nil
+        {
+            return String(
+                decoding: escaping.unescaped(block, from: range.lowerBound, to: range.upperBound), as: UTF8.self)
         }
-        return block.text(in: range.start..<range.end)
-            ?? String(decoding: block.bytes(in: range.start..<range.end), as: UTF8.self)
+        return block.text(in: range)
+            ?? String(decoding: block.bytes(in: range), as: UTF8.self)
     }
 
-    private func trimmed(_ block: RawSpan, _ start: Int, _ end: Int) -> (start: Int, end: Int) {
-        guard trimsBlanks else { return (start, end) }
-        var start = start
-        var end = end
-        while start < end, block.byte(at: start).isBlank { start += 1 }
-        while start < end, block.byte(at: end - 1).isBlank { end -= 1 }
-        return (start, end)
+    private func trimmed(_ block: RawSpan, _ start: Int, _ end: Int) -> Range<Int> {
+        trimsBlanks ? block.trimmingBlanks(start..<end) : start..<end
     }
-}
-
-extension UInt8 {
-    var isBlank: Bool { self == 0x20 || self == 0x09 }
 }
 
 /// One header line: name up to the first colon, value up to the end of the line, CR stripped only before LF

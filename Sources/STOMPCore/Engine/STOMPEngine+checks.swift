@@ -12,6 +12,15 @@ enum ReservedHeaders {
     static let acknowledge: [StaticString] = ["id", "message-id", "subscription", "transaction", "content-length"]
     static let transaction: [StaticString] = ["transaction", "content-length"]
     static let disconnect: [StaticString] = ["content-length"]
+
+    /// The one of `names` that has the same bytes as `name`. Most differ from it in length already.
+    static func match(_ name: String, in names: [StaticString]) -> StaticString? {
+        let count = name.utf8.count
+        for candidate in names where candidate.utf8CodeUnitCount == count && name.hasBytes(of: candidate) {
+            return candidate
+        }
+        return nil
+    }
 }
 
 extension STOMPEngine {
@@ -45,7 +54,7 @@ extension STOMPEngine {
         // Looked at where they lie: taken out, each field would cost four counted references.
         let fields = headers.fields.span
         for index in fields.indices {
-            if let name = fields[index].name.firstMatch(in: reserved) {
+            if let name = ReservedHeaders.match(fields[index].name, in: reserved) {
                 throw STOMPUsageError(
                     .reservedHeader,
                     "The header \"\(name)\" is written by the operation itself. Use its parameter, or leave it out.")
@@ -129,26 +138,5 @@ extension STOMPEngine {
             }
         }
         return bytes
-    }
-}
-
-extension String {
-    /// The one of `names` that has the same bytes. Most names differ from all of them in length already.
-    func firstMatch(in names: [StaticString]) -> StaticString? {
-        let count = utf8.count
-        for name in names where name.utf8CodeUnitCount == count && hasBytes(of: name) { return name }
-        return nil
-    }
-
-    func hasBytes(of text: StaticString) -> Bool {
-        let count = text.utf8CodeUnitCount
-        guard utf8.count == count else { return false }
-        // The span of the string is used only inside the closure.
-        let isSame = unsafe utf8.withContiguousStorageIfAvailable { bytes in
-            unsafe RawSpan(_unsafeElements: bytes).holds(text, at: 0)
-        }
-        if let isSame { return isSame }
-        var copy = self
-        return copy.withUTF8 { unsafe RawSpan(_unsafeElements: $0).holds(text, at: 0) }
     }
 }

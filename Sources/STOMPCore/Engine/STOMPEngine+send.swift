@@ -27,8 +27,9 @@ extension STOMPEngine {
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         let isCounted = Self.isCounted(body, omitsContentLength)
-        try output.writeFrame(
-            "SEND", STOMPEscaping(version), headRoom: FrameWriter.room(for: destination) &+ 96, headers: headers,
+        try FrameWriter.writeFrame(
+            into: &output, "SEND", STOMPEscaping(version), headRoom: FrameWriter.room(for: destination) &+ 96,
+            headers: headers,
             body: body, writesContentLength: isCounted
         ) { writer in
             writer.put("destination", destination)
@@ -171,18 +172,5 @@ struct SendHead: Sendable {
     /// Another connection may have other rules.
     mutating func forget() {
         self = SendHead()
-    }
-}
-
-extension STOMPHeaders {
-    /// Whether these are the same lines. Headers that are sent again and again mostly lie in the same memory.
-    @inline(__always)
-    fileprivate func isSame(as other: STOMPHeaders) -> Bool {
-        guard fields.count == other.fields.count else { return false }
-        if fields.isEmpty { return true }
-        // Only compared: an array that is kept keeps its place to itself.
-        let place = unsafe fields.withUnsafeBufferPointer { $0.baseAddress }
-        let otherPlace = unsafe other.fields.withUnsafeBufferPointer { $0.baseAddress }
-        return unsafe place == otherPlace || fields == other.fields
     }
 }

@@ -12,7 +12,7 @@ extension STOMPEngine {
         let version = version
         let offersBeats = peerHeartBeat != .none || offered != .none
         let room = FrameWriter.room(for: session ?? "") + FrameWriter.room(for: server ?? "") + 128
-        try output.writeFrame("CONNECTED", .none, headRoom: room, headers: headers) { writer in
+        try FrameWriter.writeFrame(into: &output, "CONNECTED", .none, headRoom: room, headers: headers) { writer in
             writer.put("version", version.description)
             if offersBeats { writer.put("heart-beat", offered.description) }
             if let session { writer.put("session", session) }
@@ -41,8 +41,9 @@ extension STOMPEngine {
         let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
         // An ERROR to somebody whose CONNECT is not accepted cannot rely on a version, so nothing in it may need one.
         // UInt8 has no padding, so all bytes are initialised.
-        try output.writeFrame(
-            "ERROR", phase == .connecting ? .none : STOMPEscaping(version), headRoom: room, headers: headers,
+        try FrameWriter.writeFrame(
+            into: &output, "ERROR", phase == .connecting ? .none : STOMPEscaping(version), headRoom: room,
+            headers: headers,
             body: unsafe body.span.bytes, writesContentLength: !body.isEmpty, replacesUnencodable: true
         ) { writer in
             writer.put("message", message)
@@ -58,8 +59,8 @@ extension STOMPEngine {
     /// Sends RECEIPT: the frame with that `receipt` header has been processed (STOMP 1.2 "RECEIPT").
     public mutating func sendReceipt(_ id: String, at now: Int64) throws(STOMPUsageError) {
         try requireServer(phase == .connected || phase == .disconnecting, "There is no session for a RECEIPT.")
-        try output.writeFrame(
-            "RECEIPT", STOMPEscaping(version), headRoom: FrameWriter.room(for: id) + 32, headers: [:],
+        try FrameWriter.writeFrame(
+            into: &output, "RECEIPT", STOMPEscaping(version), headRoom: FrameWriter.room(for: id) + 32, headers: [:],
             replacesUnencodable: true
         ) { $0.put("receipt-id", id) }
         timing.wrote(at: now)
@@ -84,8 +85,8 @@ extension STOMPEngine {
         let isCounted =
             body.byteCount > 0
             && (!omitsContentLength || body.firstOffset(of: 0, from: 0, to: body.byteCount) != nil)
-        try output.writeFrame(
-            "MESSAGE", STOMPEscaping(version), headRoom: room, headers: headers.relayed, body: body,
+        try FrameWriter.writeFrame(
+            into: &output, "MESSAGE", STOMPEscaping(version), headRoom: room, headers: headers.relayed, body: body,
             writesContentLength: isCounted, replacesUnencodable: true
         ) { writer in
             if let subscription { writer.put("subscription", subscription) }
@@ -125,8 +126,8 @@ extension STOMPEngine {
     /// The ERROR that answers a violation.
     mutating func writeError(_ message: String, receiptID: String?) {
         // Texts of ours fit every version, and what does not becomes a blank, so this cannot throw.
-        try? output.writeFrame(
-            "ERROR", phase == .connecting ? .none : STOMPEscaping(version),
+        try? FrameWriter.writeFrame(
+            into: &output, "ERROR", phase == .connecting ? .none : STOMPEscaping(version),
             headRoom: FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96, headers: [:],
             replacesUnencodable: true
         ) { writer in
@@ -139,17 +140,5 @@ extension STOMPEngine {
     private func requireServer(_ condition: Bool, _ message: @autoclosure () -> String) throws(STOMPUsageError) {
         try require(role == .server, .wrongRole, "This is an operation of a server; the engine plays a client.")
         try require(condition, phase == .disconnecting ? .disconnecting : .notConnected, message())
-    }
-}
-
-extension STOMPHeaders {
-    /// Without the headers that MESSAGE writes itself and those that were for the server alone.
-    var relayed: STOMPHeaders {
-        let own: [StaticString] = [
-            "destination", "content-length", "receipt", "transaction", "subscription", "message-id", "ack",
-        ]
-        func isOwn(_ field: Field) -> Bool { own.contains { field.name.hasBytes(of: $0) } }
-        guard fields.contains(where: isOwn) else { return self }
-        return STOMPHeaders(fields.filter { !isOwn($0) })
     }
 }

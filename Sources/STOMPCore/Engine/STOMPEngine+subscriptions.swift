@@ -22,8 +22,8 @@ extension STOMPEngine {
         try checkBrokerLimits(headers, destination)
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
-        try output.writeFrame(
-            "SUBSCRIBE", STOMPEscaping(version),
+        try FrameWriter.writeFrame(
+            into: &output, "SUBSCRIBE", STOMPEscaping(version),
             headRoom: FrameWriter.room(for: id) + FrameWriter.room(for: destination) + 96, headers: headers
         ) { writer in
             writer.put("id", id)
@@ -162,7 +162,9 @@ extension STOMPEngine {
         let receiptName = try checkHeaders(headers, reserved, hasToken: receiptToken != nil)
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
-        try output.writeFrame(command, STOMPEscaping(version), headRoom: room + 96, headers: headers) { writer in
+        try FrameWriter.writeFrame(
+            into: &output, command, STOMPEscaping(version), headRoom: room + 96, headers: headers
+        ) { writer in
             head(&writer)
             if number != 0 { writer.put("receipt", number) }
         }

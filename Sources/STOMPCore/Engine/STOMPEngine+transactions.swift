@@ -12,16 +12,6 @@ public struct STOMPTransaction: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "tx-\(connection)-\(number)" }
 }
 
-extension FrameWriter {
-    mutating func put(_ transaction: STOMPTransaction) {
-        put("transaction:tx-")
-        putNumber(UInt64(transaction.connection))
-        put(UInt8(ascii: "-"))
-        putNumber(UInt64(transaction.number))
-        put(UInt8(ascii: "\n"))
-    }
-}
-
 extension STOMPEngine {
     /// Begins a transaction.
     public mutating func begin(
@@ -94,7 +84,8 @@ extension STOMPEngine {
             !headers.contains("receipt"), .reservedHeader, "DISCONNECT chooses its receipt itself. Leave it out.")
         _ = try checkHeaders(headers, ReservedHeaders.disconnect, hasToken: false)
         let number = receipts.nextNumber
-        try output.writeFrame("DISCONNECT", STOMPEscaping(version), headRoom: 96, headers: headers) {
+        try FrameWriter.writeFrame(into: &output, "DISCONNECT", STOMPEscaping(version), headRoom: 96, headers: headers)
+        {
             $0.put("receipt", number)
         }
         receipts.add(token: 0, deadline: .max)

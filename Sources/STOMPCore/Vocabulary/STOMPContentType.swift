@@ -1,3 +1,5 @@
+import Wire
+
 /// A `content-type` header, and what it says about reading a body as text (STOMP 1.2 "Header content-type").
 ///
 /// Without the header a body is bytes and nothing more. `text/*` without a charset is UTF-8.

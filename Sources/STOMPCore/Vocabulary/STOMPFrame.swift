@@ -79,26 +79,7 @@ public enum STOMPCommand: UInt8, Sendable, Hashable, CaseIterable, CustomStringC
     case unknown
 
     /// The name on the wire; empty for ``unknown``.
-    public var description: String {
-        switch self {
-        case .connect: "CONNECT"
-        case .stomp: "STOMP"
-        case .connected: "CONNECTED"
-        case .send: "SEND"
-        case .subscribe: "SUBSCRIBE"
-        case .unsubscribe: "UNSUBSCRIBE"
-        case .ack: "ACK"
-        case .nack: "NACK"
-        case .begin: "BEGIN"
-        case .commit: "COMMIT"
-        case .abort: "ABORT"
-        case .disconnect: "DISCONNECT"
-        case .message: "MESSAGE"
-        case .receipt: "RECEIPT"
-        case .error: "ERROR"
-        case .unknown: ""
-        }
-    }
+    public var description: String { wireName.description }
 
     /// Only SEND, MESSAGE and ERROR may have a body (STOMP 1.2 "Body"); what an unknown command may have is unknown.
     public var mayHaveBody: Bool {

@@ -1,3 +1,5 @@
+import Wire
+
 /// A version of the protocol. The three share one codec; what differs is asked of the version.
 public enum STOMPVersion: UInt8, Sendable, Hashable, Comparable, CaseIterable, CustomStringConvertible {
     case v10
@@ -32,18 +34,6 @@ public enum STOMPVersion: UInt8, Sendable, Hashable, Comparable, CaseIterable, C
         header.utf8.split(separator: UInt8(ascii: ",")).compactMap { part in
             STOMPVersion(String(Substring(part)).trimmingBlanks())
         }
-    }
-}
-
-extension String {
-    /// Without spaces and tabs at both ends, compared as bytes.
-    func trimmingBlanks() -> String {
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last) else { return self }
-        var rest = utf8[...]
-        while let byte = rest.first, isBlank(byte) { rest.removeFirst() }
-        while let byte = rest.last, isBlank(byte) { rest.removeLast() }
-        return String(Substring(rest))
     }
 }
 
