@@ -112,7 +112,6 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     }
 }
 
-
 extension MQTTFrameHeader {
     /// Where the body of the packet stands; our own mistake if it is not all there.
     @inline(__always)
