@@ -151,3 +151,22 @@ public struct LoopbackFaults: Sendable {
 
     public init() {}
 }
+
+extension LoopbackBrokerOptions {
+    /// The ports to listen on, and what is spoken there.
+    func services(_ tls: TLSContexts?) -> [(WritableKeyPath<LoopbackBroker.Ports, Int?>, Port, Service)] {
+        let plain: [(WritableKeyPath<LoopbackBroker.Ports, Int?>, Port, Service)] = [
+            (\.mqtt, mqttPort, Service(.mqtt)), (\.stomp, stompPort, Service(.stomp)),
+            (\.ws, wsPort, Service(webSocketFor: allowedOrigins)),
+        ]
+        guard let tls else { return plain }
+        return plain + [
+            (\.mqtts, mqttsPort, Service(.mqtt, tls: tls)), (\.stomps, stompsPort, Service(.stomp, tls: tls)),
+            (\.wss, wssPort, Service(webSocketFor: allowedOrigins, tls: tls)),
+        ]
+    }
+
+    var sockets: [(path: String, kind: Service.Kind)] {
+        [(mqttSocket, Service.Kind.mqtt), (stompSocket, .stomp)].compactMap { path, kind in path.map { ($0, kind) } }
+    }
+}

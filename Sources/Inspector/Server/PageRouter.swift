@@ -1,4 +1,4 @@
-import HTTPCore
+package import HTTPCore
 
 /// Decides what a request gets.
 ///
@@ -89,4 +89,12 @@ enum FrameRoute: String {
     func allows(_ request: PageRequest) -> Bool {
         isOrder ? request.method == "POST" : request.isRead
     }
+}
+
+/// Pages that a server offers beside the inspector's: those of the programs that bring it along.
+package protocol PageContent: Sendable {
+    /// The answer to a request for anything that is not the inspector's.
+    ///
+    /// HEAD is asked like GET; the server leaves the body out.
+    func response(to request: PageRequest) -> HTTPResponse
 }

@@ -1,6 +1,7 @@
 import MQTTCore
 import Synchronization
 import Transport
+import Wire
 
 /// What all connections of a broker share: the router under its lock, the connections by number, the counters.
 ///
@@ -168,5 +169,17 @@ final class Hub: Sendable {
         await forEachConnection { $0.drop() }
         // Dropping is posted to the loop: after one more round trip it is done.
         await loop.result { self.setAlarm(.max) }
+    }
+}
+
+extension Hub {
+    var currentFaults: LoopbackFaults { faults.withLock { $0 } }
+    var withholdsAcknowledgements: Bool { faults.withLock { $0.withholdsAcknowledgements } }
+
+    /// Whether somebody may connect. Names and passwords are compared as bytes.
+    func admits(user: String?, password: [UInt8]?) -> Bool {
+        guard let users = options.users else { return true }
+        guard let user, let password else { return false }
+        return users.contains { $0.name.hasSameBytes(as: user) && $0.password.utf8.elementsEqual(password) }
     }
 }

@@ -170,23 +170,3 @@ extension Router {
             at: now, into: &effects)
     }
 }
-
-extension Message {
-    /// A message whose properties say when it expires; the expiry itself is taken out of them.
-    package convenience init(
-        topic: String, payload: [UInt8], qos: QoS, isRetained: Bool, expiring properties: MQTTProperties,
-        publisher: Int = -1, at now: Int64
-    ) {
-        var properties = properties
-        var expiry = Int64.max
-        if !properties.isEmpty {
-            if let seconds = properties.messageExpiryInterval { expiry = now + Int64(seconds) * 1_000_000_000 }
-            properties.messageExpiryInterval = nil
-            properties.topicAlias = nil
-            properties.subscriptionIdentifiers = []
-        }
-        self.init(
-            topic: topic, payload: payload, qos: qos, isRetained: isRetained, properties: properties, expiry: expiry,
-            publisher: publisher)
-    }
-}

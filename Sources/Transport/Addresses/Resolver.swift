@@ -66,10 +66,10 @@ package final class Resolver: Sendable {
         switch step {
         case .wait: break
         case .run: runThread(query)
-        case .refuse: receive(.failure(.stuckNames(of: query.name, maximumThreads)))
+        case .refuse: receive(.failure(NameQuery.stuck(of: query.name, maximumThreads)))
         }
         for (query, receivers) in stuck {
-            for receive in receivers { receive(.failure(.stuckNames(of: query.name, maximumThreads))) }
+            for receive in receivers { receive(.failure(NameQuery.stuck(of: query.name, maximumThreads))) }
         }
         return ticket
     }
@@ -196,23 +196,5 @@ extension Resolver {
         let call = PendingCall<Result<[SocketAddress], TransportError>>()
         start(NameQuery(name, .any)) { call.end($0) }
         return try await call.answer().get().map { $0.with(port: port) }
-    }
-}
-
-extension Endpoint {
-    /// The address of an endpoint that needs no look-up; nil for a name.
-    var knownAddresses: [SocketAddress]? {
-        get throws(TransportError) {
-            switch self {
-            case .unix(let path):
-                guard let address = SocketAddress(unixPath: path) else {
-                    throw TransportError(
-                        .badURL, "'\(path)' cannot be the path of a Unix socket: it must be 1 to 107 bytes without NUL")
-                }
-                return [address]
-            case .host(let name, let port):
-                return NameQuery(name, .any).literal?.map { $0.with(port: port) }
-            }
-        }
     }
 }

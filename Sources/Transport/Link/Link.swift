@@ -248,4 +248,9 @@ package struct LinkState: ~Copyable, Sendable {
     init(maximumOutboxBytes: Int) {
         self.maximumOutboxBytes = maximumOutboxBytes
     }
+
+    /// The callers that wait for room, to be resumed after the lock is released.
+    mutating func takeRoomWaiters() -> UniqueArray<Waiter<Void>> {
+        roomWaiters.isMade ? roomWaiters.value.takeAll() : UniqueArray()
+    }
 }

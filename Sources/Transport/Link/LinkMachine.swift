@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What a link drives: a protocol engine with the bookkeeping of its shell (waiters, routes), all of it synchronous
 /// and called under the link's lock.
 ///
@@ -56,4 +58,56 @@ extension LinkMachine where Self: ~Copyable {
     package mutating func outputTaken(at now: Int64) {}
     package mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {}
     package mutating func reportDiscarded(into scratch: Scratch) {}
+}
+
+/// How far the bytes of a connection have come, counted at the stream, layers included.
+@usableFromInline
+package struct LinkProgress: Sendable, Equatable {
+    /// Bytes that were written to the stream or wait to be, the machine's output included.
+    package var total = 0
+    /// Bytes among them that the peer's system has acknowledged.
+    package var acknowledged = 0
+
+    package init(total: Int = 0, acknowledged: Int = 0) {
+        self.total = total
+        self.acknowledged = acknowledged
+    }
+}
+
+/// Sees what a link exchanges with its peer, in the clear and in whole frames: for inspectors.
+///
+/// Called outside the link's lock, in the order of the bytes of each direction; `sent` also on the threads of callers.
+/// What is seen as sent was taken out of the outbox; whether it arrived nobody knows.
+package protocol LinkTap: AnyObject, Sendable {
+    func sent(_ bytes: RawSpan)
+    /// Called before anybody hears of what the bytes led to.
+    func received(_ bytes: RawSpan)
+}
+
+/// What a link has moved over all its connections, as seen by the system: bytes of the protocol with its layers.
+package struct LinkTraffic: Equatable, Sendable {
+    package var bytesSent = 0
+    /// Attempts to write, those that found no room included.
+    package var writes = 0
+    package var bytesReceived = 0
+    /// Attempts to read, those that found nothing or the end included.
+    package var reads = 0
+
+    /// What was moved in one direction and is not added yet.
+    struct Half {
+        var bytes = 0
+        var calls = 0
+        /// Bytes that came out of layers, to be written.
+        var queued = 0
+    }
+
+    mutating func addSent(_ part: Half) {
+        bytesSent += part.bytes
+        writes += part.calls
+    }
+
+    mutating func addReceived(_ part: Half) {
+        bytesReceived += part.bytes
+        reads += part.calls
+    }
 }

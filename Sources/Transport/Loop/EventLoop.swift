@@ -221,3 +221,21 @@ package final class EventLoop: Sendable {
         inside.scratch = [:]
     }
 }
+
+/// Tasks that prefer the loop's thread: an answer that the loop reads resumes them without another thread.
+extension EventLoop: TaskExecutor {
+    package func enqueue(_ job: consuming ExecutorJob) {
+        run(UnownedJob(job))
+    }
+}
+
+extension EventLoop {
+    /// Runs `job` soon on the loop's thread and returns its result.
+    package nonisolated(nonsending) func result<Result: Sendable>(of job: @escaping @Sendable () -> Result) async
+        -> Result
+    {
+        let call = PendingCall<Result>()
+        execute { call.end(job()) }
+        return await call.answer()
+    }
+}

@@ -46,3 +46,73 @@ func sleepPrecisely() {
         sleep_precisely()
     #endif
 }
+
+/// A thread of its own for work that blocks: jobs run one after the other, in the order in which they were given.
+///
+/// The thread ends with the last reference, after the jobs that it was given.
+package final class SerialThread: Sendable {
+    /// What the thread holds on to; not the `SerialThread`, whose end it waits for.
+    private final class Queue: @unchecked Sendable {
+        // Sendable because `jobs` and `isOver` are touched with `mutex` held only.
+        let mutex: UnsafeMutablePointer<pthread_mutex_t>
+        let condition: UnsafeMutablePointer<pthread_cond_t>
+        var jobs: [@Sendable () -> Void] = []
+        var isOver = false
+
+        init() {
+            mutex = .allocate(capacity: 1)
+            condition = .allocate(capacity: 1)
+            pthread_mutex_init(mutex, nil)
+            pthread_cond_init(condition, nil)
+        }
+
+        deinit {
+            pthread_mutex_destroy(mutex)
+            pthread_cond_destroy(condition)
+            mutex.deallocate()
+            condition.deallocate()
+        }
+
+        func run() {
+            var taken: [@Sendable () -> Void] = []
+            while true {
+                pthread_mutex_lock(mutex)
+                while jobs.isEmpty && !isOver { pthread_cond_wait(condition, mutex) }
+                swap(&taken, &jobs)
+                let ends = isOver && taken.isEmpty
+                pthread_mutex_unlock(mutex)
+                if ends { return }
+                for job in taken { job() }
+                // The memory serves for what comes next, unless that was a crowd.
+                taken.removeAll(keepingCapacity: taken.capacity <= 64)
+            }
+        }
+
+        /// Changes what the thread waits for. It is woken without the lock, which it would only wait for again, and only
+        /// if it may be asleep.
+        func change(_ body: (Queue) -> Void) {
+            pthread_mutex_lock(mutex)
+            let mayBeAsleep = jobs.isEmpty
+            body(self)
+            pthread_mutex_unlock(mutex)
+            if mayBeAsleep { pthread_cond_signal(condition) }
+        }
+    }
+
+    private let queue = Queue()
+
+    package init(named name: StaticString) {
+        let queue = queue
+        let code = startThread(named: name) { queue.run() }
+        // Without the thread jobs would never run; a process that has none left cannot go on.
+        precondition(code == 0, "no thread can be started: error \(code)")
+    }
+
+    deinit {
+        queue.change { $0.isOver = true }
+    }
+
+    package func run(_ job: @escaping @Sendable () -> Void) {
+        queue.change { $0.jobs.append(job) }
+    }
+}

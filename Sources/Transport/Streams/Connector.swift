@@ -1,5 +1,9 @@
 import Wire
 
+#if canImport(Network)
+    import Network
+#endif
+
 /// Opens TCP and Unix-domain connections without blocking any thread.
 package enum Connector {
     /// Connects to the first address of `endpoint` that answers, in the manner of RFC 8305: families alternate, and
@@ -35,3 +39,81 @@ package enum Connector {
         return result
     }
 }
+
+extension Connector {
+    /// Connects without TLS by what the system advises: sockets on Linux and macOS, and for Unix-domain sockets
+    /// everywhere; Network.framework on the other Apple systems.
+    package static func open(
+        to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, loop: EventLoop
+    ) async throws(TransportError) -> any ByteStream {
+        #if canImport(Network) && !os(macOS) && !os(Linux)
+            if case .host = endpoint {
+                return try await connectByNetwork(to: endpoint, peerName: peerName, timeout: timeout, loop: loop)
+            }
+        #endif
+        return try await connect(to: endpoint, peerName: peerName, timeout: timeout, loop: loop)
+    }
+
+    /// Connects with the system's TLS, where `contexts.usesSystem()` is true.
+    package static func openSecurely(
+        to endpoint: Endpoint, tls contexts: TLSContexts, protocols: [String], proxy: ProxyServer?, timeout: Int64,
+        loop: EventLoop
+    ) async throws(TransportError) -> any ByteStream {
+        #if canImport(Network)
+            return try await connectByNetwork(
+                to: endpoint, secure: contexts, protocols: protocols, proxy: proxy, timeout: timeout, loop: loop)
+        #else
+            throw TransportError(.tlsUnavailable, "this system has no TLS of its own")
+        #endif
+    }
+}
+
+#if canImport(Network)
+    extension Connector {
+        /// Connects by Network.framework, without TLS.
+        package static func connectByNetwork(
+            to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, loop: EventLoop
+        ) async throws(TransportError) -> any ByteStream {
+            let name = peerName ?? "\(endpoint)"
+            let failures = NetworkFailures(peerName: name, hasIdentity: false)
+            return try await NetworkConnecting.open(
+                to: endpoint, parameters: parameters(tls: nil, proxy: nil), peerName: name, failures: failures,
+                deadline: MonotonicClock.now.advanced(byNanoseconds: timeout), loop: loop)
+        }
+
+        /// Connects by Network.framework, with TLS that is established when this returns.
+        ///
+        /// - Parameters:
+        ///   - protocols: offered by ALPN unless the options say otherwise.
+        ///   - proxy: asked for the connection.
+        package static func connectByNetwork(
+            to endpoint: Endpoint, secure contexts: TLSContexts, protocols: [String] = [], proxy: ProxyServer? = nil,
+            timeout: Int64, loop: EventLoop
+        ) async throws(TransportError) -> any ByteStream {
+            guard case .host(let host, _) = endpoint else {
+                throw TransportError(.unsupported, "TLS needs a host, unlike '\(endpoint)'")
+            }
+            let name = proxy.map { "\(endpoint), through the proxy \($0)," } ?? "\(endpoint)"
+            let tls = try contexts.networkTLS()
+            let failures = NetworkFailures(peerName: name, hasIdentity: tls.hasIdentity)
+            let options = try tls.options(host: host, protocols: protocols, peerName: name, failures: failures)
+            return try await NetworkConnecting.open(
+                to: endpoint, parameters: parameters(tls: options, proxy: try proxy?.configuration()), peerName: name,
+                failures: failures, deadline: MonotonicClock.now.advanced(byNanoseconds: timeout), loop: loop)
+        }
+
+        private static func parameters(
+            tls: NWProtocolTLS.Options?, proxy: ProxyConfiguration?
+        ) -> NWParameters {
+            let tcp = NWProtocolTCP.Options()
+            tcp.noDelay = true
+            let parameters = NWParameters(tls: tls, tcp: tcp)
+            if let proxy {
+                let context = NWParameters.PrivacyContext(description: "swift-messaging")
+                context.proxyConfigurations = [proxy]
+                parameters.setPrivacyContext(context)
+            }
+            return parameters
+        }
+    }
+#endif

@@ -148,3 +148,112 @@ private let noteRequest: OpenSSL.Callback = { connection, context in
     Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().session(connection)?.certificateWasRequested = true
     return 1
 }
+
+/// One configuration of TLS for all connections that a client or server makes with it. Files are read with the first
+/// connection, and again after `reload()`.
+package final class TLSContexts: Sendable {
+    private let kind: TLSContext.Kind
+    private let current = Lock<TLSContext?>(nil)
+    #if canImport(Network)
+        private let currentOfSystem = Lock<NetworkTLS?>(nil)
+    #endif
+
+    package init(client options: TLSOptions) {
+        kind = .client(options)
+    }
+
+    package init(server options: TLSServerOptions) {
+        kind = .server(options)
+    }
+
+    /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
+    func context() throws(TransportError) -> TLSContext {
+        if let known = current.withLock({ $0 }) { return known }
+        // Outside the lock: this reads files.
+        let made = try TLSContext(kind)
+        current.withLock { $0 = made }
+        return made
+    }
+
+    /// The next connection reads the files anew: a failure may be due to certificates that were replaced since.
+    package func reload() {
+        current.withLock { $0 = nil }
+        #if canImport(Network)
+            currentOfSystem.withLock { $0 = nil }
+        #endif
+    }
+
+    /// Whether the system's Network.framework does the TLS, so that it comes with the stream and not as a layer.
+    ///
+    /// - Throws: `tlsUnavailable` if the options ask for it where it does not exist.
+    package func usesSystem() throws(TransportError) -> Bool {
+        guard case .client(let options) = kind else { return false }
+        #if canImport(Network)
+            switch options.implementation.kind {
+            case .system: return true
+            case .openSSL: return false
+            case .automatic: return !options.needsOpenSSL
+            }
+        #else
+            guard options.implementation == .system else { return false }
+            throw TransportError(
+                .tlsUnavailable,
+                "Network.framework exists on Apple's systems only; choose the implementation .automatic in the TLS "
+                    + "options")
+        #endif
+    }
+
+    #if canImport(Network)
+        /// - Throws: `tlsConfiguration`.
+        func networkTLS() throws(TransportError) -> NetworkTLS {
+            if let known = currentOfSystem.withLock({ $0 }) { return known }
+            guard case .client(let options) = kind else {
+                throw TransportError(.unsupported, "Network.framework serves clients only here")
+            }
+            let made = try NetworkTLS(options)
+            currentOfSystem.withLock { $0 = made }
+            return made
+        }
+    #endif
+}
+
+/// Sessions that may be resumed, one for each server. Each is used once, as RFC 8446 (appendix C.4) advises.
+struct TLSSessionCache {
+    /// A reference to an `SSL_SESSION`.
+    final class Entry: @unchecked Sendable {
+        // Sendable because a session that no connection changes any more may be read by any thread.
+        let pointer: OpaquePointer
+        private let openSSL: OpenSSL
+
+        /// Takes the reference over.
+        init(_ pointer: OpaquePointer, _ openSSL: OpenSSL) {
+            self.pointer = pointer
+            self.openSSL = openSSL
+        }
+
+        deinit {
+            openSSL.sessionFree(pointer)
+        }
+    }
+
+    private var entries: [String: Entry] = [:]
+    private var refused: Set<String> = []
+    private static let limit = 64
+
+    mutating func take(_ server: String) -> Entry? {
+        entries.removeValue(forKey: server)
+    }
+
+    mutating func store(_ entry: Entry, for server: String) {
+        guard !refused.contains(server) else { return }
+        if entries.count >= Self.limit, entries[server] == nil { entries.removeValue(forKey: entries.first!.key) }
+        entries[server] = entry
+    }
+
+    /// A handshake with an old session failed; some servers cannot do it and end the connection instead of saying so.
+    mutating func refuse(_ server: String) {
+        if refused.count >= Self.limit { refused.removeAll() }
+        refused.insert(server)
+        entries[server] = nil
+    }
+}

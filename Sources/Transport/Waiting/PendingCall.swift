@@ -69,14 +69,3 @@ package final class PendingCall<Answer: Sendable>: Sendable {
         }
     }
 }
-
-extension EventLoop {
-    /// Runs `job` soon on the loop's thread and returns its result.
-    package nonisolated(nonsending) func result<Result: Sendable>(of job: @escaping @Sendable () -> Result) async
-        -> Result
-    {
-        let call = PendingCall<Result>()
-        execute { call.end(job()) }
-        return await call.answer()
-    }
-}

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A task that waits for one answer: the only owner of its continuation, which it gives up by resuming it.
 ///
 /// It cannot be copied, and `resume` consumes it: the compiler refuses a program that resumes a task twice. Moving the
@@ -54,5 +56,37 @@ package func waiting<Answer: Sendable>(
         return await withUnsafeContinuation { body(Waiter($0)) }
     } onCancel: {
         onCancel()
+    }
+}
+
+/// A waiter that was taken out under a lock, with the answer that it is resumed with after the lock is released.
+@usableFromInline
+package struct Resumption<Answer: Sendable>: ~Copyable, Sendable {
+    @usableFromInline let waiter: Waiter<Answer>
+    @usableFromInline let answer: Answer
+
+    @inlinable
+    package init(_ waiter: consuming Waiter<Answer>, _ answer: Answer) {
+        self.waiter = waiter
+        self.answer = answer
+    }
+
+    @inlinable
+    package consuming func resume() {
+        waiter.resume(returning: answer)
+    }
+}
+
+/// Counts waiters that were dropped without an answer. A debug build stops at the first one.
+@usableFromInline
+package enum DroppedWaiters {
+    private static let number = Atomic(0)
+
+    package static var count: Int { number.load(ordering: .relaxed) }
+
+    @usableFromInline
+    static func add() {
+        number.add(1, ordering: .relaxed)
+        assertionFailure("A waiting task was dropped without an answer. Resume each waiter before it is released.")
     }
 }

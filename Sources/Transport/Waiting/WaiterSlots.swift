@@ -81,10 +81,3 @@ package struct WaiterSlots<Answer: Sendable>: EmptyAtFirst, ~Copyable, Sendable 
         free.append(UInt32(index))
     }
 }
-
-extension UniqueArray where Element: ~Copyable {
-    /// Resumes waiters that were taken out under a lock.
-    package mutating func resume<Answer: Sendable>(returning answer: Answer) where Element == Waiter<Answer> {
-        drain { $0.resume(returning: answer) }
-    }
-}

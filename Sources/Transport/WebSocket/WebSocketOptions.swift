@@ -35,12 +35,3 @@ extension WebSocketOptions: CustomStringConvertible, CustomDebugStringConvertibl
             ])
     }
 }
-
-extension TransportError.Code {
-    /// The server answered the WebSocket handshake with another status than 101; the message holds it.
-    public static let webSocketRefused = Self(name: "webSocketRefused")
-    /// The peer broke the WebSocket protocol, or does not speak it.
-    public static let webSocketFailed = Self(name: "webSocketFailed")
-    /// The server closed the WebSocket with a code and, perhaps, a reason.
-    public static let webSocketClosed = Self(name: "webSocketClosed")
-}

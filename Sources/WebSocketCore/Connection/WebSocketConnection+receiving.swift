@@ -25,7 +25,7 @@ extension WebSocketConnection {
                 index += count
                 frameRemaining -= count
                 if frameOpcode.isControl {
-                    bytes.extracting(range).appendMasked(to: &controlPayload, with: &frameMask)
+                    frameMask.append(bytes.extracting(range), to: &controlPayload)
                     guard frameRemaining == 0 else { return }
                     try finishControl(&events, &output, &generator)
                 } else {
@@ -105,7 +105,7 @@ extension WebSocketConnection {
     @inline(__always)
     private mutating func readData(_ bytes: RawSpan, into plaintext: inout [UInt8]) throws(WebSocketProtocolError) {
         let start = plaintext.count
-        bytes.appendMasked(to: &plaintext, with: &frameMask)
+        frameMask.append(bytes, to: &plaintext)
         guard messageKind == .text && validatesText else { return }
         // Bytes have no padding between them.
         if let bad = unsafe messageText.check(plaintext.span.bytes.extracting(start..<plaintext.count)) {
@@ -141,33 +141,5 @@ extension WebSocketConnection {
             try finishClose(&output, &generator)
         }
         controlPayload.removeAll(keepingCapacity: true)
-    }
-}
-
-extension WebSocketProtocolError {
-    static var notUTF8: WebSocketProtocolError {
-        WebSocketProtocolError(.invalidData, "text message is not UTF-8", section: "8.1")
-    }
-
-    static func tooBig(_ message: String) -> WebSocketProtocolError {
-        WebSocketProtocolError(.messageTooBig, message, section: "10.4")
-    }
-}
-
-extension RawSpan {
-    /// Appends these bytes, masked or unmasked, in one pass.
-    @inline(__always)
-    func appendMasked(to target: inout [UInt8], with mask: inout WebSocketMask) {
-        guard byteCount > 0 else { return }
-        target.append(addingCapacity: byteCount) { room in
-            // The room has exactly our number of bytes, all of which are written.
-            unsafe room.withUnsafeMutableBufferPointer { buffer, count in
-                unsafe withUnsafeBytes { source in
-                    let end = UnsafeMutableRawPointer(buffer.baseAddress!)
-                    unsafe mask.copy(from: source.baseAddress!, to: end, count: source.count)
-                }
-                count = byteCount
-            }
-        }
     }
 }

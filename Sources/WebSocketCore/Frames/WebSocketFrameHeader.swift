@@ -1,5 +1,27 @@
 import Wire
 
+/// What a frame is (section 5.2); the raw value is its four bits on the wire, all others are reserved.
+package enum WebSocketOpcode: UInt8, Sendable, Hashable, CaseIterable {
+    case continuation = 0x0
+    case text = 0x1
+    case binary = 0x2
+    case close = 0x8
+    case ping = 0x9
+    case pong = 0xA
+
+    /// Whether frames of this kind carry at most 125 bytes, are never fragmented and may stand between fragments.
+    package var isControl: Bool { rawValue & 0x8 != 0 }
+}
+
+/// What a message is: its first frame's opcode.
+package enum WebSocketMessageKind: Sendable, Hashable {
+    /// UTF-8.
+    case text
+    case binary
+
+    package var opcode: WebSocketOpcode { self == .text ? .text : .binary }
+}
+
 /// The 2 to 14 bytes before the payload of a frame (section 5.2).
 package struct WebSocketFrameHeader: Sendable, Hashable {
     package var opcode: WebSocketOpcode
@@ -78,28 +100,50 @@ package struct WebSocketFrameHeader: Sendable, Hashable {
     }
 }
 
-extension WebSocketProtocolError {
-    static var reservedBits: WebSocketProtocolError {
-        .protocolError("reserved bit set, but no extension was agreed on", "5.2")
+extension WebSocketFrameHeader {
+    /// Appends a whole frame: this header, and `payload` under its masking key.
+    ///
+    /// `payloadCount` has to be the number of bytes in `payload`.
+    package func write(_ payload: RawSpan, into output: inout [UInt8]) {
+        precondition(payload.byteCount == payloadCount)
+        output.append(addingCapacity: Self.maximumSize + payloadCount) { room in
+            writeHeader(into: &room)
+            guard payloadCount > 0 else { return }
+            var mask = WebSocketMask(littleEndian: maskingKey ?? 0)
+            let isMasked = maskingKey != nil
+            // The room was reserved for the longest header and the payload, and exactly the bytes that were written
+            // are counted as initialised.
+            unsafe room.withUnsafeMutableBufferPointer { buffer, count in
+                let target = UnsafeMutableRawPointer(unsafe buffer.baseAddress! + count)
+                unsafe payload.withUnsafeBytes { source in
+                    let start = source.baseAddress!
+                    if isMasked {
+                        unsafe mask.copy(from: start, to: target, count: source.count)
+                    } else {
+                        unsafe target.copyMemory(from: start, byteCount: source.count)
+                    }
+                }
+                count += payload.byteCount
+            }
+        }
     }
 
-    static func reservedOpcode(_ opcode: UInt8) -> WebSocketProtocolError {
-        .protocolError("reserved opcode \(opcode)", "5.2")
-    }
-
-    static var fragmentedControl: WebSocketProtocolError {
-        .protocolError("fragmented control frame", "5.5")
-    }
-
-    static var longControl: WebSocketProtocolError {
-        .protocolError("control frame of more than 125 bytes", "5.5")
-    }
-
-    static func masking(by sender: WebSocketRole) -> WebSocketProtocolError {
-        .protocolError(sender == .client ? "client sent an unmasked frame" : "server sent a masked frame", "5.1")
-    }
-
-    static func notMinimal(_ count: UInt64) -> WebSocketProtocolError {
-        .protocolError("frame length \(count) not in its shortest form", "5.2")
+    private func writeHeader(into room: inout OutputSpan<UInt8>) {
+        room.append((isFinal ? 0x80 : 0) | opcode.rawValue)
+        let maskBit: UInt8 = maskingKey == nil ? 0 : 0x80
+        if payloadCount < 126 {
+            room.append(maskBit | UInt8(payloadCount))
+        } else {
+            let width = payloadCount <= 0xFFFF ? 2 : 8
+            room.append(maskBit | (width == 2 ? 126 : 127))
+            for index in (0..<width).reversed() {
+                room.append(UInt8(truncatingIfNeeded: UInt64(payloadCount) >> UInt64(index * 8)))
+            }
+        }
+        if let maskingKey {
+            for index in 0..<4 {
+                room.append(UInt8(truncatingIfNeeded: maskingKey >> UInt32(index * 8)))
+            }
+        }
     }
 }

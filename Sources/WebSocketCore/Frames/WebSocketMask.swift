@@ -41,4 +41,20 @@ package struct WebSocketMask: Sendable, Hashable {
         let turn = UInt32((count & 3) &* 8)
         key = key >> turn | key << ((32 - turn) & 31)
     }
+
+    /// Appends `bytes`, masked or unmasked, in one pass.
+    @inline(__always)
+    mutating func append(_ bytes: RawSpan, to target: inout [UInt8]) {
+        guard bytes.byteCount > 0 else { return }
+        target.append(addingCapacity: bytes.byteCount) { room in
+            // Safe: the room has exactly the number of bytes in the span, and all of them are written.
+            unsafe room.withUnsafeMutableBufferPointer { buffer, count in
+                unsafe bytes.withUnsafeBytes { source in
+                    let end = UnsafeMutableRawPointer(buffer.baseAddress!)
+                    unsafe copy(from: source.baseAddress!, to: end, count: source.count)
+                }
+                count = bytes.byteCount
+            }
+        }
+    }
 }

@@ -46,3 +46,100 @@ package struct WebSocketError: Error, Sendable, Hashable, CustomStringConvertibl
 
     package var description: String { message }
 }
+
+/// An opening handshake of the peer that cannot be accepted; the stream has to be closed (section 4).
+package struct WebSocketHandshakeError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What was wrong; the set may grow.
+    package struct Code: ErrorCode {
+        package let rawValue: String
+        package init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The first line is not one of HTTP/1.
+        package static let notHTTP = Self("notHTTP")
+        package static let malformedHead = Self("malformedHead")
+        /// The head exceeds `HTTPHeadLimits`.
+        package static let headTooLarge = Self("headTooLarge")
+        /// The response says 101, but not to the WebSocket protocol.
+        package static let wrongUpgrade = Self("wrongUpgrade")
+        /// `Sec-WebSocket-Accept` does not belong to our key.
+        package static let wrongAccept = Self("wrongAccept")
+        /// The server chose a sub-protocol that was not offered, or several.
+        package static let wrongSubprotocol = Self("wrongSubprotocol")
+        /// The server uses an extension; we offer none.
+        package static let unofferedExtension = Self("unofferedExtension")
+        /// The stream ended before the handshake did.
+        package static let endedEarly = Self("endedEarly")
+    }
+
+    package let code: Code
+    /// What was wrong, in words.
+    package let message: String
+
+    package init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// A head that is not HTTP/1, with the same code and message.
+    init(_ error: HTTPError) {
+        self.init(Code(rawValue: error.code.rawValue), error.message)
+    }
+
+    package var description: String { message }
+}
+
+/// Frames of the peer that break the protocol or a limit of ours; the connection has been failed (section 7.1.7).
+package struct WebSocketProtocolError: Error, Sendable, Hashable {
+    /// What our Close frame said.
+    package let closeCode: WebSocketCloseCode
+    /// What was wrong, in words, for people; short enough for a Close frame's reason.
+    package let message: String
+    /// The section of RFC 6455 that was broken, such as "5.5".
+    package let section: String
+
+    package init(_ closeCode: WebSocketCloseCode, _ message: String, section: String) {
+        self.closeCode = closeCode
+        self.message = message
+        self.section = section
+    }
+
+    static func protocolError(_ message: String, _ section: String) -> WebSocketProtocolError {
+        WebSocketProtocolError(.protocolError, message, section: section)
+    }
+
+    static var notUTF8: WebSocketProtocolError {
+        WebSocketProtocolError(.invalidData, "text message is not UTF-8", section: "8.1")
+    }
+
+    static func tooBig(_ message: String) -> WebSocketProtocolError {
+        WebSocketProtocolError(.messageTooBig, message, section: "10.4")
+    }
+
+    static var reservedBits: WebSocketProtocolError {
+        .protocolError("reserved bit set, but no extension was agreed on", "5.2")
+    }
+
+    static func reservedOpcode(_ opcode: UInt8) -> WebSocketProtocolError {
+        .protocolError("reserved opcode \(opcode)", "5.2")
+    }
+
+    static var fragmentedControl: WebSocketProtocolError {
+        .protocolError("fragmented control frame", "5.5")
+    }
+
+    static var longControl: WebSocketProtocolError {
+        .protocolError("control frame of more than 125 bytes", "5.5")
+    }
+
+    static func masking(by sender: WebSocketRole) -> WebSocketProtocolError {
+        .protocolError(sender == .client ? "client sent an unmasked frame" : "server sent a masked frame", "5.1")
+    }
+
+    static func notMinimal(_ count: UInt64) -> WebSocketProtocolError {
+        .protocolError("frame length \(count) not in its shortest form", "5.2")
+    }
+}
+
+extension WebSocketProtocolError: CustomStringConvertible {
+    package var description: String { "\(message) [RFC 6455 \(section)], \(closeCode)" }
+}

@@ -1,3 +1,13 @@
+/// The clock that all deadlines are measured on.
+package enum MonotonicClock {
+    /// Nanoseconds since some moment in the past; never goes back.
+    package static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+}
+
 /// The time of day, for protocols that speak of dates. Deadlines use ``MonotonicClock``.
 package enum WallClock {
     /// Milliseconds since 1970 began in UTC.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebSocketCore
 
-@Suite(.heavy) struct DigestTests {
+@Suite(.heavy) struct KeyTests {
     @Test(
         arguments: [
             ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),

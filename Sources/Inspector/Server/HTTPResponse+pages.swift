@@ -1,13 +1,5 @@
 package import HTTPCore
 
-/// Pages that a server offers beside the inspector's: those of the programs that bring it along.
-package protocol PageContent: Sendable {
-    /// The answer to a request for anything that is not the inspector's.
-    ///
-    /// HEAD is asked like GET; the server leaves the body out.
-    func response(to request: PageRequest) -> HTTPResponse
-}
-
 extension HTTPResponse {
     /// A sentence as plain text.
     package static func text(_ status: Int, _ text: String, _ fields: HTTPFields = [:]) -> HTTPResponse {

@@ -62,11 +62,9 @@ package struct NameQuery: Hashable, Sendable {
             .unknownHost, "DNS did not answer for the host '\(name)': \(reason); check the name servers of this machine"
         )
     }
-}
 
-extension TransportError {
     /// The time to connect was over before DNS had answered.
-    static func lateNames(of host: String) -> TransportError {
+    static func late(of host: String) -> TransportError {
         TransportError(
             .unknownHost,
             "DNS did not answer in time for the host '\(host)'; check the name servers of this machine, or allow more time to connect"
@@ -74,7 +72,7 @@ extension TransportError {
     }
 
     /// As many look-ups as there may be wait for DNS.
-    static func stuckNames(of host: String, _ count: Int) -> TransportError {
+    static func stuck(of host: String, _ count: Int) -> TransportError {
         TransportError(
             .unknownHost,
             "cannot look up the host '\(host)': \(count) other names still wait for DNS, which does not answer; check the name servers of this machine"

@@ -1,9 +1,0 @@
-/// The clock that all deadlines are measured on.
-package enum MonotonicClock {
-    /// Nanoseconds since some moment in the past; never goes back.
-    package static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-    }
-}
