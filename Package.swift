@@ -129,11 +129,12 @@ let package = Package(
         tests(of: "Messaging", with: ["Wire"]),
         tests(of: "MQTT", with: ["LoopbackBroker", "Wire", "hostile-servers", "session-store-writer"]),
         tests(of: "STOMP", with: ["HTTPCore", "LoopbackBroker", "WebSocketCore"]),
-        tests(of: "LoopbackBroker", with: ["Inspector", "MQTT", "STOMP"]),
+        tests(of: "LoopbackBroker", with: ["MQTT", "STOMP"]),
         tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP"]),
 
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP"] + devices),
+        tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Benchmark", with: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
         tests(

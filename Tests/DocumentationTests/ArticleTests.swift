@@ -1,0 +1,218 @@
+import Foundation
+import Inspector
+import LoopbackBroker
+import MQTT
+import STOMP
+import Synchronization
+import TestSupport
+import Testing
+
+/// The code of the articles, run against the loopback broker where it needs nothing else.
+@Suite(.turns)
+struct ArticleTests {
+    /// A broker and a connected client of each protocol, closed afterwards.
+    static func withClients(
+        version: MQTTVersion = .v5_0, _ body: (LoopbackBroker, MQTTClient, STOMPClient) async throws -> Void
+    ) async throws {
+        let broker = try await LoopbackBroker.start()
+        var configuration = MQTTConfiguration(clientID: "reader-%%%%")
+        configuration.version = version
+        let mqtt = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+        let stomp = STOMPClient(broker.urls.stomp ?? "")
+        try await mqtt.connect()
+        try await stomp.connect()
+        try await body(broker, mqtt, stomp)
+        await mqtt.disconnect()
+        await stomp.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `First steps with MQTT work as shown`() async throws {
+        try await tryItOut()
+        try await testWithoutInstallingAnything()
+        try await Self.withClients(version: .v3_1_1) { broker, client, _ in
+            try await publishTemperatures(client: client)
+            await publishOrExplain(client: client)
+            try await copyReadings(client: client)
+            #expect(broker.retainedCount == 1)
+            #expect(broker.statistics.messagesIn == 5)
+        }
+    }
+
+    @Test func `First steps with STOMP work as shown`() async throws {
+        try await tryQueuesOut()
+        try await Self.withClients { broker, _, client in
+            try await sendOrders(client: client)
+            try await sendUrgently(client: client)
+            try await copyOrders(client: client)
+            #expect(broker.statistics.messagesIn == 5)
+            let seller = Task { try await tellPrices(client: client) }
+            #expect(try await askForThePrice(client: client) == "12.50")
+            seller.cancel()
+        }
+    }
+
+    @Test func `A message moves from one queue to another in a transaction as shown`() async throws {
+        try await Self.withClients { _, _, client in
+            try await client.sendAndConfirm("{\"pizza\":1}", to: "/queue/orders")
+            try await moveOneOrder(client: client)
+            var paid = try await client.subscribe(to: "/queue/paid").makeAsyncIterator()
+            let order = try await paid.next()
+            #expect(order?.text == "{\"pizza\":1}")
+            #expect(order.map { isComplete($0) } == true)
+        }
+    }
+
+    @Test func `Retained messages, several filters, and requests work as shown`() async throws {
+        try await Self.withClients { broker, client, _ in
+            try await retainTheDoor(client: client)
+            #expect(broker.retainedCount == 0)
+            try await subscribeToSeveral(client: client)
+            let clock = Task { try await tellTheTime(client: client) }
+            #expect(try await eventuallyAsks(client) == "12:00")
+            clock.cancel()
+            let temperatures = try await client.subscribe(to: "house/kitchen/temperature")
+            try await publishWithProperties(client: client)
+            var received = temperatures.makeAsyncIterator()
+            let message = try #require(try await received.next())
+            readProperties(message: message)
+            #expect(message.properties.userProperty("sensor") == "k-7")
+        }
+    }
+
+    /// The clock's subscription may come after the first question, which has no answer then.
+    private func eventuallyAsks(_ client: MQTTClient) async throws -> String? {
+        var answer: String?
+        let isAnswered = await eventually {
+            answer = try? await client.request(Array("now".utf8), to: "clock/requests", timeout: .milliseconds(100))
+                .text
+            return answer != nil
+        }
+        #expect(isAnswered)
+        return try await askForTheTime(client: client)
+    }
+
+    @Test func `Values of each format are sent and received as shown`() async throws {
+        try await Self.withClients { broker, client, stomp in
+            try await publishPosition(client: client)
+            try await sendPosition(client: stomp)
+            try await readPositions(client: client)
+            try await followVehicles(client: client)
+            try await publishNumber(client: client)
+            #expect(try await copySample(client: client) == Sample(value: 7))
+            #expect(try NumberPayload().decode(Int.self, from: [52, 50]) == 42)
+            #expect(await eventually { broker.statistics.messagesIn == 6 })
+        }
+    }
+
+    @Test func `A small buffer and a manual acknowledgement work as shown`() async throws {
+        try await Self.withClients { _, client, _ in
+            try await client.publish("here", to: "vehicles/7/position", qos: .atLeastOnce, retain: true)
+            try await client.publish("1.00", to: "payments/1", qos: .atLeastOnce, retain: true)
+            try await showLatest(client: client)
+            try await processFirst(client: client)
+        }
+    }
+
+    @Test func `The fast ways to publish and to receive work as shown`() async throws {
+        try await Self.withClients { broker, client, _ in
+            try await publishMany(client: client)
+            try await measureRoundTrips(client: client)
+            try publishPosition(client: client, position: [1, 2, 3])
+            #expect(await eventually { broker.statistics.messagesIn == 201 })
+            try await client.publish("21.5", to: "meters/1", qos: .atLeastOnce, retain: true)
+            #expect(try await countBytes(client: client) == 4)
+        }
+    }
+
+    @Test func `Counters and trace context are read as shown`() async throws {
+        try await Self.withClients { _, client, _ in
+            let temperatures = try await client.subscribe(to: "house/#")
+            try await publishTraced(client: client, traceparent: "00-1-2-01")
+            var received = temperatures.makeAsyncIterator()
+            let message = try #require(try await received.next())
+            #expect(traceparent(of: message) == "00-1-2-01")
+            var counters: [String: Int] = [:]
+            reportTraffic(client: client) { counters[$0] = $1 }
+            #expect(counters["mqtt_messages_received_total"] == 1)
+            #expect(counters["mqtt_connections_total"] == 1)
+        }
+    }
+
+    @Test func `Events are logged as shown`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient(broker.urls.mqtt ?? "")
+        let lines = Mutex<[String]>([])
+        let log = Task {
+            await logEvents(of: client) { isProblem, line in lines.withLock { $0.append("\(isProblem) \(line)") } }
+        }
+        // The sequence of events begins with the task.
+        let isLogging = await eventually {
+            try? await client.connect()
+            await client.disconnect()
+            return lines.withLock { !$0.isEmpty }
+        }
+        #expect(isLogging)
+        await broker.stop()
+        await #expect(throws: MQTTError.self) { try await client.connect() }
+        #expect(await eventually { lines.withLock { $0.contains { $0.hasPrefix("true attemptFailed") } } })
+        log.cancel()
+    }
+
+    @Test func `A lost connection is opened again as shown`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = makeImpatientClient(broker)
+        try await client.connect()
+        await waitUntilConnected(client: client)
+        try await loseTheConnection(broker: broker, client: client)
+        networkIsBack(client: client)
+        #expect(client.state.isConnected)
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `A strict broker refuses a client without credentials as shown`() async throws {
+        let broker = try await startStrictBroker()
+        #expect(broker.urls.stomp == nil)
+        let refused = await #expect(throws: MQTTError.self) { try await MQTTClient(broker.urls.mqtt ?? "").connect() }
+        #expect(refused?.code == .badCredentials)
+        await broker.stop()
+    }
+
+    @Test @MainActor func `A view model shows doors as they open`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let test = MQTTClient(broker.urls.mqtt ?? "")
+        try await test.connect()
+        try await test.publish("open", to: "house/kitchen/door", qos: .atLeastOnce, retain: true)
+        let client = MQTTClient(broker.urls.mqtt ?? "")
+        let model = DoorModel(client: client)
+        let run = Task { await model.run() }
+        #expect(await eventually { @MainActor in model.isOnline && model.doors == ["kitchen": "open"] })
+        run.cancel()
+        await client.disconnect()
+        await test.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `The inspector's page is served as shown`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient(broker.urls.mqtt ?? "")
+        let page = try await inspect(client)
+        #expect(page.address.hasPrefix("http://127.0.0.1:\(page.port)/"))
+        await page.stop()
+        await broker.stop()
+    }
+
+    @Test func `Frames are recorded as shown`() async throws {
+        let scratch = try ScratchDirectory("readme")
+        let file = URL(fileURLWithPath: "\(scratch.path)/kitchen.pcapng")
+        let broker = try await LoopbackBroker.start()
+        try await recordFrames(of: MQTTClient(broker.urls.mqtt ?? ""), into: file)
+        await broker.stop()
+        let capture = try Data(contentsOf: file)
+        #expect(capture.starts(with: [0x0A, 0x0D, 0x0D, 0x0A]))
+        for comment in ["CONNECT", "PUBLISH home/kitchen/temperature QoS 1", "PUBACK", "DISCONNECT"] {
+            #expect(capture.range(of: Data(comment.utf8)) != nil, "\(comment)")
+        }
+    }
+}

@@ -1,0 +1,66 @@
+// The code of Sources/LoopbackBroker/LoopbackBroker.docc/Testing.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import LoopbackBroker
+import MQTT
+import Testing
+
+struct ThermostatTests {
+    @Test func `The heating is switched on below 20 degrees`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let house = MQTTClient(broker.urls.mqtt ?? "", clientID: "house")
+        let test = MQTTClient(broker.urls.mqtt ?? "", clientID: "test")
+        try await house.connect()
+        try await test.connect()
+
+        let commands = try await test.subscribe(to: "heating/command")
+        let thermostat = try await Thermostat(client: house)
+        try await test.publish("18.5", to: "heating/temperature", qos: .atLeastOnce)
+
+        var received = commands.makeAsyncIterator()
+        #expect(try await received.next()?.text == "on")
+
+        thermostat.stop()
+        await house.disconnect()
+        await test.disconnect()
+        await broker.stop()
+    }
+}
+
+struct Thermostat {
+    private let task: Task<Void, any Error>
+
+    /// Returns when it has subscribed, so that no temperature is missed.
+    init(client: MQTTClient) async throws {
+        let temperatures = try await client.subscribe(to: "heating/temperature")
+        task = Task {
+            for try await temperature in temperatures {
+                guard let text = temperature.text, let degrees = Double(text) else { continue }
+                try await client.publish(degrees < 20 ? "on" : "off", to: "heating/command", qos: .atLeastOnce)
+            }
+        }
+    }
+
+    func stop() { task.cancel() }
+}
+
+func loseTheConnection(broker: LoopbackBroker, client: MQTTClient) async throws {
+    var states = client.states.makeAsyncIterator()
+    await broker.dropAllConnections()
+    while let state = await states.next(), state.isConnected {}
+    while let state = await states.next(), !state.isConnected {}
+}
+
+func makeImpatientClient(_ broker: LoopbackBroker) -> MQTTClient {
+    var configuration = MQTTConfiguration(clientID: "impatient")
+    configuration.reconnect = ReconnectPolicy(initialDelay: .milliseconds(1), maximumDelay: .milliseconds(10))
+    configuration.requestTimeout = .seconds(1)
+    return MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+}
+
+func startStrictBroker() async throws -> LoopbackBroker {
+    var options = LoopbackBrokerOptions()
+    options.users = [LoopbackBrokerOptions.User(name: "meter", password: "secret")]
+    options.mqttPort = .preferred(1883)
+    options.stompPort = .none
+    options.limits.maximumQueueMessages = 100
+    return try await LoopbackBroker.start(options)
+}

@@ -1,0 +1,73 @@
+// The code of Sources/MQTT/MQTT.docc/WillsAndRequests.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import MQTT
+
+func makeLampClient() -> MQTTClient {
+    var configuration = MQTTConfiguration(clientID: "lamp-1")
+    configuration.version = .v5_0
+    configuration.will = MQTTWill(
+        topic: "lamps/1/status", payload: Array("offline".utf8), qos: .atLeastOnce, retain: true,
+        properties: [.willDelayInterval(5)])
+    return MQTTClient("mqtt://localhost", configuration: configuration)
+}
+
+func announce(_ client: MQTTClient) async throws {
+    try await client.connect()
+    try await client.publish("online", to: "lamps/1/status", qos: .atLeastOnce, retain: true)
+}
+
+func stayOnline(client: MQTTClient) async throws {
+    for await state in client.states where state.isConnected {
+        try await client.publish("online", to: "lamps/1/status", qos: .atLeastOnce, retain: true)
+    }
+}
+
+func retainTheDoor(client: MQTTClient) async throws {
+    try await client.publish("closed", to: "house/door", qos: .atLeastOnce, retain: true)
+    let door = try await client.subscribe(to: "house/door")
+    for try await state in door {
+        print(state.isRetained ? "was" : "is now", state.text ?? "")
+        break
+    }
+    try await client.publish([], to: "house/door", qos: .atLeastOnce, retain: true)
+}
+
+func workInAGroup(client: MQTTClient) async throws {
+    let jobs = try await client.subscribe(
+        to: "$share/workers/jobs/#", qos: .atLeastOnce, acknowledgement: .manual)
+    for try await job in jobs {
+        print("working on \(job.topic)")
+        job.acknowledge()
+    }
+}
+
+func subscribeToSeveral(client: MQTTClient) async throws {
+    let updates = try await client.subscribe(to: [
+        MQTTSubscriptionRequest(filter: "house/+/temperature", qos: .atMostOnce),
+        MQTTSubscriptionRequest(filter: "house/+/alarm", qos: .exactlyOnce),
+    ])
+    for (filter, code) in zip(updates.filters, updates.reasonCodes) where code.isError {
+        print("The server refused \(filter): \(code).")
+    }
+}
+
+func askForTheTime(client: MQTTClient) async throws -> String? {
+    let answer = try await client.request(Array("now".utf8), to: "clock/requests", timeout: .seconds(5))
+    return answer.text
+}
+
+func tellTheTime(client: MQTTClient) async throws {
+    for try await request in try await client.subscribe(to: "clock/requests") {
+        try await client.reply(to: request, with: Array("12:00".utf8))
+    }
+}
+
+func publishWithProperties(client: MQTTClient) async throws {
+    try await client.publish(
+        "21.5", to: "house/kitchen/temperature", qos: .atLeastOnce,
+        properties: [.contentType("text/plain"), .messageExpiryInterval(60), .userProperty("sensor", "k-7")])
+}
+
+func readProperties(message: MQTTMessage) {
+    let properties = message.properties
+    print(properties.contentType ?? "no type", properties.userProperty("sensor") ?? "no sensor")
+}

@@ -1,0 +1,58 @@
+// The code of Sources/Messaging/Messaging.docc/LoggingAndMetrics.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import MQTT
+
+func logEvents(of client: MQTTClient, to write: @Sendable (_ isProblem: Bool, _ line: String) -> Void) async {
+    for await event in client.events {
+        switch event {
+        case .attemptFailed, .subscriptionLost, .undelivered, .sessionLost, .unsentMessagesDiscarded:
+            write(true, "\(event)")
+        default:
+            write(false, "\(event)")
+        }
+    }
+}
+
+#if canImport(Logging)
+    import Logging
+    import MQTT
+
+    func log(_ client: MQTTClient, with logger: Logger) async {
+        await logEvents(of: client) { isProblem, line in
+            logger.log(level: isProblem ? .warning : .debug, "\(line)", metadata: ["client": "\(client.clientID)"])
+        }
+    }
+#endif
+
+func reportTraffic(client: MQTTClient, to report: (_ name: String, _ value: Int) -> Void) {
+    let counters = client.counters
+    report("mqtt_messages_sent_total", counters.messagesSent)
+    report("mqtt_messages_received_total", counters.messagesReceived)
+    report("mqtt_bytes_sent_total", counters.bytesSent)
+    report("mqtt_bytes_received_total", counters.bytesReceived)
+    report("mqtt_connections_total", counters.connections)
+}
+
+func publishTraced(client: MQTTClient, traceparent: String) async throws {
+    try await client.publish(
+        "21.5", to: "house/kitchen/temperature", qos: .atLeastOnce,
+        properties: [.userProperty("traceparent", traceparent)])
+}
+
+func traceparent(of message: MQTTMessage) -> String? {
+    message.properties.userProperty("traceparent")
+}
+
+#if canImport(ServiceLifecycle)
+    import MQTT
+    import ServiceLifecycle
+
+    struct MQTTService: Service {
+        let client: MQTTClient
+
+        func run() async throws {
+            try await client.connect()
+            try? await gracefulShutdown()
+            await client.disconnect()
+        }
+    }
+#endif

@@ -1,0 +1,88 @@
+// The code of Sources/Messaging/Messaging.docc/Payloads.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import MQTT
+import STOMP
+
+struct Position: Codable, Sendable, Equatable {
+    var latitude: Double
+    var longitude: Double
+}
+
+func publishPosition(client: MQTTClient) async throws {
+    let position = Position(latitude: 60.2, longitude: 24.9)
+    try await client.publish(position, as: .json, to: "vehicles/7/position", qos: .atLeastOnce, retain: true)
+}
+
+func sendPosition(client: STOMPClient) async throws {
+    try await client.send(Position(latitude: 60.2, longitude: 24.9), as: .json, to: "/topic/positions")
+}
+
+func readPositions(client: MQTTClient) async throws {
+    let positions = try await client.subscribe(to: "vehicles/+/position")
+    for try await element in positions.values(Position.self, as: .json) {
+        do {
+            print(element.message.captures[0], try element.get())
+        } catch {
+            print("\(element.message.topic): \(error)")
+        }
+        break
+    }
+}
+
+extension MQTTTopic<Position> {
+    static let positions = MQTTTopic("vehicles/+/position", as: .json, retain: true)
+}
+
+extension MQTTTopic<String> {
+    static let names = MQTTTopic.text("vehicles/+/name", retain: true)
+}
+
+func followVehicles(client: MQTTClient) async throws {
+    try await client.publish("Tram 7", to: .names.at("7"))
+    let positions = try await client.subscribe(to: .positions)
+    try await client.publish(Position(latitude: 60.2, longitude: 24.9), to: .positions.at("7"))
+    for try await element in positions {
+        print(element.captures[0], try element.get())
+        break
+    }
+}
+
+struct NumberPayload: PayloadCoding {
+    struct NotANumber: Error {}
+
+    var contentType: String { "text/plain" }
+
+    func encode(_ value: some Encodable) throws -> [UInt8] {
+        guard let number = value as? any BinaryInteger else { throw NotANumber() }
+        return Array("\(number)".utf8)
+    }
+
+    func decode<Value: Decodable>(_ type: Value.Type, from payload: ArraySlice<UInt8>) throws -> Value {
+        guard let number = Int(String(decoding: payload, as: UTF8.self)) as? Value else { throw NotANumber() }
+        return number
+    }
+}
+
+func publishNumber(client: MQTTClient) async throws {
+    try await client.publish(42, as: NumberPayload(), to: "counters/answer")
+}
+
+struct Sample: Sendable, Equatable {
+    var value: UInt8
+
+    init(value: UInt8) { self.value = value }
+    init(serializedBytes: [UInt8]) throws { value = serializedBytes.first ?? 0 }
+    func serializedBytes() throws -> [UInt8] { [value] }
+}
+
+extension MQTTTopic<Sample> {
+    static let samples = MQTTTopic(
+        "samples", contentType: "application/protobuf", encode: { try $0.serializedBytes() },
+        decode: { try Sample(serializedBytes: $0) })
+}
+
+func copySample(client: MQTTClient) async throws -> Sample? {
+    let samples = try await client.subscribe(to: .samples)
+    try await client.publish(Sample(value: 7), to: .samples)
+    for try await element in samples { return try element.get() }
+    return nil
+}

@@ -1,0 +1,17 @@
+// The code of Sources/Messaging/Messaging.docc/Reconnecting.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import MQTT
+
+func makePatientClient() -> MQTTClient {
+    var configuration = MQTTConfiguration(clientID: "meter-%%%%")
+    configuration.reconnect = ReconnectPolicy(
+        initialDelay: .milliseconds(200), maximumDelay: .seconds(30), firstConnectAttempts: nil)
+    return MQTTClient(["mqtt://one.example.com", "mqtt://two.example.com"], configuration: configuration)
+}
+
+func networkIsBack(client: MQTTClient) {
+    client.networkChanged()
+}
+
+func waitUntilConnected(client: MQTTClient) async {
+    for await state in client.states where state.isConnected { break }
+}

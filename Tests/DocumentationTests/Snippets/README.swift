@@ -1,0 +1,49 @@
+// The code of README.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import LoopbackBroker
+import MQTT
+import STOMP
+import Testing
+
+struct Temperature: Codable, Sendable {
+    var celsius: Double
+}
+
+extension MQTTTopic<Temperature> {
+    static let temperatures = MQTTTopic("home/+/temperature", as: .json, retain: true)
+}
+
+func watchTheKitchen() async throws {
+    let client = MQTTClient("mqtt://localhost", clientID: "kitchen-%%%%")
+    try await client.withConnection { client in
+        let temperatures = try await client.subscribe(to: .temperatures)
+        try await client.publish(Temperature(celsius: 21.5), to: .temperatures.at("kitchen"))
+        for try await element in temperatures {
+            print(element.captures[0], try element.get().celsius)
+        }
+    }
+}
+
+func workOffOrders() async throws {
+    let client = STOMPClient("stomp://localhost")
+    try await client.withConnection { client in
+        try await client.sendAndConfirm("{\"pizza\":1}", to: "/queue/orders")
+        for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
+            print(order.text ?? "")
+            try order.acknowledge()
+        }
+    }
+}
+
+@Test func `A greeting arrives exactly once`() async throws {
+    let broker = try await LoopbackBroker.start()
+    let client = MQTTClient(broker.urls.mqtt ?? "")
+    try await client.withConnection { client in
+        let greetings = try await client.subscribe(to: "greetings")
+        try await client.publish("hello", to: "greetings", qos: .exactlyOnce)
+        for try await greeting in greetings {
+            #expect(greeting.text == "hello")
+            break
+        }
+    }
+    await broker.stop()
+}

@@ -1,0 +1,59 @@
+// The code of Sources/STOMP/STOMP.docc/Acknowledgements.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import STOMP
+
+func processOrders(client: STOMPClient) async throws {
+    let orders = try await client.subscribe(
+        to: "/queue/orders", acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 50))
+    for try await order in orders {
+        if isComplete(order) {
+            try order.acknowledge()
+        } else {
+            try order.reject(requeue: false)
+        }
+    }
+}
+
+func isComplete(_ order: STOMPMessage) -> Bool { order.text?.contains("pizza") == true }
+
+func useDeadLetters(client: STOMPClient) async throws {
+    let arguments: STOMPHeaders = [
+        "durable": "true", "auto-delete": "false",
+        "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.dead",
+    ]
+    let dead = try await client.subscribe(to: "/queue/orders.dead", acknowledgement: .clientIndividual)
+    let orders = try await client.subscribe(
+        to: "/queue/orders", acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(headers: arguments))
+    try await client.sendAndConfirm("{}", to: "/queue/orders", options: STOMPSendOptions(headers: arguments))
+    for try await order in orders {
+        try order.reject(requeue: false)
+        break
+    }
+    for try await order in dead {
+        print("cannot be processed: \(order.text ?? "")")
+        try order.acknowledge()
+    }
+}
+
+func moveOneOrder(client: STOMPClient) async throws {
+    for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
+        try await client.withTransaction { transaction in
+            try await client.send(order.bytes, to: "/queue/paid", in: transaction)
+            try order.acknowledge(in: transaction)
+        }
+        break
+    }
+}
+
+func watchNews() async throws {
+    var configuration = STOMPConfiguration()
+    configuration.clientID = "reader-1"
+    let client = STOMPClient("stomp://localhost", configuration: configuration)
+    try await client.connect()
+    let news = try await client.subscribe(
+        to: "/topic/news", acknowledgement: .clientIndividual,
+        options: STOMPSubscribeOptions(durableName: "reader-1-news"))
+    for try await item in news {
+        print(item.text ?? "")
+        try item.acknowledge()
+    }
+}

@@ -1,0 +1,80 @@
+// The code of Sources/STOMP/STOMP.docc/GettingStarted.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import LoopbackBroker
+import STOMP
+
+func workOnOrders() async throws {
+    let client = STOMPClient("stomp://localhost")
+    try await client.withConnection { client in
+        let orders = try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual)
+        for try await order in orders {
+            print(order.text ?? "\(order.body.count) bytes")
+            try order.acknowledge()
+        }
+    }
+}
+
+func sendOrders(client: STOMPClient) async throws {
+    // Returns when the bytes are on their way.
+    try await client.send("{\"pizza\":1}", to: "/queue/orders")
+
+    // Returns when the broker has processed the message (RECEIPT).
+    try await client.sendAndConfirm("{\"pizza\":2}", to: "/queue/orders")
+
+    // Sends now, waits for the receipt later.
+    let receipt = try await client.sendForReceipt(Array("{\"pizza\":3}".utf8), to: "/queue/orders")
+    try await receipt.confirmed()
+}
+
+func sendUrgently(client: STOMPClient) async throws {
+    let options = STOMPSendOptions(
+        contentType: "application/json", persistent: true, priority: 9, expiresAfter: .seconds(60),
+        headers: ["region": "north"])
+    try await client.sendAndConfirm("{\"pizza\":1}", to: "/queue/orders", options: options)
+}
+
+struct Order: Codable, Sendable, Equatable {
+    var pizza: Int
+}
+
+func copyOrders(client: STOMPClient) async throws {
+    let orders = try await client.subscribe(to: "/topic/orders")
+    try await client.send(Order(pizza: 1), as: .json, to: "/topic/orders")
+    for try await element in orders.values(Order.self, as: .json) {
+        print(try element.get().pizza)
+        break
+    }
+}
+
+func askForThePrice(client: STOMPClient) async throws -> String? {
+    let price = try await client.request("pizza", to: "/queue/prices", timeout: .seconds(5))
+    return price.text
+}
+
+func tellPrices(client: STOMPClient) async throws {
+    for try await question in try await client.subscribe(to: "/queue/prices") {
+        try await client.reply(to: question, with: Array("12.50".utf8))
+    }
+}
+
+func makeOrderClient() -> STOMPClient {
+    var configuration = STOMPConfiguration()
+    configuration.host = "shop"
+    configuration.credentials = Credentials(userName: "worker", password: "secret")
+    configuration.clientID = "worker-1"
+    configuration.outgoingHeartBeat = .seconds(5)
+    configuration.incomingHeartBeat = .seconds(5)
+    return STOMPClient("stomps://broker.example.com", configuration: configuration)
+}
+
+func tryQueuesOut() async throws {
+    let broker = try await LoopbackBroker.start()
+    let client = STOMPClient(broker.urls.stomp ?? "")
+    try await client.connect()
+    try await client.sendAndConfirm("hello", to: "/queue/greetings")
+    for try await greeting in try await client.subscribe(to: "/queue/greetings") {
+        print(greeting.destination, greeting.text ?? "")
+        break
+    }
+    await client.disconnect()
+    await broker.stop()
+}
