@@ -1,4 +1,5 @@
 import MQTTCore
+import Messaging
 import Transport
 
 extension MQTTError {
@@ -55,33 +56,6 @@ extension MQTTError {
         }
     }
 
-    /// Nobody tries to be connected: the client was not started or was disconnected, or it gave up because of `failure`.
-    static func notSupervised(after failure: MQTTError?) -> MQTTError {
-        guard let failure else {
-            return MQTTError(.notConnected, "The client is not connected; call connect() first and wait for it.")
-        }
-        let reason = failure.message.hasSuffix(".") ? String(failure.message.dropLast()) : failure.message
-        return MQTTError(
-            .notConnected, "The client has stopped connecting: \(reason). Solve that and call connect() again.",
-            reasonCode: failure.reasonCode, underlying: failure)
-    }
-
-    init(connecting error: TransportError) {
-        self.init(.connectFailed, error.message, underlying: error)
-    }
-
-    /// - Parameter hint: what the reason may be if the server just went.
-    init(lost error: TransportError?, hint: String = "") {
-        if let error {
-            // TLS 1.3 tells it only after its handshake.
-            let isRefusal = error.code == .clientCertificateRefused
-            let hint = error.code == .connectionLost ? hint : ""
-            self.init(isRefusal ? .connectFailed : .connectionLost, error.message + hint, underlying: error)
-        } else {
-            self.init(.connectionLost, "the server ended the connection" + hint)
-        }
-    }
-
     /// CONNACK with a failure.
     init(refusal reason: MQTTReasonCode, properties: MQTTProperties) {
         let words = reason.words(properties)
@@ -127,9 +101,6 @@ extension MQTTError {
         }
     }
 
-    static let cancelledWait = MQTTError(.cancelled, "the waiting task was cancelled; what was sent stays sent")
-    static let disconnectedByUser = MQTTError(
-        .disconnected, "the client is disconnected; call connect() to use it again")
 }
 
 extension MQTTProtocolError {

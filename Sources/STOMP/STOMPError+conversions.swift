@@ -1,3 +1,4 @@
+import Messaging
 import STOMPCore
 import Transport
 
@@ -17,18 +18,6 @@ extension STOMPError {
             misuse.code == .notConnected
             ? " Call connect() and wait until it is connected." : ""
         self.init(code, misuse.message + hint, underlying: misuse)
-    }
-
-    /// Nobody tries to be connected: the client was not started or was disconnected, or it gave up because of `failure`.
-    static func notSupervised(after failure: STOMPError?) -> STOMPError {
-        guard let failure else {
-            return STOMPError(
-                .notConnected, "The client is not connected. Call connect() and wait until it is connected.")
-        }
-        let reason = failure.message.hasSuffix(".") ? String(failure.message.dropLast()) : failure.message
-        return STOMPError(
-            .notConnected, "The client has stopped connecting: \(reason). Solve that and call connect() again.",
-            serverError: failure.serverError, underlying: failure)
     }
 
     /// The end of a connection that nobody asked to end.
@@ -59,22 +48,7 @@ extension STOMPError {
     /// The same with what the reason may be, if the server just went.
     func hinting(_ hint: String) -> STOMPError {
         guard code == .connectionLost, !hint.isEmpty else { return self }
-        let words = message.hasSuffix(".") ? String(message.dropLast()) : message
-        return STOMPError(code, words + hint, serverError: serverError, underlying: underlying)
-    }
-
-    init(connecting error: TransportError) {
-        self.init(.connectFailed, error.message, underlying: error)
-    }
-
-    init(lost error: TransportError?) {
-        if let error {
-            // TLS 1.3 tells it only after its handshake.
-            let isRefusal = error.code == .clientCertificateRefused
-            self.init(isRefusal ? .connectFailed : .connectionLost, error.message, underlying: error)
-        } else {
-            self.init(.connectionLost, "the server ended the connection")
-        }
+        return STOMPError(code, message.withoutFullStop + "." + hint, serverError: serverError, underlying: underlying)
     }
 
     /// The end of a wait for a receipt, other than the receipt itself.
@@ -97,8 +71,4 @@ extension STOMPError {
                 "the connection ended before the server confirmed the frame; whether it was processed is unknown")
         }
     }
-
-    static let cancelledWait = STOMPError(.cancelled, "the waiting task was cancelled; what was sent stays sent")
-    static let disconnectedByUser = STOMPError(
-        .disconnected, "the client is disconnected; call connect() to use it again")
 }

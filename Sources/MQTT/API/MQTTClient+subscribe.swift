@@ -59,10 +59,9 @@ extension MQTTClient {
         }
         let route = MQTTRoute(
             requests: requests, properties: properties, policy: buffer, acknowledgement: acknowledgement)
-        let queue = core.makeQueue(buffer)
-        route.add(queue)
+        let first = core.firstQueue(of: route)
         let answer = try await core.subscribe(route)
-        let handle = MQTTSubscriptionHandle(core: core, route: route, first: queue)
+        let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
         return MQTTSubscription(handle: handle, reasonCodes: answer.codes, grantProperties: answer.properties)
     }
 
@@ -75,12 +74,10 @@ extension MQTTClient {
         buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic
     ) async -> MQTTSubscription {
         let route = MQTTRoute(requests: [], policy: buffer, acknowledgement: acknowledgement)
-        let queue = core.makeQueue(buffer)
-        route.add(queue)
+        let first = core.firstQueue(of: route)
         await core.loop.result { [core] in core.receiveUnmatched(route) }
-        return MQTTSubscription(
-            handle: MQTTSubscriptionHandle(core: core, route: route, first: queue), reasonCodes: [], grantProperties: []
-        )
+        let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
+        return MQTTSubscription(handle: handle, reasonCodes: [], grantProperties: [])
     }
 }
 

@@ -2,89 +2,57 @@ public import MQTTCore
 public import Messaging
 
 extension MQTTClient {
-    /// Publishes a value in a format; with 5.0 the content type says which, unless `properties` say something else.
+    /// Publishes a value in a format; with 5.0 its MIME type is the content type, unless `properties` have another.
     /// Otherwise as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     ///
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be written.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
     @discardableResult
     public nonisolated(nonsending) func publish<Value: Encodable & Sendable>(
         _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTReasonCode {
-        let payload: [UInt8]
-        do {
-            payload = try coding.encode(value)
-        } catch {
-            throw MQTTError(
-                .invalidRequest, "the \(Value.self) cannot be written as \(coding.contentType): \(error)",
-                underlying: error)
-        }
+        let payload = try coding.payload(of: value, throwing: MQTTError.self)
         var properties = properties
         if speaksProperties, properties.contentType == nil { properties.contentType = coding.contentType }
         return try await publish(payload, to: topic, qos: qos, retain: retain, properties: properties)
     }
-}
 
-extension MQTTMessage {
-    /// The value in the payload. A message that says another content type is not tried; one that says none is.
-    public func value<Value: Decodable>(
-        _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) throws(DecodeFailure) -> Value {
-        try coding.value(of: type, from: payload, mediaType: mediaType).get()
-    }
-}
-
-extension MQTTSubscription {
-    /// The messages with their values. What cannot be decoded is an element too, and what comes after it follows; with
-    /// automatic acknowledgement it is acknowledged all the same [MQTT-4.5.0-2].
-    public func values<Value: Decodable & Sendable>(
-        _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) -> MQTTDecodedMessages<Value> {
-        MQTTDecodedMessages(subscription: self) { message in
-            Result { () throws(DecodeFailure) in try message.value(type, as: coding) }
-        }
-    }
-
-    /// The same in a format of the caller's own, as that of generated types:
+    /// Publishes a value to a topic of its type.
     ///
-    ///     for try await reading in readings.values({ try Reading(serializedBytes: $0.bytes) }) { … }
-    public func values<Value: Sendable>(
-        _ decode: @escaping @Sendable (MQTTMessage) throws -> Value
-    ) -> MQTTDecodedMessages<Value> {
-        MQTTDecodedMessages(subscription: self) { message in
-            do {
-                return .success(try decode(message))
-            } catch {
-                return .failure(DecodeFailure(message, holdsNo: Value.self, error))
+    /// - Parameter properties: of PUBLISH; the content type is the topic's unless it is set here; 5.0 only.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded, or the topic still
+    ///   has wildcards.
+    @discardableResult
+    public nonisolated(nonsending) func publish<Value>(
+        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        let payload = try topic.format.payload(of: value, for: topic.name, throwing: MQTTError.self)
+        var properties = properties
+        if speaksProperties {
+            if properties.contentType == nil, let type = topic.contentType { properties.contentType = type }
+            if topic.format.isText, properties.payloadFormatIndicator == nil {
+                properties.payloadFormatIndicator = true
             }
         }
+        return try await publish(
+            payload, to: topic.name, qos: topic.qos, retain: topic.retain, properties: properties)
     }
-}
 
-extension MQTTMessage {
-    /// The type and subtype that the message says, in small letters.
-    var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }
-
-    /// What a decoder of the caller's own makes of the payload.
-    func value<Value>(_ decode: ([UInt8]) throws -> Value) -> Result<Value, DecodeFailure> {
-        do {
-            return .success(try decode(bytes))
-        } catch {
-            return .failure(DecodeFailure(self, holdsNo: Value.self, error))
+    /// Subscribes to a topic and returns its messages with their values. A payload that is not such a value is an
+    /// element too.
+    ///
+    /// - Parameter qos: the highest QoS that messages are delivered with. Default: 2.
+    /// - Throws: as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)``.
+    public nonisolated(nonsending) func subscribe<Value>(
+        to topic: MQTTTopic<Value>, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
+        acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
+        retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTDecodedMessages<Value> {
+        let subscription = try await subscribe(
+            to: topic.filter, qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
+            retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
+        return DecodedMessages(subscription) { [format = topic.format] in
+            format.value(in: $0.payload, mediaType: $0.mediaType)
         }
-    }
-}
-
-extension DecodeFailure {
-    init<Value>(_ message: MQTTMessage, holdsNo type: Value.Type, _ error: any Error) {
-        self.init("\(message.payload.count) bytes do not hold a \(type): \(error)", underlying: error)
-    }
-}
-
-enum MediaType {
-    /// Type and subtype, in small letters and without parameters.
-    static func name(in contentType: String) -> String {
-        let name = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != UInt8(ascii: " ") }
-        return String(decoding: name, as: UTF8.self).lowercased()
     }
 }

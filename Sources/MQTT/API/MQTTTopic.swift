@@ -1,7 +1,7 @@
 public import MQTTCore
 public import Messaging
 
-/// A topic together with what is published to it: the type of the values, their format, and their quality of service.
+/// A topic together with the type of the values that are published to it, their format, and their quality of service.
 ///
 ///     extension MQTTTopic<Reading> {
 ///         static let readings = MQTTTopic("house/+/+/reading", as: .json)
@@ -12,22 +12,20 @@ public import Messaging
 ///         print(element.captures, try element.get())
 ///     }
 ///
-/// A filter with wildcards names many topics: subscribe to it whole, and publish to those that ``at(_:)`` makes of it.
+/// A filter with wildcards matches many topics: subscribe to all of them, and publish to those that ``at(_:)`` returns.
 public struct MQTTTopic<Value: Sendable>: Sendable {
-    /// The topic filter; a topic name where it has no wildcards. `$share/name/` may stand in front.
+    /// The topic filter; without wildcards it is a topic name. It may begin with `$share/name/`.
     public let filter: String
     /// The QoS that values are published with. Default: 1.
     public var qos: QoS
-    /// Whether the server keeps the last value for those who subscribe later.
+    /// Whether the server retains the last value for later subscribers. Default: false.
     public var retain: Bool
-    /// The MIME type that messages say and may say; 5.0 only. Nil says nothing and takes everything.
-    public let contentType: String?
+    /// The MIME type that messages declare and may declare; 5.0 only. Nil declares none and accepts every type.
+    public var contentType: String? { format.contentType }
 
-    let isText: Bool
-    let encode: @Sendable (Value) throws -> [UInt8]
-    let decode: @Sendable (MQTTMessage) -> Result<Value, DecodeFailure>
+    let format: ValueFormat<Value>
 
-    /// A topic of values in a format of one's own, as that of generated types:
+    /// A topic of values in a format of the application's own, such as that of generated types:
     ///
     ///     MQTTTopic<Reading>(
     ///         "readings", contentType: "application/protobuf", encode: { try $0.serializedBytes() },
@@ -36,36 +34,24 @@ public struct MQTTTopic<Value: Sendable>: Sendable {
         _ filter: String, contentType: String? = nil, qos: QoS = .atLeastOnce, retain: Bool = false,
         encode: @escaping @Sendable (Value) throws -> [UInt8], decode: @escaping @Sendable ([UInt8]) throws -> Value
     ) {
-        let expected = contentType.map(MediaType.name(in:))
-        self.init(filter, contentType, qos, retain, isText: false, encode) { message in
-            if let expected, let came = message.mediaType, came != expected {
-                return .failure(DecodeFailure("a \(Value.self) was expected as \(expected), and \(came) came"))
-            }
-            return message.value(decode)
-        }
+        let format = ValueFormat(contentType: contentType, encode: encode, decode: decode)
+        self.init(filter, format, qos, retain)
     }
 
-    private init(
-        _ filter: String, _ contentType: String?, _ qos: QoS, _ retain: Bool, isText: Bool,
-        _ encode: @escaping @Sendable (Value) throws -> [UInt8],
-        _ decode: @escaping @Sendable (MQTTMessage) -> Result<Value, DecodeFailure>
-    ) {
+    private init(_ filter: String, _ format: ValueFormat<Value>, _ qos: QoS, _ retain: Bool) {
         self.filter = filter
-        self.contentType = contentType
         self.qos = qos
         self.retain = retain
-        self.isText = isText
-        self.encode = encode
-        self.decode = decode
+        self.format = format
     }
 
-    /// The topic name to publish to: the filter, without the name of a shared subscription in front.
+    /// The topic name to publish to: the filter without `$share/name/`.
     public var name: String { MQTTTopicFilter.shared(filter)?.filter ?? filter }
 
-    /// The topic with its wildcards filled in their order: one level for `+`, one or more for `#`.
+    /// The topic with its wildcards replaced in their order: by one level for `+`, by one or more for `#`.
     ///
-    /// - Throws: ``MQTTError/Code/invalidRequest`` for another number of levels than wildcards, and for levels that are
-    ///   none.
+    /// - Throws: ``MQTTError/Code/invalidRequest`` if the number of levels differs from the number of wildcards, or a
+    ///   level is invalid.
     public func at(_ captures: String...) throws(MQTTError) -> MQTTTopic {
         var left = captures[...]
         var levels: [String] = []
@@ -81,51 +67,40 @@ public struct MQTTTopic<Value: Sendable>: Sendable {
             else {
                 throw MQTTError(
                     .invalidRequest,
-                    "'\(capture)' cannot stand for '\(isOneLevel ? "+" : "#")' in '\(filter)': "
-                        + (isOneLevel ? "one level without '/', '+' and '#'" : "levels without '+' and '#'"))
+                    "'\(capture)' cannot replace '\(isOneLevel ? "+" : "#")' in '\(filter)'. Use "
+                        + (isOneLevel ? "one level without '/', '+' and '#'." : "levels without '+' and '#'."))
             }
             levels.append(capture)
         }
         guard left.isEmpty else { throw mismatch(captures) }
-        return MQTTTopic(
-            levels.joined(separator: "/"), contentType, qos, retain, isText: isText, encode, decode)
+        return MQTTTopic(levels.joined(separator: "/"), format, qos, retain)
     }
 
     private func mismatch(_ captures: [String]) -> MQTTError {
         let count = name.utf8.count { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }
         return MQTTError(
-            .invalidRequest, "'\(filter)' has \(count) wildcards, and \(captures.count) levels were given to fill them")
+            .invalidRequest,
+            "'\(filter)' has \(count) wildcards, but \(captures.count) levels were passed. Pass one for each wildcard.")
     }
 }
 
 extension MQTTTopic where Value: Codable {
     /// A topic of values in a format: `MQTTTopic<Reading>("readings", as: .json)`.
-    public init(
-        _ filter: String, as coding: some PayloadCoding, qos: QoS = .atLeastOnce, retain: Bool = false
-    ) {
-        self.init(filter, coding.contentType, qos, retain, isText: false) { value in
-            try coding.encode(value)
-        } _: { message in
-            Result { () throws(DecodeFailure) in try message.value(Value.self, as: coding) }
-        }
+    public init(_ filter: String, as coding: some PayloadCoding, qos: QoS = .atLeastOnce, retain: Bool = false) {
+        self.init(filter, ValueFormat(coding), qos, retain)
     }
 }
 
 extension MQTTTopic<String> {
-    /// A topic of text in UTF-8; with 5.0 messages say that they are.
+    /// A topic of text in UTF-8; with 5.0 messages carry Payload Format Indicator 1.
     public static func text(_ filter: String, qos: QoS = .atLeastOnce, retain: Bool = false) -> MQTTTopic {
-        MQTTTopic(filter, nil, qos, retain, isText: true) { value in
-            Array(value.utf8)
-        } _: { message in
-            message.text.map { .success($0) }
-                ?? .failure(DecodeFailure("\(message.payload.count) bytes were expected as text and are not UTF-8"))
-        }
+        MQTTTopic(filter, .text, qos, retain)
     }
 }
 
 extension MQTTTopic<[UInt8]> {
     /// A topic of bytes as they are.
     public static func bytes(_ filter: String, qos: QoS = .atLeastOnce, retain: Bool = false) -> MQTTTopic {
-        MQTTTopic(filter, qos: qos, retain: retain, encode: { $0 }, decode: { $0 })
+        MQTTTopic(filter, .bytes, qos, retain)
     }
 }

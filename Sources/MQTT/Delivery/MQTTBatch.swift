@@ -1,5 +1,5 @@
 import MQTTCore
-import Messaging
+public import Messaging
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
 @usableFromInline
@@ -53,7 +53,9 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     @usableFromInline var count: Int { records.count }
 
-    var byteCount: Int { storage.count }
+    @inlinable subscript(index: Int) -> MQTTMessage { MQTTMessage(batch: self, index: index) }
+
+    @usableFromInline var byteCount: Int { storage.count }
 
     func detail(at index: Int) -> MQTTBatchDetail { details.isEmpty ? .none : details[index] }
 
@@ -66,6 +68,7 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
             payloadCount: record.payloadCount, packetID: detail.packetID, flags: record.flags)
     }
 
+    @usableFromInline
     func dropOldest(_ count: Int) -> Int {
         // Messages of QoS 1 and 2 are acknowledged or will be: they must arrive.
         var kept = 0
@@ -84,7 +87,5 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         return dropped
     }
 
-    func noteGap(_ count: Int) {
-        gap += count
-    }
+    @usableFromInline func noteGap(_ count: Int) { gap += count }
 }

@@ -1,9 +1,10 @@
 public import MQTTCore
+public import Messaging
 
-/// A message that arrived: a view into the batch it came with, cheap to copy and to pass on.
+/// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///
-/// A message keeps the memory of its whole batch alive (up to what one read brought). Take ``bytes`` to keep one
-/// message for long.
+/// A message keeps the memory of its whole batch alive, up to the bytes of one read. To keep a single message for long,
+/// keep its ``bytes`` instead.
 public struct MQTTMessage: Sendable {
     @usableFromInline let batch: MQTTBatch
     @usableFromInline let index: Int
@@ -24,16 +25,16 @@ public struct MQTTMessage: Sendable {
         return batch.bytes[start..<start &+ Int(record.payloadCount)]
     }
 
-    /// The payload, copied out.
+    /// A copy of the payload.
     @inlinable public var bytes: [UInt8] { Array(payload) }
 
     /// The payload as text, or nil if it is not UTF-8.
     public var text: String? { String(validating: payload, as: UTF8.self) }
 
-    /// The quality of service that the message came with.
+    /// The quality of service that the message was delivered with.
     @inlinable public var qos: QoS { QoS(rawValue: batch.records[index].flags >> 1 & 0b11) ?? .atMostOnce }
 
-    /// Whether the message was kept by the server and sent because of the subscription.
+    /// Whether the server had retained the message and sent it because of the subscription.
     @inlinable public var isRetained: Bool { batch.records[index].flags & 0b0001 != 0 }
 
     /// Whether the server sent the message before (DUP).
@@ -45,10 +46,10 @@ public struct MQTTMessage: Sendable {
         return packetID == 0 ? nil : packetID
     }
 
-    /// How many messages without a guarantee were dropped just before this one, because its receiver was slow.
+    /// How many QoS 0 messages were dropped just before this one because its receiver was slow.
     @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }
 
-    /// The properties of an MQTT 5.0 message, empty before.
+    /// The properties of PUBLISH; empty before MQTT 5.0.
     public var properties: MQTTProperties {
         let record = batch.message(at: index)
         guard !record.properties.isEmpty else { return [] }
@@ -56,7 +57,7 @@ public struct MQTTMessage: Sendable {
         return record.decodeProperties(in: bytes.span.bytes)
     }
 
-    /// What `+` and `#` of the subscription's filter stand for, in their order; `#` stands for all that is left. Of
+    /// What `+` and `#` of the subscription's filter match in the topic, in their order; `#` matches all that is left. Of
     /// several filters the first that matches counts.
     public var captures: [String] {
         for request in batch.route?.requests ?? [] {
@@ -65,9 +66,22 @@ public struct MQTTMessage: Sendable {
         return []
     }
 
+    /// Decodes the payload.
+    ///
+    /// - Throws: ``DecodeFailure`` if the payload is not such a value, or the message declares another content type. A
+    ///   message that declares none is decoded.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, as coding: some PayloadCoding
+    ) throws(DecodeFailure) -> Value {
+        try coding.value(of: type, from: payload, mediaType: mediaType).get()
+    }
+
+    /// The type and subtype that the message declares, in lower case.
+    var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }
+
     /// Acknowledges a message of a subscription with manual acknowledgement; otherwise does nothing.
     ///
-    /// Acknowledgements leave in the order in which the messages came [MQTT-4.6.0-2].
+    /// Acknowledgements are sent in the order in which the messages arrived [MQTT-4.6.0-2].
     public func acknowledge() {
         let delivery = batch.detail(at: index).delivery
         guard delivery != 0 else { return }

@@ -1,5 +1,5 @@
 public import MQTTCore
-import Messaging
+public import Messaging
 
 /// The messages that match one topic filter, as a sequence; made by ``MQTTClient/subscribe(to:qos:buffer:acknowledgement:options:)``.
 ///
@@ -59,16 +59,35 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
         try await handle.core.unsubscribe(handle.route, properties: properties)
     }
 
-    public func makeAsyncIterator() -> Iterator {
-        Iterator(cursor: MQTTCursor(handle))
+    /// The messages with their values.
+    ///
+    /// A payload that cannot be decoded is an element too, and the messages after it follow; with automatic
+    /// acknowledgement it is acknowledged all the same [MQTT-4.5.0-2].
+    public func values<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, as coding: some PayloadCoding
+    ) -> MQTTDecodedMessages<Value> {
+        DecodedMessages(self) { coding.value(of: type, from: $0.payload, mediaType: $0.mediaType) }
     }
+
+    /// The messages with their values in a format of the application's own, such as that of generated types:
+    ///
+    ///     for try await reading in readings.values({ try Reading(serializedBytes: $0.bytes) }) { … }
+    public func values<Value: Sendable>(
+        _ decode: @escaping @Sendable (MQTTMessage) throws -> Value
+    ) -> MQTTDecodedMessages<Value> {
+        DecodedMessages(self) { DecodeFailure.result(of: decode, $0, $0.payload) }
+    }
+
+    /// The messages, as many at a time as arrived together: for receivers of very many.
+    public var batches: MessageBatches<Batch, MQTTError> { MessageBatches(handle) { Batch($0, from: $1) } }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
     /// One receiver of the messages.
     public struct Iterator: AsyncIteratorProtocol {
-        @usableFromInline let cursor: MQTTCursor
+        @usableFromInline let cursor: DeliveryCursor<MQTTBatch, MQTTError>
 
-        @inlinable
-        public mutating func next() async throws(MQTTError) -> MQTTMessage? {
+        @inlinable public mutating func next() async throws(MQTTError) -> MQTTMessage? {
             if let message = cursor.next() { return message }
             return try await cursor.nextBatch()
         }
@@ -78,6 +97,21 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
             if let message = cursor.next() { return message }
             return try await cursor.nextBatch()
         }
+    }
+
+    /// Messages that arrived together, in their order: what one read of the socket brought to one subscription.
+    public struct Batch: RandomAccessCollection, Sendable {
+        @usableFromInline let batch: MQTTBatch
+        public let startIndex: Int
+        public let endIndex: Int
+
+        init(_ batch: MQTTBatch, from startIndex: Int) {
+            self.batch = batch
+            self.startIndex = startIndex
+            endIndex = batch.count
+        }
+
+        @inlinable public subscript(position: Int) -> MQTTMessage { batch[position] }
     }
 }
 
@@ -93,5 +127,10 @@ public struct MQTTUnsubscribeResult: Sendable, Hashable {
         self.properties = properties
     }
 }
+
+/// A message of an MQTT subscription and the value in it; see ``MQTTDecodedMessages``.
+public typealias MQTTDecodedMessage<Value: Sendable> = DecodedMessage<MQTTMessage, Value>
+/// The messages of a subscription with their values; see ``MQTTSubscription/values(_:as:)``.
+public typealias MQTTDecodedMessages<Value: Sendable> = DecodedMessages<MQTTSubscription, Value>
 
 typealias MQTTSubscriptionHandle = SubscriptionHandle<MQTTClientCore>

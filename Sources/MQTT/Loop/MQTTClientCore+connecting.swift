@@ -52,7 +52,7 @@ extension MQTTClientCore {
             let credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
             link.perform { $0.engine.configuration.use(credentials) }
         } catch {
-            throw MQTTError(.noCredentials, "no credentials could be had: \(error)", underlying: error)
+            throw MQTTError(credentials: error)
         }
         do {
             if let authentication = configuration.authentication {

@@ -264,7 +264,9 @@ extension DeliveryQueue {
     /// The next batch that still holds a message, nil after an end in order.
     ///
     /// - Parameter cancelled: thrown when the task is cancelled.
-    package nonisolated(nonsending) func nextBatch(cancelled: Failure) async throws(Failure) -> Batch? {
+    package nonisolated(nonsending) func nextBatch(cancelled: @autoclosure () -> Failure) async throws(Failure)
+        -> Batch?
+    {
         while true {
             switch await next() {
             case .batch(let batch):
@@ -275,7 +277,7 @@ extension DeliveryQueue {
             case .failed(let error):
                 throw error
             case nil:
-                throw cancelled
+                throw cancelled()
             }
         }
     }

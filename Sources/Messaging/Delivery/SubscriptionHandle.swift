@@ -4,7 +4,7 @@ package import Transport
 /// Where the messages of one subscription go. Touched on the loop's thread only.
 package protocol DeliveryRoute: AnyObject, Sendable {
     associatedtype Batch: DeliveryBatch
-    associatedtype Failure: Error
+    associatedtype Failure: ClientError
 
     var policy: BufferPolicy { get }
     func add(_ queue: DeliveryQueue<Batch, Failure>)
@@ -17,38 +17,35 @@ package protocol SubscriptionOwner: AnyObject, Sendable {
 
     var loop: EventLoop { get }
     func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Route.Failure>
-    /// Takes a route out and tells the server; on the loop's thread.
+    /// Removes a route and unsubscribes it at the server; on the loop's thread.
     func remove(_ route: Route)
 }
 
-/// Ties a subscription to the life of its sequence and iterators, and keeps the place of the last iterator.
-package final class SubscriptionHandle<Core: SubscriptionOwner>: Sendable {
-    package typealias Queue = DeliveryQueue<Core.Route.Batch, Core.Route.Failure>
-
-    /// Where an iterator stands: a queue, with the rest of the batch that was begun.
-    package struct Place: Sendable {
-        package let queue: Queue
-        package var batch: Core.Route.Batch?
-        package var index = 0
-
-        package init(queue: Queue, batch: Core.Route.Batch? = nil, index: Int = 0) {
-            self.queue = queue
-            self.batch = batch
-            self.index = index
-        }
+extension SubscriptionOwner {
+    /// Gives a route that the loop does not know yet its first queue.
+    package func firstQueue(of route: Route) -> DeliveryQueue<Route.Batch, Route.Failure> {
+        let queue = makeQueue(route.policy)
+        route.add(queue)
+        return queue
     }
+}
+
+/// Ties a subscription to the life of its sequence and iterators, and remembers where the last iterator stopped.
+package final class SubscriptionHandle<Core: SubscriptionOwner>: DeliverySource {
+    package typealias Batch = Core.Route.Batch
+    package typealias Failure = Core.Route.Failure
 
     package let core: Core
     package let route: Core.Route
-    private let first: Queue
-    /// The place that nobody receives at.
-    private let parked: Lock<Place?>
+    private let first: DeliveryQueue<Batch, Failure>
+    /// The place that has no receiver at the moment.
+    private let parked: Lock<DeliveryPlace<Batch, Failure>?>
 
-    package init(core: Core, route: Core.Route, first: Queue) {
+    package init(core: Core, route: Core.Route, first: DeliveryQueue<Batch, Failure>) {
         self.core = core
         self.route = route
         self.first = first
-        parked = Lock(Place(queue: first))
+        parked = Lock(DeliveryPlace(queue: first))
     }
 
     deinit {
@@ -58,8 +55,7 @@ package final class SubscriptionHandle<Core: SubscriptionOwner>: Sendable {
 
     package var droppedCount: Int { first.droppedCount }
 
-    /// The place where the last iterator was released, or a new queue if there is none.
-    package func takePlace() -> Place {
+    package func takePlace() -> DeliveryPlace<Batch, Failure> {
         let taken = parked.withLock { parked in
             defer { parked = nil }
             return parked
@@ -68,17 +64,17 @@ package final class SubscriptionHandle<Core: SubscriptionOwner>: Sendable {
         let queue = core.makeQueue(route.policy)
         let route = route
         core.loop.execute { route.add(queue) }
-        return Place(queue: queue)
+        return DeliveryPlace(queue: queue)
     }
 
-    /// An iterator was released: the next one goes on in its place, unless another one's is kept already.
-    package func park(_ place: Place) {
-        let isKept = parked.withLock { parked in
+    package func park(_ place: DeliveryPlace<Batch, Failure>) {
+        let isParked = parked.withLock { parked in
             guard parked == nil else { return false }
             parked = place
             return true
         }
-        guard !isKept else { return }
+        // With several iterators, the place of the first one that was released remains.
+        guard !isParked else { return }
         let route = route
         core.loop.execute {
             route.remove(place.queue)

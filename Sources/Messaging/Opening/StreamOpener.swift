@@ -60,7 +60,7 @@ package final class StreamOpener: Sendable {
     /// WebSocket handshake without it, which has succeeded by then.
     package var hintAtTLS: String {
         guard let scheme = server?.scheme, !scheme.isWebSocket, let secure = scheme.secured else { return "" }
-        return "; if it expects TLS at this port, use \(secure.rawValue):// instead"
+        return " If it expects TLS at this port, use \(secure.rawValue):// instead."
     }
 
     /// Chooses the server for what follows.

@@ -1,14 +1,14 @@
-/// Turns values into payloads and back, in one format. ``JSONPayload`` and ``PropertyListPayload`` are two; others take
-/// two methods.
+/// Turns values into payloads and back, in one format. ``JSONPayload`` and ``PropertyListPayload`` are two; another format
+/// needs a content type and two methods.
 public protocol PayloadCoding: Sendable {
-    /// The MIME type that says to a receiver what a payload holds.
+    /// The MIME type that tells receivers the format.
     var contentType: String { get }
     /// The payload for a value.
     func encode(_ value: some Encodable) throws -> [UInt8]
     /// The value in a payload.
     func decode<Value: Decodable>(_ type: Value.Type, from payload: ArraySlice<UInt8>) throws -> Value
-    /// Whether payloads of that type and subtype, in small letters and without parameters, may be decoded. The default
-    /// takes the media type of ``contentType`` alone.
+    /// Whether payloads of that type and subtype, in lower case and without parameters, may be decoded. Default: only the
+    /// media type of ``contentType``.
     func accepts(mediaType: String) -> Bool
 }
 
@@ -18,11 +18,40 @@ extension PayloadCoding {
     }
 }
 
+extension PayloadCoding {
+    /// Encodes a value for sending.
+    ///
+    /// - Throws: an error with the code `invalidRequest` if it cannot be encoded.
+    package func payload<Failure: ClientError>(
+        of value: some Encodable, throwing: Failure.Type
+    ) throws(Failure) -> [UInt8] {
+        do {
+            return try encode(value)
+        } catch {
+            throw Failure(
+                .invalidRequest, "The \(type(of: value)) cannot be encoded as \(contentType): \(error)", answer: nil,
+                underlying: error)
+        }
+    }
+
+    /// Decodes a payload.
+    ///
+    /// - Parameter mediaType: the type that the message declares; nil if it declares none.
+    package func value<Value: Decodable>(
+        of type: Value.Type, from payload: ArraySlice<UInt8>, mediaType: String?
+    ) -> Result<Value, DecodeFailure> {
+        if let mediaType, !accepts(mediaType: mediaType) {
+            return .failure(DecodeFailure(expected: type, as: contentType, received: mediaType))
+        }
+        return DecodeFailure.result(of: { try decode(type, from: $0) }, payload, payload)
+    }
+}
+
 /// A payload that is not what was expected. It is an element of its sequence, not the end of it.
 public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
-    /// What was expected, and why it is not that.
+    /// What was expected, and why the payload is not that.
     public let message: String
-    /// What the decoder said; nil where it was not asked.
+    /// The error of the decoder; nil if the payload was not decoded.
     public let underlying: (any Error)?
 
     public init(_ message: String, underlying: (any Error)? = nil) {
@@ -30,22 +59,26 @@ public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
         self.underlying = underlying
     }
 
-    public var description: String { message }
-}
+    /// The decoder threw.
+    package init<Value>(_ payload: ArraySlice<UInt8>, isNot type: Value.Type, _ error: any Error) {
+        self.init("\(payload.count) bytes are not a valid \(type): \(error)", underlying: error)
+    }
 
-extension PayloadCoding {
-    /// Decodes a payload that says its type, or does not.
-    package func value<Value: Decodable>(
-        of type: Value.Type, from payload: ArraySlice<UInt8>, mediaType: String?
+    /// Decodes a message with a closure of the application.
+    package static func result<Message, Value>(
+        of decode: (Message) throws -> Value, _ message: Message, _ payload: ArraySlice<UInt8>
     ) -> Result<Value, DecodeFailure> {
-        if let mediaType, !accepts(mediaType: mediaType) {
-            return .failure(DecodeFailure("a \(Value.self) was expected as \(contentType), and \(mediaType) came"))
-        }
         do {
-            return .success(try decode(type, from: payload))
+            return .success(try decode(message))
         } catch {
-            return .failure(
-                DecodeFailure("\(payload.count) bytes do not hold a \(Value.self): \(error)", underlying: error))
+            return .failure(DecodeFailure(payload, isNot: Value.self, error))
         }
     }
+
+    /// The message declares another type than the expected one.
+    package init<Value>(expected type: Value.Type, as expected: String, received: String) {
+        self.init("A \(type) was expected as \(expected), but the message is \(received).")
+    }
+
+    public var description: String { message }
 }

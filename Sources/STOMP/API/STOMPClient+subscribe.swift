@@ -30,9 +30,8 @@ extension STOMPClient {
             id: options.durableName ?? "sub-\(token)", token: token, destination: destination,
             acknowledgement: acknowledgement,
             options: options, policy: buffer)
-        let queue = core.makeQueue(buffer)
-        route.add(queue)
+        let first = core.firstQueue(of: route)
         try await core.subscribe(route)
-        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: queue))
+        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
     }
 }

@@ -80,6 +80,14 @@ public struct STOMPSendOptions: Sendable {
         self.expiresAfter = expiresAfter
     }
 
+    /// The options with this `content-type`, unless they have one.
+    func declaring(_ contentType: String?) -> STOMPSendOptions {
+        guard self.contentType == nil, let contentType else { return self }
+        var options = self
+        options.contentType = contentType
+        return options
+    }
+
     /// The headers to send, if they are the same each time and nothing is wrong with them: looked at where they lie.
     @inline(__always)
     var constantHeaders: STOMPHeaders? {

@@ -1,4 +1,4 @@
-import Messaging
+public import Messaging
 import STOMPCore
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
@@ -32,8 +32,11 @@ final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
 
     @usableFromInline var count: Int { records.count }
 
-    var byteCount: Int { bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride }
+    @inlinable subscript(index: Int) -> STOMPMessage { STOMPMessage(batch: self, index: index) }
 
+    @usableFromInline var byteCount: Int { bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride }
+
+    @usableFromInline
     func dropOldest(_ count: Int) -> Int {
         // What is acknowledged by its receiver is not dropped: the broker's prefetch bounds it.
         guard route.acknowledgement == .auto else { return 0 }
@@ -42,7 +45,5 @@ final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
         return dropped
     }
 
-    func noteGap(_ count: Int) {
-        gap += count
-    }
+    @usableFromInline func noteGap(_ count: Int) { gap += count }
 }

@@ -1,9 +1,10 @@
+public import Messaging
 public import STOMPCore
 
-/// A message that arrived: a view into the batch it came with, cheap to copy and to pass on.
+/// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///
-/// A message keeps the memory of its whole batch alive (up to what one read brought). Take ``bytes`` to keep one
-/// message for long.
+/// A message keeps the memory of its whole batch alive, up to the bytes of one read. To keep a single message for long,
+/// keep its ``bytes`` instead.
 public struct STOMPMessage: Sendable {
     @usableFromInline let batch: STOMPBatch
     @usableFromInline let index: Int
@@ -17,13 +18,13 @@ public struct STOMPMessage: Sendable {
     /// The body, without a copy.
     @inlinable public var body: ArraySlice<UInt8> { batch.bytes[batch.records[index].body] }
 
-    /// The body, copied out.
+    /// A copy of the body.
     @inlinable public var bytes: [UInt8] { Array(body) }
 
     /// The body as text, or nil if it is not UTF-8.
     public var text: String? { String(validating: body, as: UTF8.self) }
 
-    /// All headers, decoded, in the order of the wire.
+    /// All headers, decoded, in the order in which they were sent.
     public var headers: STOMPHeaders {
         let bytes = batch.bytes
         return reader.headers(in: bytes.span.bytes.extracting(batch.records[index].headers))
@@ -35,19 +36,34 @@ public struct STOMPMessage: Sendable {
         return reader.value(of: name, in: bytes.span.bytes.extracting(batch.records[index].headers))
     }
 
-    /// Where the message was sent to; brokers may name it otherwise than it was subscribed.
+    /// The destination that the message was sent to; a broker may write it differently from the subscription's.
     public var destination: String { header("destination") ?? "" }
+    /// The `message-id` header.
     public var messageID: String? { header("message-id") }
+    /// The `content-type` header.
     public var contentType: String? { header("content-type") }
 
-    /// How many messages were dropped just before this one, because its receiver was slow.
+    /// How many messages were dropped just before this one because its receiver was slow.
     @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }
 
-    /// Tells the broker that the message is done with (ACK); in mode `client` together with all before it.
+    /// Decodes the body.
     ///
-    /// - Parameter transaction: makes it part of a transaction.
-    /// - Throws: ``STOMPError``: for a message of an `auto` subscription, or one that came over an earlier connection,
-    ///   which the broker hands out again.
+    /// - Throws: ``DecodeFailure`` if the body is not such a value, or the message declares another `content-type`. A
+    ///   message that declares none is decoded.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, as coding: some PayloadCoding
+    ) throws(DecodeFailure) -> Value {
+        try coding.value(of: type, from: body, mediaType: mediaType).get()
+    }
+
+    /// The type and subtype that the message declares, in lower case.
+    var mediaType: String? { contentType.map { STOMPContentType($0).mediaType } }
+
+    /// Acknowledges the message (ACK); in mode `client` together with all before it.
+    ///
+    /// - Parameter transaction: the transaction that the acknowledgement is part of.
+    /// - Throws: ``STOMPError`` for a message of an `auto` subscription, and for one of an earlier connection, which the
+    ///   broker delivers again.
     public func acknowledge(in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
         try answer(transaction) { engine, headers, now throws(STOMPUsageError) in
             try engine.ack(
@@ -55,11 +71,13 @@ public struct STOMPMessage: Sendable {
         }
     }
 
-    /// Tells the broker that the message was not dealt with (NACK); what becomes of it is the broker's decision.
+    /// Rejects the message (NACK); the broker decides what becomes of it.
     ///
     /// - Parameters:
-    ///   - requeue: asks brokers that listen (RabbitMQ) to hand the message out again, or not; nil leaves it to them.
-    ///   - transaction: makes it part of a transaction.
+    ///   - requeue: whether RabbitMQ delivers the message again; nil, the default, leaves it to the broker. Other brokers
+    ///     ignore it.
+    ///   - transaction: the transaction that the rejection is part of.
+    /// - Throws: as ``acknowledge(in:)``.
     public func reject(requeue: Bool? = nil, in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
         try answer(transaction) { engine, headers, now throws(STOMPUsageError) in
             let more = requeue.map { engine.profile.nackHeaders(requeue: $0) } ?? [:]

@@ -1,4 +1,4 @@
-import Messaging
+public import Messaging
 public import STOMPCore
 
 /// The messages of one subscription, as a sequence; made by ``STOMPClient/subscribe(to:acknowledgement:options:buffer:)``.
@@ -33,16 +33,32 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
         try await handle.core.unsubscribe(handle.route)
     }
 
-    public func makeAsyncIterator() -> Iterator {
-        Iterator(cursor: STOMPCursor(handle))
+    /// The messages with their values. A body that cannot be decoded is an element too, and the messages after it follow.
+    public func values<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, as coding: some PayloadCoding
+    ) -> STOMPDecodedMessages<Value> {
+        DecodedMessages(self) { coding.value(of: type, from: $0.body, mediaType: $0.mediaType) }
     }
+
+    /// The messages with their values in a format of the application's own, such as that of generated types:
+    ///
+    ///     for try await order in orders.values({ try Order(serializedBytes: $0.bytes) }) { … }
+    public func values<Value: Sendable>(
+        _ decode: @escaping @Sendable (STOMPMessage) throws -> Value
+    ) -> STOMPDecodedMessages<Value> {
+        DecodedMessages(self) { DecodeFailure.result(of: decode, $0, $0.body) }
+    }
+
+    /// The messages, as many at a time as arrived together: for receivers of very many.
+    public var batches: MessageBatches<Batch, STOMPError> { MessageBatches(handle) { Batch($0, from: $1) } }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
     /// One receiver of the messages.
     public struct Iterator: AsyncIteratorProtocol {
-        @usableFromInline let cursor: STOMPCursor
+        @usableFromInline let cursor: DeliveryCursor<STOMPBatch, STOMPError>
 
-        @inlinable
-        public mutating func next() async throws(STOMPError) -> STOMPMessage? {
+        @inlinable public mutating func next() async throws(STOMPError) -> STOMPMessage? {
             if let message = cursor.next() { return message }
             return try await cursor.nextBatch()
         }
@@ -53,6 +69,26 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
             return try await cursor.nextBatch()
         }
     }
+
+    /// Messages that arrived together, in their order: what one read of the socket brought to one subscription.
+    public struct Batch: RandomAccessCollection, Sendable {
+        @usableFromInline let batch: STOMPBatch
+        public let startIndex: Int
+        public let endIndex: Int
+
+        init(_ batch: STOMPBatch, from startIndex: Int) {
+            self.batch = batch
+            self.startIndex = startIndex
+            endIndex = batch.count
+        }
+
+        @inlinable public subscript(position: Int) -> STOMPMessage { batch[position] }
+    }
 }
+
+/// A message of a STOMP subscription and the value in it; see ``STOMPDecodedMessages``.
+public typealias STOMPDecodedMessage<Value: Sendable> = DecodedMessage<STOMPMessage, Value>
+/// The messages of a subscription with their values; see ``STOMPSubscription/values(_:as:)``.
+public typealias STOMPDecodedMessages<Value: Sendable> = DecodedMessages<STOMPSubscription, Value>
 
 typealias STOMPSubscriptionHandle = SubscriptionHandle<STOMPClientCore>

@@ -25,7 +25,7 @@ extension STOMPClientCore {
         do {
             credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
         } catch {
-            throw STOMPError(.noCredentials, "no credentials could be had: \(error)", underlying: error)
+            throw STOMPError(credentials: error)
         }
         let options = configuration.connectOptions(credentials: credentials)
         do throws(STOMPUsageError) {

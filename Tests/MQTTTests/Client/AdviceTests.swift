@@ -18,7 +18,7 @@ struct AdviceTests {
             }
             return "nothing was thrown"
         }
-        #expect(await advice().contains("call connect()"))
+        #expect(await advice().contains("Call connect()"))
         try await client.connect()
         await client.suspend()
         #expect(await advice().contains("resume() if the client is suspended"))

@@ -24,6 +24,7 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
     var count: Int { entries.count }
     var byteCount: Int { overhead + 10 * entries.count }
     var numbers: [Int] { entries.map(\.number) }
+    subscript(index: Int) -> Int { entries[index].number }
 
     func dropOldest(_ count: Int) -> Int {
         var left = count

@@ -1,0 +1,77 @@
+package import Transport
+
+/// What the errors of all clients have in common: a code, a sentence, and the error below.
+@usableFromInline
+package protocol ClientError: Error {
+    var code: ErrorCode<Self> { get }
+    var message: String { get }
+
+    /// - Parameter answer: an error whose answer from the server the new one repeats.
+    init(_ code: ErrorCode<Self>, _ message: String, answer: Self?, underlying: (any Error)?)
+
+    // Stored once by each client: they are handed in wherever a task may wait.
+
+    /// The waiting task was cancelled.
+    static var cancelledWait: Self { get }
+    /// The user disconnected the client.
+    static var disconnectedByUser: Self { get }
+}
+
+extension ClientError {
+    package static func makeCancelledWait() -> Self {
+        Self(
+            .cancelled, "The waiting task was cancelled. What was sent is not taken back.", answer: nil, underlying: nil
+        )
+    }
+
+    package static func makeDisconnectedByUser() -> Self {
+        Self(
+            .disconnected, "The client is disconnected. Call connect() to use it again.", answer: nil, underlying: nil)
+    }
+
+    /// The client does not try to be connected: it was not started or was disconnected, or it stopped because of
+    /// `failure`.
+    package static func notSupervised(after failure: Self?) -> Self {
+        guard let failure else {
+            return Self(
+                .notConnected, "The client is not connected. Call connect() and wait until it is connected.",
+                answer: nil, underlying: nil)
+        }
+        return Self(
+            .notConnected,
+            "The client has stopped connecting: \(failure.message.withoutFullStop). Solve that and call connect() again.",
+            answer: failure, underlying: failure)
+    }
+
+    /// An attempt to connect failed before the protocol began.
+    package init(connecting error: TransportError) {
+        self.init(.connectFailed, error.message, answer: nil, underlying: error)
+    }
+
+    /// The connection is gone.
+    ///
+    /// - Parameters:
+    ///   - error: why; nil if the server just closed it.
+    ///   - hint: the likely reason, for a server that closed it without one.
+    package init(lost error: TransportError?, hint: String = "") {
+        guard let error else {
+            self.init(.connectionLost, "The server ended the connection." + hint, answer: nil, underlying: nil)
+            return
+        }
+        // With TLS 1.3 a client learns of a refused certificate only after its handshake.
+        let isRefusal = error.code == .clientCertificateRefused
+        let hint = error.code == .connectionLost ? hint : ""
+        let message = hint.isEmpty ? error.message : error.message.withoutFullStop + "." + hint
+        self.init(isRefusal ? .connectFailed : .connectionLost, message, answer: nil, underlying: error)
+    }
+
+    /// The closure for credentials threw.
+    package init(credentials error: any Error) {
+        self.init(.noCredentials, "Could not obtain credentials: \(error)", answer: nil, underlying: error)
+    }
+}
+
+extension String {
+    /// The text, to be continued as part of a sentence.
+    package var withoutFullStop: String { hasSuffix(".") ? String(dropLast()) : self }
+}

@@ -1,0 +1,41 @@
+/// What kind of failure an error of a client is. More codes may come, so give a `switch` over it a `default`.
+///
+/// The codes here are those of every client; each client adds its own.
+public struct ErrorCode<Failure>: Hashable, Sendable, CustomStringConvertible {
+    /// The name of the code as it is written in Swift.
+    public let name: String
+    public var description: String { name }
+
+    package init(_ name: String) {
+        self.name = name
+    }
+}
+
+extension ErrorCode {
+    /// There is no connection at the moment.
+    public static var notConnected: Self { Self("notConnected") }
+    /// The connection could not be opened; `underlying` is a `TransportError`.
+    public static var connectFailed: Self { Self("connectFailed") }
+    /// The connection broke or the server ended it; it may be opened again.
+    public static var connectionLost: Self { Self("connectionLost") }
+    /// The server refused the user name or password.
+    public static var badCredentials: Self { Self("badCredentials") }
+    /// The closure for credentials threw `underlying`. It is called again for the next attempt.
+    public static var noCredentials: Self { Self("noCredentials") }
+    /// The server refused the connection or a request; the error has the server's answer.
+    public static var refused: Self { Self("refused") }
+    /// The server supports none of the versions of the protocol that were offered.
+    public static var unsupportedVersion: Self { Self("unsupportedVersion") }
+    /// The peer broke the protocol, or does not speak it.
+    public static var protocolError: Self { Self("protocolError") }
+    /// No answer arrived in time.
+    public static var timedOut: Self { Self("timedOut") }
+    /// The waiting task was cancelled. What was sent is not taken back.
+    public static var cancelled: Self { Self("cancelled") }
+    /// The user disconnected the client.
+    public static var disconnected: Self { Self("disconnected") }
+    /// The request cannot be sent as it is; nothing was sent.
+    public static var invalidRequest: Self { Self("invalidRequest") }
+    /// A queue is full.
+    public static var queueFull: Self { Self("queueFull") }
+}

@@ -1,0 +1,90 @@
+import LoopbackBroker
+import STOMP
+import TestSupport
+import Testing
+
+// The example of the documentation, whole.
+private struct Order: Codable, Sendable, Equatable {
+    var article: String
+}
+
+extension STOMPDestination<Order> {
+    fileprivate static var orders: STOMPDestination { STOMPDestination("/queue/orders", as: .json) }
+}
+
+@Suite("Payloads: typed destinations", .timeLimit(.minutes(5)), .turns)
+struct TypedDestinationTests {
+    @Test func `values are sent to destinations of their type and arrive decoded`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let orders = try await client.subscribe(to: .orders)
+            let order = Order(article: "é/🛰")
+            try await client.sendAndConfirm(order, to: .orders)
+            try await client.send("no order", to: "/queue/orders")
+            try await client.send(order, to: .orders, options: STOMPSendOptions(contentType: "text/plain"))
+            var iterator = orders.makeAsyncIterator()
+            let first = try #require(try await iterator.next())
+            #expect(try first.get() == order)
+            #expect(first.contentType == "application/json" && first.destination == "/queue/orders")
+            let broken = try #require(try await iterator.next())
+            #expect(throws: DecodeFailure.self) { try broken.get() }
+            let other = try #require(try await iterator.next())
+            #expect { try other.get() } throws: { "\($0)".contains("text/plain") }
+            try await orders.subscription.unsubscribe()
+            await client.disconnect()
+        }
+    }
+
+    @Test func `text, bytes, and formats of the application's own`() async throws {
+        struct NoNumber: Error {}
+        let text = STOMPDestination.text("/queue/text")
+        let bytes = STOMPDestination.bytes("/queue/bytes")
+        let numbers = STOMPDestination<Int>("/queue/numbers", contentType: "text/x-number; charset=ascii") { number in
+            if number < 0 { throw NoNumber() }
+            return Array("\(number)".utf8)
+        } decode: { bytes in
+            guard let number = Int(String(decoding: bytes, as: UTF8.self)) else { throw NoNumber() }
+            return number
+        }
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            var texts = try await client.subscribe(to: text).makeAsyncIterator()
+            try await client.send("früh", to: text)
+            #expect(try await texts.next()?.get() == "früh")
+            try await client.send([0xFF], to: "/queue/text")
+            let broken = try #require(try await texts.next())
+            #expect(throws: DecodeFailure.self) { try broken.get() }
+            var raw = try await client.subscribe(to: bytes).makeAsyncIterator()
+            try await client.send([0, 255], to: bytes)
+            #expect(try await raw.next()?.get() == [0, 255])
+            var counted = try await client.subscribe(to: numbers).makeAsyncIterator()
+            try await client.send(17, to: numbers)
+            #expect(try await counted.next()?.get() == 17)
+            try await client.send("x", to: "/queue/numbers")
+            let none = try #require(try await counted.next())
+            #expect { try none.get() } throws: { ($0 as? DecodeFailure)?.underlying is NoNumber }
+            let sent = client.counters.messagesSent
+            await expectError(.invalidRequest) { try await client.send(-1, to: numbers) }
+            #expect(client.counters.messagesSent == sent)
+            await client.disconnect()
+        }
+    }
+
+    @Test func `values of a subscription can be decoded by a closure of the application`() async throws {
+        struct NoNumber: Error {}
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let numbers = try await client.subscribe(to: "/queue/numbers").values { message in
+                guard let number = Int(message.text ?? "") else { throw NoNumber() }
+                return number
+            }
+            try await client.send("x", to: "/queue/numbers")
+            try await client.send("17", to: "/queue/numbers")
+            var iterator = numbers.makeAsyncIterator()
+            let none = try #require(try await iterator.next())
+            #expect { try none.get() } throws: { ($0 as? DecodeFailure)?.underlying is NoNumber }
+            #expect(try await iterator.next()?.get() == 17)
+            await client.disconnect()
+        }
+    }
+}
