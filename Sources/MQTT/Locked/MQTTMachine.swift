@@ -23,6 +23,8 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     /// When bytes were last taken out of `output`.
     private var lastWrite: Int64 = 0
     var wantsClose = false
+    /// The server did not answer PINGREQ.
+    private(set) var abandonsOutput = false
     /// Whether nothing more should be read: a receiver's bound is reached, or too many answers wait for the store.
     private(set) var wantsReadingPaused = false
     private var receiversAreFull = false
@@ -103,6 +105,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
         scratch.work.core = core
         wantsClose = false
+        abandonsOutput = false
         do {
             try engine.connectionOpened(at: now, deadline: core?.connectDeadline)
         } catch {
@@ -152,6 +155,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         publishes.look(at: now, into: &scratch.work.resumptions)
         let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
         engine.handleTimeout(at: now, progress: progress, into: &scratch.work.effects)
+        if scratch.work.effects.events.contains(where: \.kind.isPingTimeout) { abandonsOutput = true }
         if let knownKeeper, now >= knownKeeper.nextDeadline { scratch.work.keptDrops += expireKept(at: now) }
         collect(into: scratch, at: now)
     }
@@ -258,5 +262,12 @@ extension MQTTPublishCompletion {
         case .discarded:
             .failure(MQTTError(.disconnected, "the session was given up; whether the message arrived is unknown"))
         }
+    }
+}
+
+extension MQTTEngineEvent.Kind {
+    /// Whether the connection failed because the peer was silent.
+    fileprivate var isPingTimeout: Bool {
+        if case .connectionFailed(.pingTimeout) = self { true } else { false }
     }
 }

@@ -21,6 +21,8 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     /// Messages that were in the outbox of a connection that ended, and are not reported yet.
     private var unsentCount = 0
     var asksToClose = false
+    /// The server sent nothing for twice its heart-beat.
+    private(set) var abandonsOutput = false
     var wantsReadingPaused = false
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to the loop's side.
@@ -62,6 +64,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
         asksToClose = false
+        abandonsOutput = false
         engine.connectionOpened(at: now, deadline: core?.connectDeadline)
     }
 
@@ -90,6 +93,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         scratch.core = core
         receipts.look(at: now, into: &scratch.resumptions)
         engine.handleTimeout(at: now, into: &scratch.effects)
+        if scratch.effects.events.contains(where: \.event.isHeartBeatLost) { abandonsOutput = true }
         collect(into: scratch)
     }
 

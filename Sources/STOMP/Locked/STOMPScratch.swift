@@ -112,4 +112,9 @@ extension STOMPEngineEvent {
     var isConnected: Bool {
         if case .connected = self { true } else { false }
     }
+
+    /// Whether the connection failed because the peer was silent.
+    var isHeartBeatLost: Bool {
+        if case .connectionFailed(let failure) = self { failure.reason == .heartBeatLost } else { false }
+    }
 }

@@ -103,8 +103,9 @@ extension Link where Machine: ~Copyable {
         layers = nil
         tail = []
         longTail = GrowingBytes()
-        waiters.resume(returning: ())
         scratch.perform(RawSpan())
+        // After the client knows why the connection ended, so that what waited for room reports that.
+        waiters.resume(returning: ())
         settle(at: now)
     }
 }

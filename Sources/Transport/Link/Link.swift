@@ -174,13 +174,16 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
                 state.answerBytes = layers?.outputCount ?? 0
                 isReadingPaused = wantsReadingPaused(state)
                 state.readingIsPaused = isReadingPaused
-                if machine.pointee.wantsClose {
+                let wantsClose = machine.pointee.wantsClose
+                if wantsClose {
                     deadline = min(deadline, closing.begin(at: now, bytesSent: state.traffic.bytesSent))
                 }
-                if !state.sending {
+                if wantsClose && machine.pointee.abandonsOutput {
+                    next = .abandon
+                } else if !state.sending {
                     let hasOutput = machine.pointee.outputCount > 0 || layers?.hasOutput == true
                     state.sending = hasOutput
-                    next = hasOutput ? .send : machine.pointee.wantsClose ? .close : .nothing
+                    next = hasOutput ? .send : wantsClose ? .close : .nothing
                 }
             }
             state.armedDeadline = deadline
@@ -192,6 +195,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         case .nothing: break
         case .send: send(rounds: 16)
         case .close: closeInOrder(at: now)
+        case .abandon: connectionEnded(nil, at: now)
         }
     }
 
@@ -206,7 +210,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 }
 
 private enum SettleStep {
-    case nothing, send, close
+    case nothing, send, close, abandon
 }
 
 /// What links post to themselves.

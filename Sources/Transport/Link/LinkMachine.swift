@@ -24,6 +24,9 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var isAwaited: Bool { mutating get }
     /// Set when the connection should end once `output` is written.
     var wantsClose: Bool { mutating get }
+    /// Set beside `wantsClose` when the peer is known to be silent: the connection ends at once, and `output` is not
+    /// written, which such a peer would not take.
+    var abandonsOutput: Bool { mutating get }
     /// Set while nothing more should be read: some receiver's bound is reached.
     var wantsReadingPaused: Bool { get }
 
@@ -55,6 +58,7 @@ extension LinkMachine where Self: ~Copyable {
     package var outputCount: Int { output.count }
     package var isLatencyBound: Bool { true }
     package var isAwaited: Bool { true }
+    package var abandonsOutput: Bool { false }
     package mutating func outputTaken(at now: Int64) {}
     package mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {}
     package mutating func reportDiscarded(into scratch: Scratch) {}

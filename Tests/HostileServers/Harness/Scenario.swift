@@ -16,6 +16,9 @@ struct Scenario: Sendable {
         var sent = 1 << 20
 
         static let ends = Bounds()
+        /// The server is silent: keep alive (2 s) and twice the ping timeout (1 s), and half a second for the machine.
+        /// STOMP's heart-beats of a second are missed earlier.
+        static let silence = Bounds(seconds: 4.5)
         /// The client may keep the connection, as long as it stays small.
         static let holds = Bounds(seconds: nil)
     }
@@ -33,6 +36,8 @@ struct Scenario: Sendable {
         case publishExactlyOnce
         /// Publishes without acknowledgement as fast as it can.
         case publishWithoutEnd
+        /// The same 50 times a second.
+        case publishSlowly
         /// Unsubscribes what it has subscribed to.
         case unsubscribe
         /// Disconnects gracefully.

@@ -59,6 +59,11 @@ extension MQTTClient {
         case .publishWithoutEnd:
             let payload = [UInt8](repeating: 1, count: 1000)
             while true { _ = try await publish(payload, to: "a") }
+        case .publishSlowly:
+            while true {
+                _ = try await publish("x", to: "a")
+                try await Task.sleep(for: .milliseconds(20))
+            }
         case .unsubscribe:
             let messages = try await subscribe(to: "a", qos: .atLeastOnce)
             try await messages.unsubscribe()
@@ -93,6 +98,11 @@ extension STOMPClient {
         case .publishWithoutEnd:
             let body = [UInt8](repeating: 1, count: 1000)
             while true { try await send(body, to: "/queue/a") }
+        case .publishSlowly:
+            while true {
+                try await send("x", to: "/queue/a")
+                try await Task.sleep(for: .milliseconds(20))
+            }
         case .unsubscribe:
             let messages = try await subscribe(to: "/queue/a")
             try await messages.unsubscribe()

@@ -3,11 +3,15 @@ import MQTT
 extension Scenario {
     /// Servers that misbehave after they have accepted the connection.
     static let mqttSession: [Scenario] = [
-        mqtt("frozen-after-connack") {
+        mqtt("frozen-after-connack", .silence) {
             try $0.acceptMQTT()
             try $0.freeze()
         },
-        mqtt("frozen-while-publishing", act: .publishWithoutEnd) {
+        mqtt("frozen-while-publishing", .silence, act: .publishWithoutEnd) {
+            try $0.acceptMQTT()
+            try $0.freeze()
+        },
+        mqtt("frozen-while-publishing-slowly", .silence, act: .publishSlowly) {
             try $0.acceptMQTT()
             try $0.freeze()
         },

@@ -69,8 +69,9 @@ extension Scenario {
         } serve: {
             try $0.acceptSTOMP()
         },
-        session("frozen-after-connected", .ends) { try $0.freeze() },
-        session("frozen-while-sending", .ends, act: .publishWithoutEnd) { try $0.freeze() },
+        session("frozen-after-connected", .silence) { try $0.freeze() },
+        session("frozen-while-sending", .silence, act: .publishWithoutEnd) { try $0.freeze() },
+        session("frozen-while-sending-slowly", .silence, act: .publishSlowly) { try $0.freeze() },
         session("reads-without-answering", .ends, act: .publish) { try $0.freeze(reads: true) },
         session("half-closes-after-connected", .ends) {
             $0.closeHalf()

@@ -45,6 +45,26 @@ import Transport
         #expect(ContinuousClock.now - start >= .seconds(5))
     }
 
+    @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
+    func `a connection to a peer that is known to be silent ends without waiting for it to take the last bytes`(
+        selector: SelectorKind, kind: StreamKind
+    ) async throws {
+        let ends = try await Setting(selector, kind).links { $0.wantsReadingPaused = true }
+        // More than the system buffers.
+        ends.client.append([UInt8](repeating: 10, count: 16 << 20))
+        #expect(await eventually { ends.client.traffic.bytesSent > 0 })
+        ends.client.perform { machine in
+            machine.abandonsOutput = true
+            machine.wantsClose = true
+        }
+        // Behind what the link itself has asked of the loop.
+        await withCheckedContinuation { continuation in
+            ends.setting.loop.execute { continuation.resume() }
+        }
+        #expect(ends.client.probe.ends == [nil])
+        #expect(await eventually { ends.server.probe.ends.count == 1 })
+    }
+
     @Test(arguments: SelectorKind.allCases)
     func `after a write that failed nothing more is written, and what the peer said last is read`(
         selector: SelectorKind

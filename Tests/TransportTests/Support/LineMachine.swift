@@ -8,6 +8,7 @@ struct LineMachine: LinkMachine, ~Copyable {
     var output: [UInt8] = []
     var nextDeadline = Int64.max
     var wantsClose = false
+    var abandonsOutput = false
     var wantsReadingPaused = false
     var isOpen = false
     var isAwaited = true
