@@ -1,19 +1,39 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+/// With FUZZING=1 in the environment, on Linux: everything is built with libFuzzer's coverage, and there is the program
+/// `fuzzing` (Tests/Fuzzing). Use a scratch path of its own, since nothing else can be linked then.
+#if os(Linux)
+    let fuzzes = Context.environment["FUZZING"] == "1"
+#else
+    let fuzzes = false
+#endif
+let coverage: [SwiftSetting] = fuzzes ? [.unsafeFlags(["-sanitize=fuzzer", "-enable-testing"])] : []
+let fuzzing: [Target] =
+    fuzzes
+    ? [
+        .executableTarget(
+            name: "fuzzing",
+            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "MQTTCore", "STOMPCore", "WebSocketCore"],
+            path: "Tests/Fuzzing", swiftSettings: common,
+            // Gold refuses our `main` beside libFuzzer's.
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
+    ] : []
+
 /// Settings that every Swift target shares.
-let common: [SwiftSetting] = [
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
-    .enableUpcomingFeature("ExistentialAny"),
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
-    .enableUpcomingFeature("MemberImportVisibility"),
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
-    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
-    .enableUpcomingFeature("InferIsolatedConformances"),
-]
+let common: [SwiftSetting] =
+    [
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+        .enableUpcomingFeature("ExistentialAny"),
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+        .enableUpcomingFeature("MemberImportVisibility"),
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
+        .enableUpcomingFeature("InferIsolatedConformances"),
+    ] + coverage
 
 /// The pure cores say `unsafe` wherever memory safety rests on our own reasoning.
 /// https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
@@ -139,6 +159,6 @@ let package = Package(
         tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
         tests(
             "Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),
-    ] + appleFakes,
+    ] + appleFakes + fuzzing,
     swiftLanguageModes: [.v6]
 )
