@@ -37,7 +37,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     }
 
     public let role: Role
-    public let configuration: STOMPEngineConfiguration
+    public internal(set) var configuration: STOMPEngineConfiguration
 
     /// Bytes for the wire. The driver swaps them out.
     public var output: [UInt8] = []

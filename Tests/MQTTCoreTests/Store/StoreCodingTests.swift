@@ -112,7 +112,7 @@ struct StoreCodingTests {
             let sequences = (1...20_000).map { UInt64($0) }
             for sequence in sequences { image.apply(exactlyOnce(sequence)) }
             if released { for sequence in sequences { image.apply(.released(sequence: sequence)) } }
-            return ContinuousClock().measure {
+            return ThreadTime.measure {
                 for sequence in sequences.reversed() { image.apply(.finished(sequence: sequence)) }
             }
         }

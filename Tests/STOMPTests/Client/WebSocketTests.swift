@@ -1,9 +1,11 @@
 import HTTPCore
-import STOMP
 import TestSupport
 import Testing
 import Transport
 import WebSocketCore
+
+@testable import STOMP
+@testable import STOMPCore
 
 /// STOMP over a WebSocket pays no heed to where messages of the WebSocket end.
 @Suite(.timeLimit(.minutes(5)), .turns) struct WebSocketTests {
@@ -101,9 +103,9 @@ import WebSocketCore
             try await server.frame("CONNECT")
             try server.send([Array("CONNECTED\nversion:1.2\n\n\0".utf8)[...]], as: .text)
             try await connecting
-            let start = ContinuousClock.now
-            try await server.end(with: client)
-            #expect(ContinuousClock.now - start < .milliseconds(2500), "the RECEIPT was waited for")
+            // So long that the test would not end if the RECEIPT were waited for.
+            client.core.link.perform { $0.engine.configuration.disconnectTimeout = 3_600_000_000_000 }
+            try await withTimeout(.seconds(60), "disconnecting") { try await server.end(with: client) }
             if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
         }
     }

@@ -62,7 +62,6 @@ import Transport
             ends.setting.loop.execute { continuation.resume() }
         }
         #expect(ends.client.probe.ends == [nil])
-        #expect(await eventually { ends.server.probe.ends.count == 1 })
     }
 
     @Test(arguments: SelectorKind.allCases)
