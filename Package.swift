@@ -9,16 +9,6 @@ import PackageDescription
     let fuzzes = false
 #endif
 let coverage: [SwiftSetting] = fuzzes ? [.unsafeFlags(["-sanitize=fuzzer", "-enable-testing"])] : []
-let fuzzing: [Target] =
-    fuzzes
-    ? [
-        .executableTarget(
-            name: "fuzzing",
-            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "MQTTCore", "STOMPCore", "WebSocketCore"],
-            path: "Tests/Fuzzing", swiftSettings: common,
-            // Gold refuses our `main` beside libFuzzer's.
-            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
-    ] : []
 
 /// Settings that every Swift target shares.
 let common: [SwiftSetting] =
@@ -56,6 +46,18 @@ let appleFakes: [Target] =
         .target(name: "Network", dependencies: ["Security"], path: "Tests/AppleStubs/Network", swiftSettings: common),
     ] : []
 let appleFrameworks: [Target.Dependency] = appleFakes.map { .target(name: $0.name) }
+
+/// The program that `FUZZING=1` adds.
+let fuzzing: [Target] =
+    fuzzes
+    ? [
+        .executableTarget(
+            name: "fuzzing",
+            dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "MQTTCore", "STOMPCore", "WebSocketCore"],
+            path: "Tests/Fuzzing", swiftSettings: common,
+            // Gold refuses our `main` beside libFuzzer's.
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
+    ] : []
 
 /// The two programs, which several test targets run.
 let devices: [Target.Dependency] = ["locations-device", "motions-device"]
