@@ -100,8 +100,9 @@ struct ArticleTests {
             try await followVehicles(client: client)
             try await publishNumber(client: client)
             #expect(try await copySample(client: client) == Sample(value: 7))
+            #expect(try await copyOnePosition(client: stomp) == Position(latitude: 60.2, longitude: 24.9))
             #expect(try NumberPayload().decode(Int.self, from: [52, 50]) == 42)
-            #expect(await eventually { broker.statistics.messagesIn == 6 })
+            #expect(await eventually { broker.statistics.messagesIn == 7 })
         }
     }
 

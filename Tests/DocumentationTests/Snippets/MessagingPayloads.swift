@@ -20,9 +20,9 @@ func readPositions(client: MQTTClient) async throws {
     let positions = try await client.subscribe(to: "vehicles/+/position")
     for try await element in positions.values(Position.self, as: .json) {
         do {
-            print(element.message.captures[0], try element.get())
+            print(element.captures[0], try element.get())
         } catch {
-            print("\(element.message.topic): \(error)")
+            print("\(element.topic): \(error)")
         }
         break
     }
@@ -44,6 +44,17 @@ func followVehicles(client: MQTTClient) async throws {
         print(element.captures[0], try element.get())
         break
     }
+}
+
+extension STOMPDestination<Position> {
+    static let positions = STOMPDestination("/topic/positions", as: .json)
+}
+
+func copyOnePosition(client: STOMPClient) async throws -> Position? {
+    let positions = try await client.subscribe(to: .positions)
+    try await client.sendAndConfirm(Position(latitude: 60.2, longitude: 24.9), to: .positions)
+    for try await element in positions { return try element.get() }
+    return nil
 }
 
 struct NumberPayload: PayloadCoding {

@@ -36,10 +36,14 @@ struct Order: Codable, Sendable, Equatable {
     var pizza: Int
 }
 
+extension STOMPDestination<Order> {
+    static let orders = STOMPDestination("/topic/orders", as: .json)
+}
+
 func copyOrders(client: STOMPClient) async throws {
-    let orders = try await client.subscribe(to: "/topic/orders")
-    try await client.send(Order(pizza: 1), as: .json, to: "/topic/orders")
-    for try await element in orders.values(Order.self, as: .json) {
+    let orders = try await client.subscribe(to: .orders)
+    try await client.send(Order(pizza: 1), to: .orders)
+    for try await element in orders {
         print(try element.get().pizza)
         break
     }
