@@ -32,7 +32,7 @@ extension MQTTError {
     init(_ failure: MQTTConnectionFailure, isAnswerToConnect5: Bool = false) {
         switch failure {
         case .violation(let violation):
-            let mayBeOlder = isAnswerToConnect5 && !violation.isAboutAuthentication
+            let mayBeOlder = isAnswerToConnect5 && !Self.isAboutAuthentication(violation)
             let hint = mayBeOlder ? "; if it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions" : ""
             self.init(
                 .protocolError, "the server broke the MQTT protocol: \(violation.message)\(hint)",
@@ -101,9 +101,49 @@ extension MQTTError {
         }
     }
 
-}
+    /// A message that its publisher waits for, or that was enqueued, was not delivered.
+    init(undelivered outcome: MQTTPublishCompletion.Outcome, _ reason: MQTTReasonCode, _ properties: MQTTProperties) {
+        switch outcome {
+        case .expired:
+            self.init(
+                .expired,
+                "The message expired before it could be sent. Raise its Message Expiry Interval if it may wait.")
+        case .sessionLost:
+            self.init(
+                .sessionLost,
+                "The server lost the session; whether the message arrived is unknown. Publish it again, or set republishesAfterSessionLoss."
+            )
+        case .unsendable:
+            self.init(
+                .notAllowed,
+                "The server's limits do not allow this message: \(reason). Publish one within MQTTConnectionInfo's limits.",
+                reasonCode: reason)
+        case .discarded:
+            self.init(.disconnected, "The session was discarded; whether the message arrived is unknown.")
+        default:
+            self.init(
+                .refused,
+                "The server refused the message: \(reason.words(properties)). Check what this user may publish.",
+                reasonCode: reason, properties: properties)
+        }
+    }
 
-extension MQTTProtocolError {
+    /// A closure of ``MQTTAuthentication`` failed.
+    init(authentication error: any Error) {
+        self.init(
+            .badCredentials,
+            "The authentication failed: \(error). Check configuration.authentication.", underlying: error)
+    }
+
+    init(store error: any Error) {
+        self.init(
+            .storeFailed,
+            "The session store cannot be used: \(error). Repair or replace it, then call connect() again.",
+            underlying: error)
+    }
+
     /// Whether it is about AUTH or the authentication method, which only MQTT 5.0 has (4.12, 3.15).
-    fileprivate var isAboutAuthentication: Bool { clause.contains("4.12") || clause.contains("3.15") }
+    private static func isAboutAuthentication(_ violation: MQTTProtocolError) -> Bool {
+        violation.clause.contains("4.12") || violation.clause.contains("3.15")
+    }
 }

@@ -8,7 +8,7 @@ extension MQTTClient {
     /// - Throws: ``MQTTError``: there is no connection or no method, ``MQTTAuthentication/begin`` failed, or the server
     ///   ended the connection.
     public nonisolated(nonsending) func reauthenticate() async throws(MQTTError) {
-        guard let authentication = core.configuration.authentication else {
+        guard let authentication = core.settings.options.authentication else {
             throw MQTTError(
                 .invalidRequest, "there is nothing to authenticate with: set configuration.authentication")
         }
@@ -20,7 +20,7 @@ extension MQTTClient {
         }
         let call = PendingCall<Result<Void, MQTTError>>()
         let result = await call.answer {
-            core.loop.execute { [core] in core.beginReauthentication(data: data, call) }
+            core.loop.execute { [core] in core.negotiation.beginReauthentication(data: data, call) }
         } onCancel: {
             call.end(.failure(.cancelledWait))
         }

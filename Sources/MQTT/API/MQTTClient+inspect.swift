@@ -16,7 +16,7 @@ extension MQTTClient {
     /// Call it before ``connect()``: what follows a CONNECT can only be read by who knows its version.
     /// - Parameter name: What the packets of this client are marked with; by default its client identifier.
     public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
-        core.inspector.feed(log, as: name ?? core.configuration.clientID)
+        core.inspector.feed(log, as: name ?? core.clientIDTemplate)
     }
 
     /// Puts nothing more into `log`.

@@ -19,25 +19,25 @@ extension MQTTClient {
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTReasonCode {
         if qos == .atMostOnce {
-            if try core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
+            if try core.publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
                 return .success
             }
             return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
         }
         // The usual case, in one function: each one that waits costs its caller a frame and a look at its executor.
-        guard core.configuration.sessionStore == nil, !Task.isCancelled else {
+        guard core.settings.options.sessionStore == nil, !Task.isCancelled else {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
         let word = await waiting { waiter in
-            core.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
+            core.publisher.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
         }
         guard let token = word.token else { return MQTTReasonCode(rawValue: word.code) }
         do throws(MQTTError) {
-            return try await core.answer(to: token).get().reasonCode
+            return try await core.publisher.answer(to: token).get().reasonCode
         } catch {
-            guard core.waitsForRoom(error) else { throw error }
+            guard core.publisher.waitsForRoom(error) else { throw error }
         }
-        try await core.waitForRoom()
+        try await core.publisher.waitForRoom()
         return try await publishAcknowledged(payload, topic, qos, retain, properties)
     }
 
@@ -47,7 +47,7 @@ extension MQTTClient {
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
     {
-        guard message.qos == .atMostOnce else { return try await core.publishAcknowledged(message) }
+        guard message.qos == .atMostOnce else { return try await core.publisher.publishAcknowledged(message) }
         return MQTTPublishResult(
             try await publish(
                 message.payload, to: message.topic, retain: message.retain, properties: message.properties))
@@ -73,10 +73,10 @@ extension MQTTClient {
             var end = start
             while end < messages.count, (messages[end].qos == .atMostOnce) == isQoS0 { end += 1 }
             if isQoS0 {
-                try await core.publishAtMostOnce(messages[start..<end])
+                try await core.publisher.publishAtMostOnce(messages[start..<end])
             } else {
                 let run = end - start == messages.count ? messages : Array(messages[start..<end])
-                try await core.publishAcknowledged(run)
+                try await core.publisher.publishAcknowledged(run)
             }
             start = end
         }
@@ -96,7 +96,7 @@ extension MQTTClient {
     ) async throws(MQTTError) {
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        try await core.enqueue(message)
+        try await core.publisher.enqueue(message)
     }
 
     /// Publishes a QoS 0 message at once or not at all, without suspending.
@@ -105,7 +105,7 @@ extension MQTTClient {
     public nonisolated func tryPublish(
         _ payload: [UInt8], to topic: String, retain: Bool = false, properties: MQTTProperties = MQTTProperties()
     ) throws(MQTTError) -> Bool {
-        try core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+        try core.publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
     }
 
     private nonisolated(nonsending) func publishAcknowledged(
@@ -113,15 +113,15 @@ extension MQTTClient {
     ) async throws(MQTTError) -> MQTTReasonCode {
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        return try await core.publishAcknowledged(message).reasonCode
+        return try await core.publisher.publishAcknowledged(message).reasonCode
     }
 
     private nonisolated(nonsending) func publishWhenThereIsRoom(
         _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTReasonCode {
         repeat {
-            try await core.roomForAtMostOnce()
-        } while try !core.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+            try await core.publisher.roomForAtMostOnce()
+        } while try !core.publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
         return .success
     }
 }

@@ -60,7 +60,7 @@ extension MQTTClient {
         let route = MQTTRoute(
             requests: requests, properties: properties, policy: buffer, acknowledgement: acknowledgement)
         let first = core.firstQueue(of: route)
-        let answer = try await core.subscribe(route)
+        let answer = try await core.subscriptions.subscribe(route)
         let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
         return MQTTSubscription(handle: handle, reasonCodes: answer.codes, grantProperties: answer.properties)
     }
@@ -75,14 +75,8 @@ extension MQTTClient {
     ) async -> MQTTSubscription {
         let route = MQTTRoute(requests: [], policy: buffer, acknowledgement: acknowledgement)
         let first = core.firstQueue(of: route)
-        await core.loop.result { [core] in core.receiveUnmatched(route) }
+        await core.loop.result { [core] in core.subscriptions.receiveUnmatched(route) }
         let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
         return MQTTSubscription(handle: handle, reasonCodes: [], grantProperties: [])
-    }
-}
-
-extension MQTTClientCore {
-    func makeQueue(_ policy: BufferPolicy) -> MQTTRoute.Queue {
-        MQTTRoute.Queue(policy: policy, unread: unread) { [weak self] in self?.drained() }
     }
 }

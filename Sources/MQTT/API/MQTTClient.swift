@@ -47,10 +47,9 @@ public actor MQTTClient {
     package init(
         _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
     ) {
-        let opener = StreamOpener(
-            urls: urls, options: configuration.rest.derived.streams, loop: loop,
-            override: override)
-        core = MQTTClientCore(opener: opener, configuration: configuration, loop: loop)
+        let settings = MQTTSettings.of(configuration)
+        let opener = StreamOpener(urls: urls, options: settings.streams, loop: loop, override: override)
+        core = MQTTClientCore(opener: opener, settings: settings, clientID: configuration.clientID, loop: loop)
         knownResponses = Lock(nil)
     }
 
@@ -90,7 +89,7 @@ public actor MQTTClient {
 
     /// What went through the client so far.
     public nonisolated var counters: ClientCounters {
-        core.counters.snapshot(sent: core.link.perform { $0.publishedCount }, traffic: core.link.traffic)
+        core.counters.snapshot(sent: core.link.perform { $0.publishers.count }, traffic: core.link.traffic)
     }
 
     /// The client identifier in force: expanded, or assigned by the server.
@@ -134,15 +133,6 @@ public actor MQTTClient {
     /// Connects again after ``suspend()``; returns at once. ``connect()`` does the same and waits.
     public nonisolated func resume() {
         core.supervisor.resume()
-    }
-
-    /// Disconnects and forgets the session at both ends: messages that wait, what is stored, subscriptions.
-    ///
-    /// The server is told if there is a connection; without one it keeps its side until it expires, or until a
-    /// connection with `cleanStart`. Messages that were not delivered are reported as ``MQTTEvent/undelivered(_:)``.
-    /// - Throws: ``MQTTError`` if the store cannot be emptied.
-    public func discardSession() async throws(MQTTError) {
-        try await core.discardSession()
     }
 
     /// Tells that the network came back or changed: a wait before the next attempt is cut short.

@@ -2,218 +2,157 @@ public import MQTTCore
 public import Messaging
 public import Transport
 
-/// How a client connects and what it keeps.
-public struct MQTTConfiguration: Sendable {
-    /// The client identifier; each `%` stands for a random hexadecimal byte. Empty lets the server choose.
+/// How an ``MQTTClient`` connects, and the bounds that it keeps.
+///
+/// Changing a configuration after a client was made from it has no effect on that client. Two configurations are equal if
+/// all their options are; closures and session stores if both are nil or one configuration is a copy of the other.
+public struct MQTTConfiguration: Sendable, Equatable {
+    /// The client identifier; each `%` is replaced by two random hexadecimal digits, once for the life of the client.
+    /// Default: empty, which lets the server choose one.
     public var clientID: String
-    /// All the rest: copies share it until one of them is changed.
-    var rest = MQTTSharedConfiguration.standard
-    /// The version of the protocol to ask for.
-    public var version: MQTTVersion {
-        get { rest.values.version }
-        set { values.version = newValue }
-    }
-    /// Versions to ask for, one after the other, when the server refuses ``version``; the first that it takes stays.
+    /// The version of the protocol to ask for. Default: 3.1.1.
+    public var version = MQTTVersion.v3_1_1
+    /// Versions to ask for, one after the other, when the server refuses ``version``; the first that it accepts is used
+    /// from then on. Default: none.
     ///
     /// `[.v3_1_1]` beside a `version` of 5.0 suits servers of any age; messages may then have no properties.
-    public var fallbackVersions: [MQTTVersion] {
-        get { rest.values.fallbackVersions }
-        set { values.fallbackVersions = newValue }
-    }
-    /// Whether the client begins with a new session at both ends (Clean Start, Clean Session).
+    public var fallbackVersions: [MQTTVersion] = []
+    /// Whether the client begins with a new session at both ends (Clean Start, Clean Session). Default: true.
     ///
-    /// 5.0: the first connection of this client begins anew; connections after that go on with the session as long as
+    /// 5.0: the first connection of this client begins a new session; later connections continue it as long as
     /// ``sessionExpiry`` lets the server keep it. So a client that reconnects by itself loses nothing, and a program that
-    /// was started again begins anew. 3.1 and 3.1.1 have one flag for both: with it the server forgets the client at
-    /// the end of every connection, and the client makes its subscriptions again; set it to false, with a client
-    /// identifier that stays the same, for a session that survives.
-    public var cleanStart: Bool {
-        get { rest.values.cleanStart }
-        set { values.cleanStart = newValue }
-    }
-    /// How long the server keeps the session after the connection ended, in whole seconds; 5.0 only.
-    public var sessionExpiry: Duration {
-        get { rest.values.sessionExpiry }
-        set { values.sessionExpiry = newValue }
-    }
-    /// Keeps the session, and what is enqueued, over the end of the process; use it with `cleanStart` off.
-    public var sessionStore: (any SessionStore)? {
-        get { rest.values.sessionStore }
-        set { values.sessionStore = newValue }
-    }
-    /// The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off.
-    public var keepAlive: Duration {
-        get { rest.values.keepAlive }
-        set { values.keepAlive = newValue }
-    }
-    /// The message that the server publishes when this client vanishes without a word.
-    public var will: MQTTWill? {
-        get { rest.values.will }
-        set { values.will = newValue }
-    }
+    /// was started again begins with a new session. 3.1 and 3.1.1 have one flag for both: with it the server discards the
+    /// session at the end of every connection, and the client subscribes again. For a session that survives set it to
+    /// false, with a client identifier that does not change.
+    public var cleanStart = true
+    /// How long the server keeps the session after the connection ended, in whole seconds; 5.0 only. Default: 0 seconds.
+    public var sessionExpiry: Duration = .zero
+    /// Stores the session, and enqueued messages, so that they survive the end of the process; use it with `cleanStart`
+    /// off. Default: nil.
+    @Uncompared public var sessionStore: (any SessionStore)?
+    /// The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off. Default: 60
+    /// seconds.
+    public var keepAlive: Duration = .seconds(60)
+    /// The message that the server publishes when this client's connection ends without DISCONNECT. Default: nil.
+    public var will: MQTTWill?
     /// The order in which the servers of ``MQTTClient/init(_:clientID:configuration:)-([String],_,_)`` are tried.
     /// Default: as listed.
-    public var serverOrder: ServerOrder {
-        get { rest.values.serverOrder }
-        set { values.serverOrder = newValue }
-    }
-    /// Shown to every server; user info in a server's URL serves when this is nil.
-    public var credentials: Credentials? {
-        get { rest.values.credentials }
-        set { values.credentials = newValue }
-    }
-    /// Asked for credentials before each attempt to connect, and once more when they were refused; wins over
-    /// `credentials`. An error that it throws fails the attempt, not those after it.
-    public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)? {
-        get { rest.values.credentialsProvider }
-        set { values.credentialsProvider = newValue }
-    }
-    /// The steps of an authentication that is more than a password; 5.0 only.
-    public var authentication: MQTTAuthentication? {
-        get { rest.values.authentication }
-        set { values.authentication = newValue }
-    }
-    /// Further properties of CONNECT: user properties, Request Response Information; 5.0 only.
+    public var serverOrder = ServerOrder.listed
+    /// User name and password for every server; the user info in a server's URL is used when this is nil. Default: nil.
+    public var credentials: Credentials?
+    /// Asked for credentials before each attempt to connect, and once more when they were refused; takes precedence over
+    /// `credentials`. An error that it throws fails this attempt only. Default: nil.
+    @Uncompared public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
+    /// The steps of an authentication that is more than a password; 5.0 only. Default: nil.
+    @Uncompared public var authentication: MQTTAuthentication?
+    /// Further properties of CONNECT: user properties, Request Response Information; 5.0 only. Default: none.
     ///
     /// Connecting throws ``MQTTError/Code/invalidRequest`` for a property that an option sets: session expiry interval,
     /// receive maximum, maximum packet size, topic alias maximum, authentication method and data.
-    public var connectProperties: MQTTProperties {
-        get { rest.values.connectProperties }
-        set { values.connectProperties = newValue }
-    }
-    /// Whether the client goes where the server sends it (Use Another Server, Server Moved), with the same credentials:
-    /// allow it only to servers that you trust with them. 5.0 only. ``MQTTEvent/redirected(to:isPermanent:)`` tells of it.
-    public var followsRedirects: Bool {
-        get { rest.values.followsRedirects }
-        set { values.followsRedirects = newValue }
-    }
-    /// For `mqtts:` and `wss:`; the defaults verify the server with the system's authorities.
-    public var tls: TLSOptions {
-        get { rest.values.tls }
-        set { values.tls = newValue }
-    }
-    /// For `ws:` and `wss:`.
-    public var webSocket: WebSocketOptions {
-        get { rest.values.webSocket }
-        set { values.webSocket = newValue }
-    }
-    /// Through which proxy the servers are reached; not for `unix:`.
-    public var proxy: Proxy {
-        get { rest.values.proxy }
-        set { values.proxy = newValue }
-    }
-    /// How lost connections are opened again.
-    public var reconnect: ReconnectPolicy {
-        get { rest.values.reconnect }
-        set { values.reconnect = newValue }
-    }
-    /// For one attempt to connect, from obtaining credentials and resolving the name to CONNACK, steps of an
+    public var connectProperties = MQTTProperties()
+    /// Whether the client connects to the server that a server refers it to (Use Another Server, Server Moved), with the
+    /// same credentials: allow it only to servers that you trust with them. 5.0 only. Default: false.
+    ///
+    /// ``MQTTEvent/redirected(to:isPermanent:)`` reports each redirection.
+    public var followsRedirects = false
+    /// Options for `mqtts:` and `wss:`. Default: verifies the server with the system's authorities.
+    public var tls = TLSOptions()
+    /// Options for `ws:` and `wss:`. Default: no additional headers, binary messages.
+    public var webSocket = WebSocketOptions()
+    /// The proxy through which the servers are reached; not for `unix:`. Default: none.
+    public var proxy = Proxy.none
+    /// When lost connections are opened again. Default: automatically, with growing delays.
+    public var reconnect = ReconnectPolicy.automatic
+    /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNACK, steps of an
     /// authentication included; also for a renewed authentication. Default: 30 seconds.
-    public var connectTimeout: Duration {
-        get { rest.values.connectTimeout }
-        set { values.connectTimeout = newValue }
-    }
-    /// For the answers to SUBSCRIBE, UNSUBSCRIBE and each AUTH. Default: 10 seconds.
-    public var requestTimeout: Duration {
-        get { rest.values.requestTimeout }
-        set { values.requestTimeout = newValue }
-    }
-    /// For any sign of life after a ping.
-    public var pingTimeout: Duration {
-        get { rest.values.pingTimeout }
-        set { values.pingTimeout = newValue }
-    }
-    /// The largest packet that is accepted, in bytes.
-    public var maximumPacketSize: Int {
-        get { rest.values.maximumPacketSize }
-        set { values.maximumPacketSize = newValue }
-    }
+    public var connectTimeout: Duration = .seconds(30)
+    /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH. Default: 10 seconds.
+    public var requestTimeout: Duration = .seconds(10)
+    /// Timeout for a response after PINGREQ has been written. Default: 10 seconds.
+    public var pingTimeout: Duration = .seconds(10)
+    /// The largest packet that is accepted, in bytes. Default: 16,777,216 bytes (16 MiB).
+    public var maximumPacketSize = 16 << 20
     /// The largest packet other than PUBLISH that is accepted, in bytes, and the most bytes of properties in a PUBLISH.
-    /// A server that sends more is answered with *Packet too large* (0x95). Default: 262,144 bytes (256 KiB).
-    public var maximumControlPacketSize: Int {
-        get { rest.values.maximumControlPacketSize }
-        set { values.maximumControlPacketSize = newValue }
-    }
-    /// QoS 1 and 2 messages that the server may send before we acknowledge one; 5.0 only.
-    public var receiveMaximum: UInt16 {
-        get { rest.values.receiveMaximum }
-        set { values.receiveMaximum = newValue }
-    }
-    /// QoS 1 and 2 messages of ours that are on their way at once; nil takes the server's word in 5.0 (at most 1024),
-    /// and 20 before, where the server cannot say: Mosquitto ends the connection of a client that sends more of QoS 2.
-    public var maximumInFlight: UInt16? {
-        get { rest.values.maximumInFlight }
-        set { values.maximumInFlight = newValue }
-    }
-    /// Publish again what the server had not finally acknowledged when it lost the session; QoS 2 messages may then
-    /// arrive twice, which ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` counts. Otherwise their publishers get
-    /// ``MQTTError/Code/sessionLost``.
-    public var republishesAfterSessionLoss: Bool {
-        get { rest.values.republishesAfterSessionLoss }
-        set { values.republishesAfterSessionLoss = newValue }
-    }
-    /// Topic aliases that the server may use; 5.0 only.
-    public var topicAliasMaximum: UInt16 {
-        get { rest.values.topicAliasMaximum }
-        set { values.topicAliasMaximum = newValue }
-    }
-    /// Topic aliases that we use at most, chosen by themselves; the server may allow fewer; 5.0 only.
-    public var outboundTopicAliasMaximum: UInt16 {
-        get { rest.values.outboundTopicAliasMaximum }
-        set { values.outboundTopicAliasMaximum = newValue }
-    }
-    /// What becomes of QoS 1 and 2 messages that match no subscription.
-    public var unmatchedMessagePolicy: MQTTUnmatchedMessagePolicy {
-        get { rest.values.unmatchedMessagePolicy }
-        set { values.unmatchedMessagePolicy = newValue }
-    }
+    /// A larger one ends the connection with *Packet too large* (0x95). Default: 262,144 bytes (256 KiB).
+    public var maximumControlPacketSize = 256 << 10
+    /// The number of QoS 1 and 2 messages that the server may send before the client acknowledges one; 5.0 only.
+    /// Default: 1024.
+    public var receiveMaximum: UInt16 = 1024
+    /// The number of this client's QoS 1 and 2 messages in flight. Default: nil, which uses the server's limit in 5.0 (at
+    /// most 1024), and 20 before, where the server cannot send one: Mosquitto closes the connection of a client that
+    /// sends more with QoS 2.
+    public var maximumInFlight: UInt16?
+    /// Whether the messages that the server had not finally acknowledged when it lost the session are published again.
+    /// QoS 2 messages may then arrive twice, which ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` counts.
+    /// Otherwise their publishers get ``MQTTError/Code/sessionLost``. Default: true.
+    public var republishesAfterSessionLoss = true
+    /// The number of topic aliases that the server may use; 5.0 only. Default: 64.
+    public var topicAliasMaximum: UInt16 = 64
+    /// The number of topic aliases that the client uses, which it assigns itself; the server may allow fewer; 5.0 only.
+    /// Default: 32.
+    public var outboundTopicAliasMaximum: UInt16 = 32
+    /// What is done with QoS 1 and 2 messages that match no subscription. Default: up to 1000 messages and 1 MiB are
+    /// retained for an hour.
+    public var unmatchedMessagePolicy = MQTTUnmatchedMessagePolicy()
     /// Whether a message whose topic is invalid (a wildcard, U+0000, not UTF-8) is acknowledged, dropped and reported as
     /// ``MQTTEvent/invalidMessageDropped(topic:_:)``; otherwise it ends the connection, as the specification demands.
     /// Default: false.
     ///
     /// RabbitMQ 3 delivers what was published to `a/*` with the topic `a/+`.
-    public var dropsInvalidMessages: Bool {
-        get { rest.values.dropsInvalidMessages }
-        set { values.dropsInvalidMessages = newValue }
-    }
+    public var dropsInvalidMessages = false
     /// Whether QoS 0 messages wait in the queue while the client connects, reconnects or is suspended; otherwise
     /// publishing one without a connection throws, as it always does before ``MQTTClient/connect()`` and after the client
     /// has stopped connecting. Default: false.
-    public var queuesQoS0WhileOffline: Bool {
-        get { rest.values.queuesQoS0WhileOffline }
-        set { values.queuesQoS0WhileOffline = newValue }
-    }
-    /// What happens to a message that finds the queue full.
-    public var queueOverflow: QueueOverflow {
-        get { rest.values.queueOverflow }
-        set { values.queueOverflow = newValue }
-    }
-    /// Messages that wait for a connection or for room among those in flight.
-    public var maximumQueuedMessages: Int {
-        get { rest.values.maximumQueuedMessages }
-        set { values.maximumQueuedMessages = newValue }
-    }
-    /// Bytes of messages that wait.
-    public var maximumQueuedBytes: Int {
-        get { rest.values.maximumQueuedBytes }
-        set { values.maximumQueuedBytes = newValue }
-    }
-    /// Bytes that wait for the socket; a publisher that finds them suspends until there is room.
-    public var maximumOutboxBytes: Int {
-        get { rest.values.maximumOutboxBytes }
-        set { values.maximumOutboxBytes = newValue }
-    }
-    /// Bytes of received messages that wait in all subscriptions of the connection together, in what they take in memory.
-    /// Default: 64 MiB.
+    public var queuesQoS0WhileOffline = false
+    /// What happens to a message when the queue is full. Default: it is rejected.
+    public var queueOverflow = QueueOverflow.reject
+    /// The number of messages that wait for a connection or for room among those in flight. Default: 10,000.
+    public var maximumQueuedMessages = 10_000
+    /// Bytes of the topics and payloads of messages that wait. Default: 16,777,216 bytes (16 MiB).
+    public var maximumQueuedBytes = 16 << 20
+    /// Bytes that wait for the socket; beyond it a publisher suspends until there is room. Default: 1,048,576 bytes
+    /// (1 MiB).
+    public var maximumOutboxBytes = 1 << 20
+    /// Bytes of memory of received messages that wait in all subscriptions of the connection together. Default:
+    /// 67,108,864 bytes (64 MiB).
     ///
-    /// When it is reached, nothing more is read from the connection until half of it is free again; pings still go out.
+    /// When it is reached, nothing more is read from the connection until half of it is free again; pings are still sent.
     /// One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
-    public var maximumUnreadBytes: Int {
-        get { rest.values.maximumUnreadBytes }
-        set { values.maximumUnreadBytes = newValue }
-    }
+    public var maximumUnreadBytes = 64 << 20
 
     public init(clientID: String = "") {
         self.clientID = clientID
+    }
+
+    /// What happens to a message of QoS 1 or 2 when the queue is full.
+    public struct QueueOverflow: Sendable, Equatable {
+        enum Kind { case reject, dropOldest, wait }
+        let kind: Kind
+
+        /// It is refused with ``MQTTError/Code/queueFull``.
+        public static let reject = QueueOverflow(kind: .reject)
+        /// The oldest message that was never sent is dropped: its publisher gets ``MQTTError/Code/queueFull``; if it was
+        /// enqueued, ``MQTTEvent/undelivered(_:)`` reports it.
+        public static let dropOldest = QueueOverflow(kind: .dropOldest)
+        /// The publisher waits for room, until its task is cancelled.
+        public static let wait = QueueOverflow(kind: .wait)
+    }
+
+    /// Holds an option whose value cannot be compared, a closure for instance. Two are equal if both are nil, or copies of
+    /// one assignment.
+    @propertyWrapper
+    public struct Uncompared<Value: Sendable>: Sendable, Equatable, CustomStringConvertible {
+        private var box: Shared<Value>?
+
+        public init(wrappedValue: Value?) { box = wrappedValue.map { Shared($0) } }
+
+        public var wrappedValue: Value? {
+            get { box?.value }
+            set { box = newValue.map { Shared($0) } }
+        }
+
+        public var description: String { wrappedValue.map { String(describing: $0) } ?? "nil" }
+
+        public static func == (one: Self, other: Self) -> Bool { one.box === other.box }
     }
 }

@@ -43,7 +43,7 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     ///   ``MQTTError/Code/notConnected`` when the client does not try to be connected, when there is no answer in time,
     ///   and at once with ``MQTTError/Code/cancelled`` in a cancelled task. This sequence has ended in any case.
     public nonisolated(nonsending) func unsubscribe() async throws(MQTTError) {
-        _ = try await handle.core.unsubscribe(handle.route, properties: [])
+        _ = try await handle.core.subscriptions.unsubscribe(handle.route, properties: [])
     }
 
     /// Ends the subscription, with words to the server, and returns its answer.
@@ -56,7 +56,7 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     public nonisolated(nonsending) func unsubscribe(
         properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTUnsubscribeResult {
-        try await handle.core.unsubscribe(handle.route, properties: properties)
+        try await handle.core.subscriptions.unsubscribe(handle.route, properties: properties)
     }
 
     /// The messages with their values.

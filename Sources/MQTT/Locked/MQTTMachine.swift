@@ -2,66 +2,40 @@ import MQTTCore
 import Messaging
 import Transport
 
-/// The engine with its shell's bookkeeping, all of it under the link's lock.
+/// The engine, and beside it the bookkeeping of the client that has to change together with it.
+///
+/// Everything here is under the link's lock: the link calls it on the loop's thread, callers reach it through
+/// `link.perform`. It never resumes a continuation, calls out or makes a system call. What has to happen outside goes
+/// into ``MQTTScratch`` and is performed after the lock is released.
 struct MQTTMachine: LinkMachine, ~Copyable {
     typealias Scratch = MQTTScratch
-    typealias PublishAnswer = Result<MQTTPublishResult, MQTTError>
 
     var engine: MQTTEngine
     weak var core: MQTTClientCore?
-    /// Publishers that wait for the acknowledgement of their message.
-    var publishes = WaiterTable<PublishAnswer>()
-    /// What the server remarked in PUBREC of messages whose PUBCOMP is to come, by the token of their publisher.
-    var remarks: [UInt64: MQTTProperties] = [:]
-    /// Batches of messages on their way.
-    var batches = MQTTPublishBatches()
-    var nextBatchID: UInt64 = 1
-    /// Messages that the engine took.
-    var publishedCount = 0
-    /// Messages whose acknowledgement waits for room in a subscription's buffer.
-    var withheld: [MQTTWithheldMessage] = []
+    /// Callers that wait for an acknowledgement, for room or for the store.
+    var publishers: MQTTPublishers
+    /// Received messages that are acknowledged later.
+    var withheld = MQTTWithheldMessages()
+    /// Received messages without a subscription.
+    var unmatched: MQTTUnmatchedMessages
+    private var reading = MQTTReadingPause()
+    /// Where records are stored, with a session store.
+    var journal: MQTTJournal?
     /// When bytes were last taken out of `output`.
     private var lastWrite: Int64 = 0
-    var wantsClose = false
-    /// The server did not answer PINGREQ.
-    private(set) var abandonsOutput = false
-    /// Whether nothing more should be read: a receiver's bound is reached, or too many answers wait for the store.
-    private(set) var wantsReadingPaused = false
-    private var receiversAreFull = false
-    let dropsOldest: Bool
-
-    /// Why requests fail at once: nobody tries to be connected. Nil while the client connects, is connected or is
-    /// suspended.
-    var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
-    /// Where records go, with a session store.
-    var journal: MQTTJournal?
-    /// Callers that wait for a store or for room, made with the first of them.
-    var callers = LazyBox<MQTTQueueCallers>()
-    let keepPolicy: Shared<MQTTUnmatchedMessagePolicy>
     /// QoS 0 messages that were in the outbox of a connection that ended, and are not reported yet.
     private var unsentCount: Int32 = 0
-    /// Received messages without a subscription; there since the first of them.
-    private(set) var knownKeeper: MQTTKeeper?
+    var wantsClose = false
+    /// The server did not answer PINGREQ: what is in the outbox need not be written.
+    private(set) var abandonsOutput = false
 
-    /// Set in tokens that belong to a batch; single publishes use tokens below.
-    static let batchBit: UInt64 = 1 << 63
-    /// Set in tokens of messages that nobody waits for: enqueued ones, and those of an earlier process.
-    static let looseBit: UInt64 = 1 << 62
-
-    init(engine: consuming MQTTEngine, dropsOldest: Bool, keeps policy: Shared<MQTTUnmatchedMessagePolicy>) {
+    init(engine: consuming MQTTEngine, dropsOldest: Bool, unmatched policy: Shared<MQTTUnmatchedMessagePolicy>) {
         self.engine = engine
-        keepPolicy = policy
-        self.dropsOldest = dropsOldest
+        publishers = MQTTPublishers(dropsOldest: dropsOldest)
+        unmatched = MQTTUnmatchedMessages(policy)
     }
 
-    var keeper: MQTTKeeper {
-        mutating get {
-            if let knownKeeper { return knownKeeper }
-            let made = MQTTKeeper(policy: keepPolicy.value)
-            knownKeeper = made
-            return made
-        }
-    }
+    // MARK: What the link asks
 
     var outputCount: Int { engine.output.count }
 
@@ -70,21 +44,23 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    /// Kept messages age by the clock while there is a connection, and otherwise when somebody asks for them: an alarm
-    /// would keep a client alive that nobody uses any more.
+    /// While disconnected, retained messages are checked only when they are used: an alarm would keep a client alive
+    /// that the application has released.
     var nextDeadline: Int64 {
         mutating get {
-            let next = min(engine.nextDeadline, publishes.nextLook)
-            guard let knownKeeper, engine.phase == .connected else { return next }
-            return min(next, knownKeeper.nextDeadline)
+            let next = min(engine.nextDeadline, publishers.table.nextLook)
+            return engine.phase == .connected ? min(next, unmatched.nextDeadline) : next
         }
     }
 
-    /// The time that a QoS 0 message is published at. With a connection it serves keep alive alone, which hears of the
-    /// write that follows too: that saves reading the clock for each.
+    /// The time that a QoS 0 message is published at. While connected it only feeds keep alive, which the write updates
+    /// anyway, so the time of the last write saves reading the clock.
     var timeForQoS0: Int64 { engine.phase == .connected ? lastWrite : MonotonicClock.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var isAwaited: Bool { mutating get { engine.inFlightCount > 0 } }
+    var wantsReadingPaused: Bool { reading.isPaused }
+
+    // MARK: What happened to the connection
 
     mutating func outputTaken(at now: Int64) {
         lastWrite = now
@@ -107,7 +83,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         wantsClose = false
         abandonsOutput = false
         do {
-            try engine.connectionOpened(at: now, deadline: core?.connectDeadline)
+            try engine.connectionOpened(at: now, deadline: core?.negotiation.connectDeadline)
         } catch {
             scratch.work.openFailure = MQTTError(error)
             wantsClose = true
@@ -120,8 +96,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         engine.connectionClosed(at: now, into: &scratch.work.effects)
         withheld.removeAll()
         wantsClose = false
-        wantsReadingPaused = false
-        receiversAreFull = false
+        reading = MQTTReadingPause()
         scratch.work.closed = .some(error)
         collect(into: scratch, at: now)
     }
@@ -130,41 +105,76 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         scratch.work.core = core
         let consumed = engine.receive(bytes, at: now, into: &scratch.work.effects)
         if !scratch.work.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
-        if journal != nil { updateReadingPaused(at: now) }
+        if journal != nil { reading.update(&engine, at: now) }
         collect(into: scratch, at: now)
         return consumed
     }
 
-    /// Pauses reading while a receiver's bound is reached.
-    mutating func setReceiversFull(_ full: Bool, at now: Int64) {
-        receiversAreFull = full
-        updateReadingPaused(at: now)
-    }
-
-    mutating func updateReadingPaused(at now: Int64) {
-        let isPaused = receiversAreFull || engine.holdsTooManyPackets
-        guard isPaused != wantsReadingPaused else { return }
-        wantsReadingPaused = isPaused
-        engine.setReadingPaused(isPaused, at: now)
-    }
-
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTScratch) {
         scratch.work.core = core
-        // Not by callers that wait: they are no sign of rest.
-        scratch.work.isQuiet = now >= min(engine.nextDeadline, knownKeeper?.nextDeadline ?? .max)
-        publishes.look(at: now, into: &scratch.work.resumptions)
+        // A deadline of a waiting caller does not mean that the connection is quiet.
+        scratch.work.isQuiet = now >= min(engine.nextDeadline, unmatched.nextDeadline)
+        publishers.table.look(at: now, into: &scratch.work.resumptions)
         let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
         engine.handleTimeout(at: now, progress: progress, into: &scratch.work.effects)
-        if scratch.work.effects.events.contains(where: \.kind.isPingTimeout) { abandonsOutput = true }
-        if let knownKeeper, now >= knownKeeper.nextDeadline { scratch.work.keptDrops += expireKept(at: now) }
+        for event in scratch.work.effects.events {
+            if case .connectionFailed(.pingTimeout) = event.kind { abandonsOutput = true }
+        }
+        if now >= unmatched.nextDeadline { scratch.work.unmatchedDrops += unmatched.expire(at: now, &engine) }
         collect(into: scratch, at: now)
     }
 
-    /// Every subscription that comes before messages is written.
+    // MARK: What the loop reports
+
+    /// Every subscription that has to precede the messages of a new connection is written.
     mutating func subscriptionsSent(at now: Int64, into scratch: MQTTScratch) {
         engine.subscriptionsSent(at: now, into: &scratch.work.effects)
         collectApart(at: now, into: scratch)
     }
+
+    /// The records up to this ticket are stored. Returns the callers that waited for them.
+    mutating func persisted(
+        through ticket: UInt64, at now: Int64, into scratch: MQTTScratch
+    ) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
+        scratch.work.core = core
+        engine.persisted(through: ticket, at: now, into: &scratch.work.effects)
+        reading.update(&engine, at: now)
+        collect(into: scratch, at: now)
+        return publishers.takeStored(through: ticket)
+    }
+
+    /// A receiver's bound was reached, or there is room again.
+    mutating func setReceiversFull(_ full: Bool, at now: Int64) {
+        reading.receiversAreFull = full
+        reading.update(&engine, at: now)
+    }
+
+    /// A receiver has room again: acknowledges the messages that waited for it.
+    mutating func acknowledgeWithheld(at now: Int64) {
+        withheld.acknowledge(&engine, at: now)
+        flushRecords()
+    }
+
+    /// Discards the session, after the connection has ended. Returns the errors of enqueued messages.
+    ///
+    /// - Parameter cleanStart: for the next connection.
+    mutating func discardSession(cleanStart: Bool) -> [MQTTError] {
+        var effects = MQTTEffects()
+        // Refused only while there is a connection.
+        try? engine.discardSession(into: &effects)
+        engine.configuration.cleanStart = cleanStart
+        publishers.forgetEarlierProperties()
+        unmatched.removeAll()
+        flushRecords()
+        return effects.completions.compactMap { completion in
+            guard completion.token & MQTTPublishers.unawaitedBit != 0,
+                case .failure(let error) = MQTTPublishers.answer(to: completion, effects)
+            else { return nil }
+            return error
+        }
+    }
+
+    // MARK: After each call of the engine
 
     /// Collects the effects of a call that did not come from the link.
     mutating func collectApart(at now: Int64, into scratch: MQTTScratch) {
@@ -172,102 +182,35 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         collect(into: scratch, at: now)
     }
 
-    /// Takes the waiters of what is complete out of the tables, so that they are resumed after the lock.
-    mutating func collect(into scratch: MQTTScratch, at now: Int64) {
+    private mutating func collect(into scratch: MQTTScratch, at now: Int64) {
         if scratch.work.effects.shouldClose { wantsClose = true }
-        if !scratch.work.effects.events.isEmpty { keepRemarks(scratch.work.effects) }
-        var feeds = false
-        for completion in scratch.work.effects.completions {
-            if completion.token & Self.batchBit != 0 {
-                completeInBatch(completion, into: scratch, at: now)
-                feeds = true
-            } else if completion.token & Self.looseBit != 0 {
-                if case .failure(let error) = completion.answer(scratch.work.effects) {
-                    scratch.work.undelivered.append(error)
-                }
-            } else if completion.isSuccess, completion.remark < 0, remarks.isEmpty,
-                let waiter = publishes.succeed(completion.token)
-            {
-                scratch.work.resumptions.quick.append(Resumption(waiter, .success(completion.reason.rawValue)))
-            } else {
-                publishes.answer(
-                    completion.token, completion.answer(scratch.work.effects, after: &remarks),
-                    into: &scratch.work.resumptions)
-            }
-        }
-        if feeds { feedCompleted(into: scratch, at: now) }
-        if scratch.work.effects.queueHasRoom {
-            pumpBatches(into: scratch, at: now)
-            var rooms = takeRoomWaiters()
-            rooms.drain { scratch.work.roomWaiters.append($0) }
-        }
+        publishers.collect(into: scratch, &engine, at: now)
         flushRecords()
     }
-}
 
-/// A message whose acknowledgement is held back, and the subscription whose buffer it waits for.
-struct MQTTWithheldMessage: Sendable {
-    let delivery: UInt64
-    let routes: [MQTTRoute]
-}
+    /// Hands the engine's records to the journal; after every call that may have made some.
+    @inline(__always)
+    mutating func flushRecords() {
+        if !engine.storeRecords.isEmpty { moveRecords() }
+    }
 
-extension MQTTMachine {
-    /// Keeps what PUBREC said until PUBCOMP, for publishers that wait for one message: nobody else is told.
-    private mutating func keepRemarks(_ effects: MQTTEffects) {
-        for (index, event) in effects.events.enumerated() {
-            guard case .acknowledgementProperties(let token, let properties) = event.kind,
-                token & (Self.batchBit | Self.looseBit) == 0,
-                !effects.completions.contains(where: { $0.remark == index })
-            else { continue }
-            remarks[token] = remarks[token]?.followed(by: properties) ?? properties
-        }
+    private mutating func moveRecords() {
+        guard let journal else { return engine.storeRecords.removeAll() }
+        journal.append(engine.storeRecords, through: engine.lastTicket)
+        engine.storeRecords.removeAll(keepingCapacity: engine.storeRecords.capacity <= 1024)
     }
 }
 
-extension MQTTPublishCompletion {
-    /// What a publisher is told who may have been waiting since PUBREC.
-    func answer(
-        _ effects: MQTTEffects, after remarks: inout [UInt64: MQTTProperties]
-    ) -> Result<MQTTPublishResult, MQTTError> {
-        guard !remarks.isEmpty, let earlier = remarks.removeValue(forKey: token) else { return answer(effects) }
-        return answer(effects).map { MQTTPublishResult($0.reasonCode, properties: earlier.followed(by: $0.properties)) }
-    }
+/// Whether reading from the connection is paused: a receiver's bound is reached, or too many responses wait for the
+/// store. Part of ``MQTTMachine``, under the link's lock.
+struct MQTTReadingPause: Sendable {
+    private(set) var isPaused = false
+    var receiversAreFull = false
 
-    var isSuccess: Bool { outcome == .acknowledged || outcome == .written }
-
-    /// What a publisher is told.
-    ///
-    /// - Parameter effects: those that the completion came with.
-    func answer(_ effects: MQTTEffects) -> Result<MQTTPublishResult, MQTTError> {
-        var properties = MQTTProperties()
-        if remark >= 0, case .acknowledgementProperties(_, let said) = effects.events[Int(remark)].kind {
-            properties = said
-        }
-        return switch outcome {
-        case .acknowledged, .written:
-            .success(MQTTPublishResult(reason, properties: properties))
-        case .refused:
-            .failure(
-                MQTTError(
-                    .refused, "the server refused the message: \(reason.words(properties))", reasonCode: reason,
-                    properties: properties))
-        case .expired:
-            .failure(MQTTError(.expired, "the message expired before it could be sent"))
-        case .sessionLost:
-            .failure(
-                MQTTError(.sessionLost, "the server lost the session; whether the message arrived is unknown"))
-        case .unsendable:
-            .failure(
-                MQTTError(.notAllowed, "the server's limits do not allow this message: \(reason)", reasonCode: reason))
-        case .discarded:
-            .failure(MQTTError(.disconnected, "the session was given up; whether the message arrived is unknown"))
-        }
-    }
-}
-
-extension MQTTEngineEvent.Kind {
-    /// Whether the connection failed because the peer was silent.
-    fileprivate var isPingTimeout: Bool {
-        if case .connectionFailed(.pingTimeout) = self { true } else { false }
+    mutating func update(_ engine: inout MQTTEngine, at now: Int64) {
+        let isPaused = receiversAreFull || engine.holdsTooManyPackets
+        guard isPaused != self.isPaused else { return }
+        self.isPaused = isPaused
+        engine.setReadingPaused(isPaused, at: now)
     }
 }

@@ -1,13 +1,14 @@
 import MQTTCore
 import Transport
 
-/// Many messages published with one wait: fed to the engine as its window allows, finished with one resume.
+/// Many messages published with one wait: handed to the engine as its window allows, finished with one resumption.
 ///
-/// Touched under the link's lock only: its end is taken there, and performed after the lock is released.
+/// Used under the link's lock only: its answer is taken there, and the caller is resumed after the lock is released.
 final class MQTTPublishBatch: @unchecked Sendable {
     // Sendable for the reason above.
     let messages: [MQTTOutgoingMessage]
     let id: UInt64
+    /// The next message for the engine.
     var next = 0
     var completed = 0
     var failure: MQTTError?
@@ -20,92 +21,101 @@ final class MQTTPublishBatch: @unchecked Sendable {
 
     var isDone: Bool { completed == messages.count || (failure != nil && completed == next) }
 
-    /// Takes the caller that waits, with its answer. Nil if it has been answered already: its task was cancelled.
+    /// Takes the waiting caller out, with its answer. Nil if it has been answered already: its task was cancelled.
     func takeEnd() -> Resumption<Result<Void, MQTTError>>? {
         guard let waiter = waiter.take() else { return nil }
         return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
     }
+
+    /// Publishes as much of the batch as the engine takes.
+    func feed(_ engine: inout MQTTEngine, at now: Int64) {
+        // Read in place: taking each message out would retain and release its parts.
+        let messages = messages
+        let all = messages.span
+        let token = MQTTPublishers.batchBit | id
+        while failure == nil {
+            next = engine.publishRunAtLeastOnce(messages, from: next, token: token, at: now)
+            // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
+            guard next < all.count, next - completed < engine.windowLimit else { return }
+            let index = next
+            do throws(MQTTUsageError) {
+                let outcome = try engine.publish(
+                    topic: all[index].topic, payload: all[index].payload, qos: all[index].qos,
+                    retain: all[index].retain, properties: all[index].properties, token: token, at: now)
+                next += 1
+                if all[index].qos == .atMostOnce, outcome == .written { completed += 1 }
+            } catch {
+                if error.code == .queueFull { return }
+                failure = MQTTError(error)
+            }
+        }
+    }
 }
 
-/// The batches on their way, by the number in their tokens.
+/// The batches that are being published, by the number in their tokens. Under the link's lock.
 struct MQTTPublishBatches: Sendable {
     private var byID: [UInt64: MQTTPublishBatch] = [:]
-    /// The one that was acknowledged last: the next acknowledgement is most likely for it too.
-    private(set) var last: MQTTPublishBatch?
+    private var lastID: UInt64 = 0
+    /// The batch that was acknowledged last: the next acknowledgement is most likely for it too.
+    private var last: MQTTPublishBatch?
 
     subscript(id: UInt64) -> MQTTPublishBatch? { byID[id] }
 
-    var all: [MQTTPublishBatch] { Array(byID.values) }
+    mutating func nextID() -> UInt64 {
+        lastID += 1
+        return lastID
+    }
 
     mutating func add(_ batch: MQTTPublishBatch) { byID[batch.id] = batch }
-
-    /// Makes a batch the last one.
-    mutating func find(_ id: UInt64) -> MQTTPublishBatch? {
-        if last?.id != id { last = byID[id] }
-        return last
-    }
 
     mutating func remove(_ batch: MQTTPublishBatch) {
         byID[batch.id] = nil
         last = nil
     }
-}
 
-extension MQTTMachine {
-    /// Publishes as much of a batch as the engine takes.
-    mutating func feed(_ batch: MQTTPublishBatch, at now: Int64) {
-        // Looked at where they lie: taken out, each message would cost counted references that nobody needs.
-        let messages = batch.messages
-        let all = messages.span
-        let token = Self.batchBit | batch.id
-        while batch.failure == nil {
-            batch.next = engine.publishRunAtLeastOnce(messages, from: batch.next, token: token, at: now)
-            // Bounded by what may be in flight: the rest of the batch waits here, by reference, not in the engine.
-            guard batch.next < all.count, batch.next - batch.completed < engine.windowLimit else { return }
-            let index = batch.next
-            do throws(MQTTUsageError) {
-                let outcome = try engine.publish(
-                    topic: all[index].topic, payload: all[index].payload, qos: all[index].qos,
-                    retain: all[index].retain, properties: all[index].properties, token: token, at: now)
-                batch.next += 1
-                if all[index].qos == .atMostOnce, outcome == .written { batch.completed += 1 }
-            } catch {
-                if error.code == .queueFull { return }
-                batch.failure = MQTTError(error)
-            }
+    mutating func takeAll() -> [MQTTPublishBatch] {
+        defer {
+            byID = [:]
+            last = nil
         }
+        return Array(byID.values)
     }
 
-    /// Counts a message as done. Room for more is filled once for all acknowledgements of a read, by
-    /// ``feedCompleted(into:at:)``.
-    mutating func completeInBatch(_ completion: MQTTPublishCompletion, into scratch: MQTTScratch, at now: Int64) {
-        let id = completion.token & ~Self.batchBit
-        if batches.last?.id != id { feedCompleted(into: scratch, at: now) }
-        guard let batch = batches.find(id) else { return }
+    /// Counts messages as done. The window's room is filled again once for all acknowledgements of a read, by
+    /// ``feedCompleted(into:_:at:)``.
+    mutating func complete(
+        _ completion: MQTTPublishCompletion, into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64
+    ) {
+        let id = completion.token & ~MQTTPublishers.batchBit
+        if last?.id != id {
+            feedCompleted(into: scratch, &engine, at: now)
+            last = byID[id]
+        }
+        guard let batch = last else { return }
         batch.completed += Int(completion.count)
-        if !completion.isSuccess, batch.failure == nil,
-            case .failure(let error) = completion.answer(scratch.work.effects)
+        if !MQTTPublishers.isSuccess(completion), batch.failure == nil,
+            case .failure(let error) = MQTTPublishers.answer(to: completion, scratch.work.effects)
         {
             batch.failure = error
         }
     }
 
-    /// Publishes what the window has room for again.
-    mutating func feedCompleted(into scratch: MQTTScratch, at now: Int64) {
-        guard let batch = batches.last else { return }
-        feed(batch, at: now)
-        if batch.isDone { finish(batch, into: scratch) }
+    /// Publishes what the window has room for after acknowledgements.
+    mutating func feedCompleted(into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64) {
+        if let last { feed(last, into: scratch, &engine, at: now) }
     }
 
-    private mutating func finish(_ batch: MQTTPublishBatch, into scratch: MQTTScratch) {
-        batches.remove(batch)
+    /// Publishes what the queue has room for.
+    mutating func feedAll(into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64) {
+        for batch in byID.values { feed(batch, into: scratch, &engine, at: now) }
+    }
+
+    private mutating func feed(
+        _ batch: MQTTPublishBatch, into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64
+    ) {
+        batch.feed(&engine, at: now)
+        guard batch.isDone else { return }
+        remove(batch)
         if let end = batch.takeEnd() { scratch.work.batchEnds.append(end) }
-    }
-
-    mutating func pumpBatches(into scratch: MQTTScratch, at now: Int64) {
-        for batch in batches.all {
-            feed(batch, at: now)
-            if batch.isDone { finish(batch, into: scratch) }
-        }
     }
 }

@@ -1,208 +1,203 @@
 import MQTTCore
 import Messaging
-import Synchronization
 import Transport
 import Wire
 
-/// What the client actor, its subscriptions and the loop share.
+/// The parts of a client, and how they are connected: the link drives the engine, the supervisor opens connections, and
+/// what happens is passed on to ``MQTTNegotiation``, ``MQTTSubscriptions`` and ``MQTTPersistence``.
+///
+/// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
 final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {
-    // Sendable because the `var`s are touched on the loop's thread only and the rest is constant or locked.
+    // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = MQTTError
 
     let opener: StreamOpener
-    let configuration: MQTTConfiguration
+    let settings: MQTTSettings
+    /// As in the configuration, with `%` in it.
+    let clientIDTemplate: String
     let loop: EventLoop
     let link: Link<MQTTMachine>
     let supervisor: Supervisor<MQTTClientCore>
     let news = ClientNews<MQTTConnectionState, MQTTEvent>(.disconnected(nil))
     let counters = ClientCounting()
-
-    // The loop's thread only.
-    private(set) var knownRouter: MQTTRouter?
-    /// By the token of UNSUBSCRIBE.
-    var unsubscribes: [UInt64: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>] = [:]
-    /// Why the connection is about to close, found before it did.
+    let negotiation: MQTTNegotiation
+    let subscriptions = MQTTSubscriptions()
+    /// Nil without a session store.
+    let persistence: MQTTPersistence?
+    /// Why the connection is about to close, if that is known before it does.
     private var closeReason: Shared<MQTTError>?
-    var pausedRoutes: [MQTTRoute] = []
-    /// Made with the first subscription; from any thread.
-    private let knownUnread = Lock<UnreadBytes?>(nil)
-    /// Versions that are left to try.
-    var versionsLeft: [MQTTVersion]
-    /// The place in the list of the server that is tried, and whether any has ever accepted.
-    var triedServer = 0
-    var wasEverAccepted = false
-    /// Whether the connection under way was accepted.
-    var heldConnack = false
-    /// Where the server sent us, and how often in a row; nil as long as none did.
-    let redirection = Lock<MQTTRedirection?>(nil)
-    /// What may keep a session from being resumed.
-    var blockedSession = MQTTBlockedSession()
-    /// Counts the connections that were opened.
-    var connectionNumber = 0
-    /// Who waits for the end of a renewed authentication.
-    var reauthentications: [PendingCall<Result<Void, MQTTError>>] = []
-    /// Answers the server's last AUTH; ends with the connection.
-    var authenticationTask: Task<Void, Never>?
-    /// When the attempt that is under way is late.
-    var connectDeadline = Int64.max
-    let persistence = Lock(MQTTPersistence())
 
-    init(opener: StreamOpener, configuration: MQTTConfiguration, loop: EventLoop) {
+    init(opener: StreamOpener, settings: MQTTSettings, clientID: String, loop: EventLoop) {
+        let options = settings.options
         self.opener = opener
-        self.configuration = configuration
+        self.settings = settings
         self.loop = loop
-        versionsLeft = configuration.fallbackVersions
+        clientIDTemplate = clientID
         let machine = MQTTMachine(
-            engine: MQTTEngine(configuration: configuration.engineConfiguration),
-            dropsOldest: configuration.queueOverflow == .dropOldest,
-            keeps: configuration.rest.derived.unmatchedMessagePolicy)
-        link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
+            engine: MQTTEngine(configuration: settings.engineConfiguration(clientID: clientID)),
+            dropsOldest: options.queueOverflow == .dropOldest, unmatched: settings.unmatched)
+        link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
         supervisor = Supervisor(
-            policy: configuration.rest.derived.reconnect, serverCount: opener.serverCount,
-            serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
-            loop: loop)
+            policy: settings.reconnect, serverCount: opener.serverCount, serverOrder: options.serverOrder,
+            connectTimeout: options.connectTimeout.inNanoseconds, loop: loop)
+        negotiation = MQTTNegotiation(settings)
+        persistence = options.sessionStore.map { MQTTPersistence($0) }
+        negotiation.core = self
+        subscriptions.core = self
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
 
     deinit {
-        // The client is gone without a disconnect: the server sees the connection end and publishes the will.
+        // The client was released without a disconnect: the server sees the connection end and publishes the will.
         link.dropConnection()
         news.finish()
         (link.tap as? FrameInspector<MQTTPacketRecord>)?.finish()
     }
 
-    var credentialsSource: CredentialsSource {
-        CredentialsSource(fixed: configuration.credentials, provider: configuration.credentialsProvider)
+    // MARK: From any thread
+
+    var publisher: MQTTPublisher { MQTTPublisher(core: self) }
+
+    /// Made for the first reader, and fed by the link from then on.
+    var inspector: FrameInspector<MQTTPacketRecord> {
+        link.tap {
+            let aliases = MQTTSeenAliases()
+            return FrameInspector { [weak link] bytes, direction, wishes in
+                // Read for each packet: it may have fallen back. CONNECT carries its own.
+                let version = link?.perform { $0.engine.version } ?? .v5_0
+                return MQTTPacketRecord.read(bytes, version: version, direction, wishes, aliases: aliases)
+            }
+        }
     }
 
-    /// Made with the first subscription or message.
-    var router: MQTTRouter {
-        if let knownRouter { return knownRouter }
-        let made = MQTTRouter()
-        knownRouter = made
-        return made
+    /// Opens the session store, if there is one, before anything depends on it.
+    nonisolated(nonsending) func prepareStore() async throws(MQTTError) {
+        if let persistence { try await persistence.prepare(self) }
     }
+
+    func makeQueue(_ policy: BufferPolicy) -> MQTTRoute.Queue { subscriptions.makeQueue(policy) }
+    func remove(_ route: MQTTRoute) { subscriptions.remove(route) }
+
+    /// Acknowledges a message for its receiver.
+    func acknowledge(_ delivery: UInt64) {
+        let now = MonotonicClock.now
+        link.perform { machine in
+            if delivery & MQTTUnmatchedMessages.deliveryBit != 0 {
+                // The server got its acknowledgement when the message was retained.
+                machine.unmatched.confirm(delivery: delivery, &machine.engine)
+            } else {
+                machine.engine.acknowledge(delivery, at: now)
+            }
+            machine.flushRecords()
+        }
+    }
+
+    /// The error for a request that the engine refused: if the client does not try to be connected, why not.
+    func explain(_ refusal: MQTTUsageError) -> MQTTError {
+        guard refusal.code == .notConnected, let reason = link.perform({ $0.publishers.refusal }) else {
+            return MQTTError(refusal)
+        }
+        return reason.value
+    }
+
+    /// Why the client does not try to be connected, and what to do about it.
+    var notSupervised: MQTTError { link.perform { $0.publishers.refusal?.value } ?? .notSupervised(after: nil) }
 
     // MARK: SupervisedClient
 
     static var stopped: MQTTError { .disconnectedByUser }
 
+    func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
+
+    /// In the task of the attempt.
+    func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
+        try await negotiation.openStream(attempt)
+    }
+
     func attach(_ opened: OpenedStream) {
         closeReason = nil
-        heldConnack = false
-        connectionNumber += 1
+        negotiation.connectionOpened()
         link.attach(opened.stream, layers: opened.layers)
     }
 
-    func dropConnection() {
-        link.dropConnection()
+    func dropConnection() { link.dropConnection() }
+
+    func verdict(on failure: MQTTError, wasConnected: Bool) -> ReconnectVerdict {
+        if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
+        return negotiation.verdict(on: failure)
     }
 
     func stateChanged(to state: MQTTConnectionState) {
         supervise(state)
-        // Before waiters are resumed, so that they find the state that goes with the end.
+        // Before waiting callers are resumed, so that they find the state that belongs to their answer.
         news.stateChanged(to: state)
         news.tell(.stateChanged(state))
-        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
+        if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
     }
 
-    /// Without supervision requests fail at once, and no message is queued but by `enqueue`.
+    /// While the client does not try to be connected, requests fail at once, and only `enqueue` adds to the queue.
     private func supervise(_ state: MQTTConnectionState) {
         let refusal: Shared<MQTTError>? =
             if case .disconnected(let failure) = state { Shared(.notSupervised(after: failure)) } else { nil }
-        let queuesQoS0 = configuration.queuesQoS0WhileOffline
+        let queuesQoS0 = settings.options.queuesQoS0WhileOffline
         link.perform { machine in
-            machine.refusal = refusal
+            machine.publishers.refusal = refusal
             if queuesQoS0 { machine.engine.configuration.queuesQoS0WhileDisconnected = refusal == nil }
         }
     }
 
-    /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
-    private func giveUp(_ failure: MQTTError) {
-        var waiters = Resumptions<MQTTMachine.PublishAnswer>()
-        var ends = UniqueArray<Resumption<Result<Void, MQTTError>>>()
-        var rooms = link.perform { machine in
-            machine.dropUnsent()
-            machine.publishes.answerAll(.failure(failure), into: &waiters)
-            for batch in machine.batches.all {
-                batch.failure = failure
-                if let end = batch.takeEnd() { ends.append(end) }
-            }
-            machine.batches = MQTTPublishBatches()
-            return machine.takeRoomWaiters()
+    /// No other connection will be opened: all waiting callers fail, and all subscriptions end.
+    private func stop(_ failure: MQTTError) {
+        var ended = link.perform { machine in
+            defer { machine.flushRecords() }
+            return machine.publishers.stop(failure, &machine.engine)
         }
-        // Those find out by themselves that there is no connection.
-        rooms.resume(returning: ())
-        waiters.resume()
-        ends.drain { $0.resume() }
-        let isOrderly = failure.code == .disconnected
-        for entry in knownRouter?.takeAllEntries() ?? [] {
-            for (wait, _) in entry.waiters { wait.fail(failure) }
-            for route in entry.routes { route.finish(isOrderly ? .finished : .failed(failure)) }
-        }
-        knownRouter?.unmatched?.finish(.finished)
-        failUnsubscribes(failure)
-        failReauthentications(failure)
+        ended.resume()
+        subscriptions.stop(failure)
+        negotiation.endReauthentications(.failure(failure))
     }
 
-    func failUnsubscribes(_ failure: MQTTError) {
-        let calls = unsubscribes.values
-        unsubscribes = [:]
-        for call in calls { call.end(.failure(failure)) }
-    }
+    // MARK: What happened to the connection
 
-    // MARK: What happened to the connection; on the loop's thread
-
+    /// Notes why the connection is about to close; the first reason counts.
     func connectionFailed(_ error: MQTTError) {
         if closeReason == nil { closeReason = Shared(error) }
     }
 
     func connectionClosed(_ error: TransportError?) {
-        knownRouter?.connectionClosed()
-        authenticationTask?.cancel()
-        authenticationTask = nil
-        blockedSession.connectionClosed()
-        pausedRoutes = []
-        let reason = closeReason?.value ?? MQTTError(lost: error, hint: heldConnack ? "" : opener.hintAtTLS)
+        let hint = negotiation.isAccepted ? "" : opener.hintAtTLS
+        let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
-        failUnsubscribes(reason)
-        failReauthentications(reason)
+        negotiation.connectionClosed()
+        subscriptions.connectionClosed(reason)
+        negotiation.endReauthentications(.failure(reason))
         supervisor.ended(reason, at: MonotonicClock.now)
     }
 
     func handle(_ event: MQTTEngineEvent.Kind) {
         switch event {
         case .connected(let info):
-            counters.connected()
-            // 3.1 has no Session Present.
-            blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !configuration.cleanStart
-            wasAccepted(info)
-            // First, so that messages published in reaction to `.connected` reach the existing subscriptions.
-            resubscribe(sessionPresent: info.sessionPresent)
-            supervisor.established(at: MonotonicClock.now)
-            news.tell(.connected(info))
-            link.expectSilence()
+            connected(info)
         case .connectionRefused(let connack):
-            noteRedirection(connack.reasonCode, connack.properties)
+            negotiation.noteRedirection(connack.reasonCode, connack.properties)
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
         case .packetRefused(let packet):
-            blockedSession.refused(packet)
+            negotiation.blockedSession.refused(packet)
         case .invalidMessageDropped(let topic, let violation):
             news.tell(.invalidMessageDropped(topic: topic, violation))
         case .connectionFailed(let failure):
-            if let blocked = sessionIsBlocked(by: failure) { return connectionFailed(blocked) }
-            connectionFailed(MQTTError(failure, isAnswerToConnect5: !heldConnack && !triesOlderVersion))
+            connectionFailed(negotiation.failed(failure))
         case .disconnectReceived(let packet):
-            noteRedirection(packet.reasonCode, packet.properties)
+            negotiation.noteRedirection(packet.reasonCode, packet.properties)
             connectionFailed(MQTTError(disconnect: packet.reasonCode, properties: packet.properties))
             news.tell(.disconnectedByServer(packet.reasonCode, packet.properties))
         case .subscribeCompleted(let token, let codes, let properties):
-            subscribeCompleted(token, codes, properties)
+            subscriptions.subscribeCompleted(token, codes, properties)
         case .unsubscribeCompleted(let token, let codes, let properties):
-            unsubscribeCompleted(token, codes, properties)
-        case .requestLate(let token), .requestFailed(let token):
-            requestFailed(token, isLate: { if case .requestLate = event { true } else { false } }())
+            subscriptions.unsubscribeCompleted(token, codes, properties)
+        case .requestLate(let token):
+            subscriptions.requestLate(token)
         case .sessionLost(let republished, let duplicates):
             news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
         case .exactlyOnceUnavailable:
@@ -211,8 +206,9 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
             news.tell(.pingAnswered(.nanoseconds(nanoseconds)))
             link.expectSilence()
         case .authenticationReceived(let packet):
-            authenticationReceived(packet)
-        case .acknowledgementProperties:
+            negotiation.authenticationReceived(packet)
+        case .requestFailed, .acknowledgementProperties:
+            // The request is repeated on the next connection; the properties are in the publisher's answer.
             break
         case .connectReceived, .subscribeReceived, .unsubscribeReceived:
             // A client's engine does not report what only servers receive.
@@ -220,50 +216,47 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         }
     }
 
-    // MARK: Flow
+    private func connected(_ info: MQTTConnectionInfo) {
+        counters.connected()
+        negotiation.accepted(info)
+        persistence?.journal?.begin(clientID: info.clientID)
+        // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions.
+        subscriptions.resubscribe(
+            sessionPresent: info.sessionPresent, isResumed: negotiation.blockedSession.isResumed)
+        supervisor.established(at: MonotonicClock.now)
+        news.tell(.connected(info))
+        link.expectSilence()
+    }
 
-    func acknowledge(_ delivery: UInt64) {
+    // MARK: Leaving
+
+    /// Finishes the QoS 2 exchanges of received messages for up to two seconds, less than the supervisor waits for the
+    /// end, and writes DISCONNECT as the last packet.
+    func sayGoodbye(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {
         let now = MonotonicClock.now
+        let scratch = MQTTScratch()
         link.perform { machine in
-            if delivery & MQTTKeeper.deliveryBit != 0 {
-                // Acknowledged to the server long ago; now it is kept no more.
-                machine.noteEnds(machine.keeper.confirm(delivery & ~MQTTKeeper.deliveryBit))
-            } else {
-                machine.engine.acknowledge(delivery, at: now)
+            do throws(MQTTUsageError) {
+                try machine.engine.leave(
+                    reason: reason, properties: properties, within: 2_000_000_000, at: now,
+                    into: &scratch.work.effects)
+                machine.collectApart(at: now, into: scratch)
+            } catch {
+                // There is no connection any more that DISCONNECT could end.
+                machine.wantsClose = true
             }
-            machine.flushRecords()
         }
+        scratch.perform(RawSpan())
     }
 
-    /// What waits in all subscriptions.
-    var unread: UnreadBytes {
-        knownUnread.withLock { known in
-            if let known { return known }
-            let made = UnreadBytes(maximum: configuration.maximumUnreadBytes) { [weak self] in self?.drained() }
-            known = made
-            return made
-        }
-    }
-
-    func pauseReading(for route: MQTTRoute) {
-        if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
-        pauseReading()
-    }
-
-    func pauseReading() {
-        let now = MonotonicClock.now
-        link.perform { $0.setReceiversFull(true, at: now) }
-    }
-
-    /// A receiver has emptied a full buffer to half, or a full buffer is needed no more; from any thread.
-    func drained() {
-        loop.execute {
-            self.pausedRoutes.removeAll { !$0.isFull }
-            let resumes = self.pausedRoutes.isEmpty && !self.unread.isFull
-            let now = MonotonicClock.now
-            self.link.perform { machine in
-                machine.acknowledgeWithheld(at: now)
-                if resumes { machine.setReceiversFull(false, at: now) }
+    /// Throws if DISCONNECT cannot carry this; from any thread. Without a connection nothing is sent.
+    func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {
+        try link.perform { machine throws(MQTTError) in
+            guard machine.engine.phase == .connected else { return }
+            do throws(MQTTUsageError) {
+                try machine.engine.checkDisconnect(reason: reason, properties: properties)
+            } catch {
+                throw MQTTError(error)
             }
         }
     }

@@ -1,24 +1,24 @@
 import MQTTCore
 import Messaging
 
-/// One subscription of a user: where the messages that match its filter go.
+/// One subscription: where the messages that match its filters go. On the loop's thread, but for the constants.
 final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
-    // Sendable because the fields that change are touched on the loop's thread only.
+    // Sendable because the fields that change are used on the loop's thread only.
     typealias Queue = DeliveryQueue<MQTTBatch, MQTTError>
 
-    /// What the user asked for; nothing for the route of messages that nobody else gets.
+    /// The filters and their options; empty for the route of messages that no other route gets.
     let requests: [MQTTSubscriptionRequest]
-    /// What SUBSCRIBE says beside them.
+    /// The properties of SUBSCRIBE.
     let properties: MQTTProperties
     /// The places in `requests` whose filters match topics that others match as well, so that brokers may send several
-    /// copies of a message; nothing where copies cannot be told apart.
+    /// copies of a message; empty where copies cannot be told apart.
     let overlapping: [Int]
-    /// Filters that the server does not grant any more.
+    /// The number of filters that the server refused.
     var lostFilters = 0
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
     private(set) var queues: [Queue] = []
-    /// Messages of the read under way, as indexes into its records.
+    /// Messages of the read that is being handled, as indexes into its records.
     var pending: [UInt32] = []
 
     init(
@@ -41,12 +41,36 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
 
     func remove(_ queue: Queue) { queues.removeAll { $0 === queue } }
 
-    /// Whether some receiver's bound is reached.
+    /// Whether the buffer of any receiver is full.
     var isFull: Bool { queues.contains { $0.isFull } }
 
     func finish(_ end: Queue.Next) {
         if self.end == nil { self.end = end }
         for queue in queues { queue.finish(end) }
         queues = []
+    }
+
+    // MARK: Overlapping filters
+
+    /// The most filters of one subscription that are compared with each other.
+    static let maximumComparedFilters = 1000
+
+    private static func overlapping(_ requests: [MQTTSubscriptionRequest], _ properties: MQTTProperties) -> [Int] {
+        guard let first = requests.first, (2...maximumComparedFilters).contains(requests.count),
+            properties.subscriptionIdentifiers.isEmpty,
+            // Otherwise the server may send the copy of one filter only, and it would be the wrong one.
+            first.retainHandling != .sendIfNew,
+            requests.allSatisfy({ $0.noLocal == first.noLocal && $0.retainHandling == first.retainHandling })
+        else { return [] }
+        var found: Set<Int> = []
+        for (index, request) in requests.enumerated() where MQTTTopicFilter.shared(request.filter) == nil {
+            for other in 0..<index where MQTTTopicFilter.shared(requests[other].filter) == nil {
+                if found.contains(index), found.contains(other) { continue }
+                guard MQTTTopicFilter.overlap(request.filter, requests[other].filter) else { continue }
+                found.insert(index)
+                found.insert(other)
+            }
+        }
+        return found.sorted()
     }
 }

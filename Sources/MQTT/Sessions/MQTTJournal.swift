@@ -47,7 +47,7 @@ final class MQTTJournal: Sendable {
         let isFirst = state.withLock { state in
             state.records += records
             state.ticket = ticket
-            state.isAwaited = state.isAwaited || !records.allSatisfy(\.isEnd)
+            state.isAwaited = state.isAwaited || !records.allSatisfy(Self.isEnd)
             defer { state.commitIsDue = true }
             return !state.commitIsDue
         }
@@ -106,20 +106,12 @@ final class MQTTJournal: Sendable {
             failed(failure)
         }
     }
-}
 
-extension MQTTStoreRecord {
-    /// A message is done: no packet and no caller waits until that is stored.
-    fileprivate var isEnd: Bool {
-        switch self {
+    /// Whether a message is done: no packet and no caller waits until that is stored.
+    private static func isEnd(_ record: MQTTStoreRecord) -> Bool {
+        switch record {
         case .finished, .keptFinished: true
         default: false
         }
-    }
-}
-
-extension MQTTError {
-    init(store error: any Error) {
-        self.init(.storeFailed, "the session store cannot be used: \(error)", underlying: error)
     }
 }

@@ -1,5 +1,5 @@
 /// How a WebSocket is asked for, beyond what its URL says.
-public struct WebSocketOptions: Sendable {
+public struct WebSocketOptions: Sendable, Equatable {
     /// More header fields for the request, such as `Authorization`, `Cookie` or `Origin`, in their order.
     public var headers: [(name: String, value: String)] = []
     /// Sub-protocols to offer, in the order of preference; nil offers those of the protocol's versions.
@@ -16,6 +16,12 @@ public struct WebSocketOptions: Sendable {
     public var maximumFrameSize = Int.max
 
     public init() {}
+
+    public static func == (one: Self, other: Self) -> Bool {
+        one.headers.elementsEqual(other.headers, by: ==) && one.subprotocols == other.subprotocols
+            && one.sendsText == other.sendsText && one.validatesText == other.validatesText
+            && one.maximumFrameSize == other.maximumFrameSize
+    }
 }
 
 extension WebSocketOptions: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

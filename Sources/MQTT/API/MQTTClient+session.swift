@@ -1,0 +1,31 @@
+import MQTTCore
+import Messaging
+
+extension MQTTClient {
+    /// Disconnects and discards the session at both ends: queued and stored messages, and subscriptions.
+    ///
+    /// The server is asked to discard it if there is a connection; without one it keeps its side until it expires, or
+    /// until a connection with `cleanStart`. Messages that were not delivered are reported as
+    /// ``MQTTEvent/undelivered(_:)``.
+    /// - Throws: ``MQTTError`` if the store cannot be emptied.
+    public func discardSession() async throws(MQTTError) {
+        let core = core
+        let cleanStart = core.settings.options.cleanStart
+        let isConnected = await core.loop.result { core.supervisor.isConnected }
+        await core.supervisor.stop {
+            var properties = MQTTProperties()
+            // The server discards the session; before 5.0 no properties are sent.
+            properties.sessionExpiryInterval = 0
+            core.sayGoodbye(properties: properties)
+        }
+        if isConnected, !cleanStart, !core.link.perform({ $0.engine.version.hasProperties }) {
+            // Before 5.0 only a connection with Clean Session makes the server discard it [MQTT-3.1.2-6].
+            core.link.perform { $0.engine.configuration.cleanStart = true }
+            try? await core.supervisor.start(cancelled: .cancelledWait)
+            await core.supervisor.stop { core.sayGoodbye() }
+        }
+        let undelivered = core.link.perform { $0.discardSession(cleanStart: cleanStart) }
+        for error in undelivered { core.news.tell(.undelivered(error)) }
+        if let journal = core.persistence?.journal { try await journal.removeAll() }
+    }
+}

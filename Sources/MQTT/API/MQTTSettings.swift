@@ -1,0 +1,103 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+import Wire
+
+/// The options of a client, together with what the layers below are configured with. Never changes, so any thread may
+/// read it.
+///
+/// Clients that are made from equal configurations share one, whatever their client identifiers.
+final class MQTTSettings: Sendable {
+    /// Without the client identifier.
+    let options: MQTTConfiguration
+    let streams: Shared<StreamOptions>
+    let reconnect: Shared<ReconnectPolicy>
+    let unmatched: Shared<MQTTUnmatchedMessagePolicy>
+
+    private struct Latest {
+        weak var settings: MQTTSettings?
+    }
+
+    /// The settings that were made last.
+    private static let latest = Lock(Latest())
+
+    /// The settings for a configuration.
+    static func of(_ configuration: MQTTConfiguration) -> MQTTSettings {
+        var options = configuration
+        options.clientID = ""
+        return latest.withLock { latest in
+            if let settings = latest.settings, settings.options == options { return settings }
+            let made = MQTTSettings(options)
+            latest.settings = made
+            return made
+        }
+    }
+
+    private init(_ options: MQTTConfiguration) {
+        self.options = options
+        reconnect = Shared(options.reconnect)
+        unmatched = Shared(options.unmatchedMessagePolicy)
+        var streams = StreamOptions()
+        streams.proxy = options.proxy
+        streams.tls = options.tls
+        streams.webSocket = options.webSocket
+        streams.subprotocols = [options.version == .v3_1 ? "mqttv3.1" : "mqtt"]
+        streams.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
+        self.streams = Shared(streams)
+    }
+
+    /// The configuration of a client's engine.
+    ///
+    /// - Parameter clientID: each `%` in it is replaced by random digits.
+    func engineConfiguration(clientID: String) -> MQTTEngineConfiguration {
+        var engine = MQTTEngineConfiguration(role: .client, version: options.version)
+        engine.clientID = Self.expand(clientID)
+        engine.cleanStart = options.cleanStart
+        engine.keepAlive = UInt16(clamping: options.keepAlive.components.seconds)
+        engine.sessionExpiry = UInt32(clamping: options.sessionExpiry.components.seconds)
+        engine.will = options.will
+        engine.receiveMaximum = options.receiveMaximum
+        engine.maximumPacketSize = UInt32(clamping: options.maximumPacketSize)
+        engine.maximumControlPacketSize = UInt32(clamping: options.maximumControlPacketSize)
+        engine.maximumInFlight = maximumInFlight(options.version)
+        engine.connectProperties = options.connectProperties
+        engine.authenticationMethod = options.authentication?.method
+        engine.republishesAfterSessionLoss = options.republishesAfterSessionLoss
+        engine.topicAliasMaximum = options.topicAliasMaximum
+        engine.outboundTopicAliasMaximum = options.outboundTopicAliasMaximum
+        engine.subscribesFirst = true
+        engine.dropsInvalidMessages = options.dropsInvalidMessages
+        engine.maximumQueuedMessages = options.maximumQueuedMessages
+        engine.maximumQueuedBytes = options.maximumQueuedBytes
+        engine.connectTimeout = options.connectTimeout.inNanoseconds
+        engine.pingTimeout = options.pingTimeout.inNanoseconds
+        engine.requestTimeout = options.requestTimeout.inNanoseconds
+        // The server may hold a session of an earlier process of this client.
+        engine.acceptsUnknownSession = true
+        return engine
+    }
+
+    func maximumInFlight(_ version: MQTTVersion) -> UInt16 {
+        options.maximumInFlight ?? (version == .v5_0 ? 1024 : 20)
+    }
+
+    var credentials: CredentialsSource {
+        CredentialsSource(fixed: options.credentials, provider: options.credentialsProvider)
+    }
+
+    /// The client identifier with each `%` replaced by two random hexadecimal digits.
+    static func expand(_ template: String) -> String {
+        var result = ""
+        for scalar in template.unicodeScalars {
+            if scalar == "%" {
+                let byte = UInt8.random(in: 0...255)
+                if byte < 16 { result += "0" }
+                result += String(byte, radix: 16)
+            } else {
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,244 @@
+import MQTTCore
+import Messaging
+import Transport
+
+/// Publishing and enqueueing, from any thread: on the caller's task, which takes the link's lock for a moment, hands the
+/// message to the engine under it, and waits without it. ``MQTTPublishers`` is the side under the lock.
+struct MQTTPublisher: AnswerDesk {
+    let core: MQTTClientCore
+
+    private var link: Link<MQTTMachine> { core.link }
+
+    // MARK: QoS 0
+
+    /// Returns false if the outbox is full, or the queue while messages wait there.
+    func publishAtMostOnce(
+        _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
+    ) throws(MQTTError) -> Bool {
+        let limit = core.settings.options.maximumOutboxBytes
+        do throws(MQTTUsageError) {
+            return try link.perform { machine throws(MQTTUsageError) in
+                guard machine.engine.output.count < limit else { return false }
+                _ = try machine.engine.publish(
+                    topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
+                    token: MQTTPublishers.unawaitedBit, at: machine.timeForQoS0)
+                machine.publishers.count += 1
+                return true
+            }
+        } catch {
+            let message = MQTTOutgoingMessage(
+                topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties)
+            return try queueAtMostOnce(message, after: error)
+        }
+    }
+
+    /// Publishes a run of QoS 0 messages, as many under each lock as the outbox takes.
+    nonisolated(nonsending) func publishAtMostOnce(_ messages: ArraySlice<MQTTOutgoingMessage>) async throws(MQTTError)
+    {
+        var next = messages.startIndex
+        while true {
+            let (end, refusal) = publishRunAtMostOnce(messages, from: next)
+            next = end
+            if let refusal, try queueAtMostOnce(messages[next], after: refusal) { next += 1 }
+            if next == messages.endIndex { return }
+            try await roomForAtMostOnce()
+        }
+    }
+
+    /// Publishes messages under one lock; returns where the next one begins, and why it was refused if it was.
+    private func publishRunAtMostOnce(_ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int) -> (
+        Int, MQTTUsageError?
+    ) {
+        let limit = core.settings.options.maximumOutboxBytes
+        return link.perform { machine in
+            var index = start
+            defer { machine.publishers.count += index - start }
+            while index < messages.endIndex, machine.engine.output.count < limit {
+                index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
+                guard index < messages.endIndex, machine.engine.output.count < limit else { break }
+                do throws(MQTTUsageError) {
+                    let message = messages[index]
+                    _ = try machine.engine.publish(
+                        topic: message.topic, payload: message.payload, qos: .atMostOnce, retain: message.retain,
+                        properties: message.properties, token: MQTTPublishers.unawaitedBit, at: machine.timeForQoS0)
+                } catch {
+                    return (index, error)
+                }
+                index += 1
+            }
+            return (index, nil)
+        }
+    }
+
+    /// A QoS 0 message was refused. If the queue is full, where it waits for subscriptions or for a connection, this
+    /// returns false for a message that has to wait for room, or drops the oldest one for it.
+    private func queueAtMostOnce(
+        _ message: MQTTOutgoingMessage, after refusal: MQTTUsageError
+    ) throws(MQTTError) -> Bool {
+        guard refusal.code == .queueFull else { throw core.explain(refusal) }
+        // While connected a full queue is treated like a full outbox, whatever the policy.
+        if core.settings.options.queueOverflow == .wait || link.perform({ $0.engine.phase == .connected }) {
+            return false
+        }
+        guard core.settings.options.queueOverflow == .dropOldest else { throw MQTTError(refusal) }
+        let failure = link.perform { machine in
+            machine.publishers.hand(
+                message.topic, message.payload, .atMostOnce, message.retain, message.properties,
+                token: MQTTPublishers.unawaitedBit, &machine.engine, at: machine.timeForQoS0)
+        }
+        reportDropped()
+        if let failure { throw failure }
+        return true
+    }
+
+    /// Waits until a QoS 0 message that was not accepted can be tried again.
+    nonisolated(nonsending) func roomForAtMostOnce() async throws(MQTTError) {
+        if Task.isCancelled { throw .cancelledWait }
+        await link.room()
+        if link.perform({ !$0.engine.messagesMayLeave }) { try await waitForRoom() }
+    }
+
+    // MARK: QoS 1 and 2
+
+    /// Publishes with QoS 1 or 2 and waits for the last acknowledgement.
+    nonisolated(nonsending) func publishAcknowledged(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> MQTTPublishResult {
+        try await core.prepareStore()
+        while true {
+            if Task.isCancelled { throw .cancelledWait }
+            let first = await waiting { waiter in
+                publish(
+                    message.payload, to: message.topic, qos: message.qos, retain: message.retain,
+                    properties: message.properties, waiter)
+            }
+            guard let token = first.token else { return MQTTPublishResult(MQTTReasonCode(rawValue: first.code)) }
+            do throws(MQTTError) {
+                return try await answer(to: token).get()
+            } catch {
+                guard waitsForRoom(error) else { throw error }
+            }
+            try await waitForRoom()
+        }
+    }
+
+    /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
+    func publish(
+        _ payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties,
+        _ waiter: consuming Waiter<QuickAnswer>
+    ) {
+        var waiter: Waiter<QuickAnswer>? = waiter
+        var ended: Resumption<QuickAnswer>?
+        let hasDropped = link.perform(urgent: true) { machine in
+            guard let waiter = waiter.take() else { return false }
+            ended = machine.publishers.publish(
+                payload, topic, qos, retain, properties, waiter, &machine.engine, machine.journal)
+            machine.flushRecords()
+            return machine.publishers.hasDropped
+        }
+        if hasDropped { reportDropped() }
+        ended.take()?.resume()
+    }
+
+    /// Publishes a run of QoS 1 and 2 messages with one wait.
+    nonisolated(nonsending) func publishAcknowledged(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
+        try await core.prepareStore()
+        let batch = MQTTPublishBatch(messages, id: link.perform { $0.publishers.batches.nextID() })
+        let result = await waiting { waiter in
+            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
+            let end = link.perform { machine -> Resumption<Result<Void, MQTTError>>? in
+                batch.waiter = waiter.take()
+                if Task.isCancelled { batch.failure = .cancelledWait }
+                batch.failure = batch.failure ?? machine.publishers.refusal?.value
+                if batch.failure == nil { machine.publishers.count += messages.count }
+                batch.feed(&machine.engine, at: MonotonicClock.now)
+                machine.flushRecords()
+                if batch.isDone { return batch.takeEnd() }
+                machine.publishers.batches.add(batch)
+                return nil
+            }
+            end?.resume()
+        } onCancel: {
+            let end = link.perform { _ in
+                batch.failure = .cancelledWait
+                return batch.takeEnd()
+            }
+            end?.resume()
+        }
+        return try result.get()
+    }
+
+    /// Hands a message over and returns when it is stored, or at once if there is no store.
+    nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
+        guard message.qos != .atMostOnce else {
+            throw MQTTError(
+                .invalidRequest,
+                "A QoS 0 message has no delivery to wait for. Publish it, or enqueue it with QoS 1 or 2.")
+        }
+        try await core.prepareStore()
+        while true {
+            let result = await enqueueOnce(message)
+            if case .failure(let error) = result, waitsForRoom(error) {
+                try await waitForRoom()
+            } else {
+                return try result.get()
+            }
+        }
+    }
+
+    private nonisolated(nonsending) func enqueueOnce(_ message: MQTTOutgoingMessage) async -> Result<Void, MQTTError> {
+        let token = link.perform { $0.publishers.reserveStoreWait() }
+        return await waiting { waiter in
+            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
+            var ended: Resumption<Result<Void, MQTTError>>?
+            let hasDropped = link.perform(urgent: true) { machine in
+                guard let waiter = waiter.take() else { return false }
+                ended = machine.publishers.enqueue(message, waiter, token, &machine.engine, machine.journal)
+                machine.flushRecords()
+                return machine.publishers.hasDropped
+            }
+            if hasDropped { reportDropped() }
+            ended.take()?.resume()
+        } onCancel: {
+            link.perform { $0.publishers.cancelStoreWait(token) }?.resume(returning: .failure(.cancelledWait))
+        }
+    }
+
+    /// Resumes the publishers of messages that were dropped for newer ones, and reports the enqueued ones.
+    private func reportDropped() {
+        var dropped = link.perform { $0.publishers.takeDropped() }
+        dropped.resume()
+        for error in dropped.enqueued { core.news.tell(.undelivered(error)) }
+    }
+
+    // MARK: Room
+
+    func waitsForRoom(_ error: MQTTError) -> Bool {
+        error.code == .queueFull && core.settings.options.queueOverflow == .wait
+    }
+
+    /// Waits until the queue has room, or the client stops connecting.
+    nonisolated(nonsending) func waitForRoom() async throws(MQTTError) {
+        let token = link.perform { $0.publishers.reserveRoomWait() }
+        await waiting { waiter in
+            var waiter: Waiter<Void>? = waiter
+            let returned = link.perform { machine -> Waiter<Void>? in
+                guard let waiter = waiter.take() else { return nil }
+                return machine.publishers.waitForRoom(waiter, token, machine.engine)
+            }
+            returned?.resume(returning: ())
+        } onCancel: {
+            link.perform { $0.publishers.cancelRoomWait(token) }?.resume(returning: ())
+        }
+        if Task.isCancelled { throw .cancelledWait }
+        if let failure = link.perform({ $0.journal?.failure }) { throw failure }
+    }
+
+    // MARK: AnswerDesk
+
+    var cancelledAnswer: MQTTPublishers.Answer { .failure(.cancelledWait) }
+
+    func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<MQTTPublishers.Answer>) -> Result) -> Result {
+        link.perform { body(&$0.publishers.table) }
+    }
+}

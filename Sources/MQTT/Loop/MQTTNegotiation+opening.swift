@@ -1,0 +1,75 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+
+/// Opening a stream and obtaining credentials; in the task of one attempt, which keeps the client alive.
+extension MQTTNegotiation {
+    func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
+        let core = core!
+        do throws(MQTTUsageError) {
+            try core.link.perform { machine throws(MQTTUsageError) in
+                try machine.engine.configuration.checkConnectProperties()
+            }
+        } catch {
+            throw MQTTError(error)
+        }
+        try await core.prepareStore()
+        let other = redirection.withLock { redirection in
+            defer { redirection?.next = nil }
+            return redirection?.next ?? redirection?.permanent[attempt.server]
+        }
+        let server: BrokerURL
+        do throws(TransportError) {
+            server = try core.opener.choose(attempt.server, redirectedTo: other)
+        } catch {
+            throw MQTTError(connecting: error)
+        }
+        core.news.tell(.connecting(to: server))
+        try await prepareCredentials(attempt, server, core)
+        try await prepareAuthentication(attempt, core)
+        do throws(TransportError) {
+            return try await core.opener.open(server, isRedirected: other != nil, deadline: attempt.deadline)
+        } catch {
+            throw MQTTError(connecting: error)
+        }
+    }
+
+    private func prepareCredentials(
+        _ attempt: ConnectionAttempt, _ server: BrokerURL, _ core: MQTTClientCore
+    ) async throws(MQTTError) {
+        do {
+            let credentials = try await settings.credentials.credentials(for: attempt, at: server, on: core.loop)
+            core.link.perform { machine in
+                machine.engine.configuration.userName = credentials?.userName
+                machine.engine.configuration.password = credentials?.password.map { Array($0.utf8) }
+            }
+        } catch {
+            throw MQTTError(credentials: error)
+        }
+    }
+
+    /// Obtains the data of the first step.
+    private func prepareAuthentication(
+        _ attempt: ConnectionAttempt, _ core: MQTTClientCore
+    ) async throws(MQTTError) {
+        guard let authentication = settings.options.authentication else { return }
+        do {
+            let late = MQTTError(
+                .timedOut,
+                "The authentication's begin did not return within connectTimeout. Let it return sooner, or raise it."
+            )
+            let data = try await TimedCall.run(until: attempt.deadline, on: core.loop, late: late) {
+                try await authentication.begin()
+            }
+            core.link.perform { machine in
+                let isUsed = machine.engine.configuration.version.hasProperties
+                machine.engine.configuration.authenticationData = isUsed ? data : nil
+            }
+        } catch let error as MQTTError where error.code == .timedOut {
+            throw error
+        } catch {
+            throw MQTTError(authentication: error)
+        }
+    }
+}

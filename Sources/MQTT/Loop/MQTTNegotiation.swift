@@ -1,0 +1,151 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+
+/// How a client gets accepted by a server: versions, redirection, and whether another attempt is worthwhile.
+///
+/// On the loop's thread, but for ``openStream(_:)`` and what it calls, which run in the task of one attempt.
+/// `MQTTNegotiation+opening.swift` opens streams and obtains credentials; `MQTTNegotiation+authentication.swift`
+/// exchanges AUTH.
+final class MQTTNegotiation: @unchecked Sendable {
+    // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
+
+    /// The client, which owns this object; set before anything else.
+    unowned var core: MQTTClientCore!
+    let settings: MQTTSettings
+    /// Counts the connections that were opened.
+    private(set) var connectionNumber = 0
+    /// When the attempt that is being made times out.
+    private(set) var connectDeadline = Int64.max
+    /// The place in the list of the server that is tried.
+    private var triedServer = 0
+    /// Whether any server has accepted a connection.
+    private var wasEverAccepted = false
+    /// Whether this connection was accepted.
+    private(set) var isAccepted = false
+    /// The versions that are left to try.
+    private var versionsLeft: [MQTTVersion]
+    /// Where servers referred the client to; nil as long as none did.
+    let redirection = Lock<MQTTRedirection?>(nil)
+    var blockedSession = MQTTBlockedSession()
+    /// The callers that wait until a renewed authentication is complete.
+    var reauthentications: [PendingCall<Result<Void, MQTTError>>] = []
+    /// Responds to the server's last AUTH; ends with the connection.
+    var authenticationTask: Task<Void, Never>?
+
+    init(_ settings: MQTTSettings) {
+        self.settings = settings
+        versionsLeft = settings.options.fallbackVersions
+    }
+
+    // MARK: Attempts
+
+    /// An attempt is about to begin.
+    func prepare(_ attempt: ConnectionAttempt) {
+        connectDeadline = attempt.deadline
+        guard attempt.server != triedServer else { return }
+        triedServer = attempt.server
+        // Another server may accept a version that the last one refused.
+        if !wasEverAccepted, versionsLeft.count != settings.options.fallbackVersions.count {
+            versionsLeft = settings.options.fallbackVersions
+            use(settings.options.version)
+        }
+    }
+
+    /// A stream is open, and CONNECT is about to be sent.
+    func connectionOpened() {
+        isAccepted = false
+        connectionNumber += 1
+    }
+
+    /// CONNACK with success.
+    func accepted(_ info: MQTTConnectionInfo) {
+        isAccepted = true
+        wasEverAccepted = true
+        versionsLeft = []
+        // 3.1 has no Session Present.
+        blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !settings.options.cleanStart
+        // The new session has begun: later connections continue it, if the server keeps it at all.
+        guard info.version.hasProperties, info.sessionExpiry > 0 else { return }
+        core.link.perform { $0.engine.configuration.cleanStart = false }
+    }
+
+    /// The connection broke the protocol or timed out: why.
+    func failed(_ failure: MQTTConnectionFailure) -> MQTTError {
+        let server = core.opener.server.map { "\($0)" } ?? "The server"
+        if let blocked = blockedSession.failed(failure, server: server) { return blocked }
+        let asksFor5 = core.link.perform { $0.engine.configuration.version == .v5_0 }
+        return MQTTError(failure, isAnswerToConnect5: !isAccepted && asksFor5)
+    }
+
+    func connectionClosed() {
+        authenticationTask?.cancel()
+        authenticationTask = nil
+        blockedSession.connectionClosed()
+    }
+
+    // MARK: After a failure
+
+    /// What follows a failure; chooses an older version if that is the reason to try again.
+    func verdict(on failure: MQTTError) -> ReconnectVerdict {
+        let hasNewServer = redirection.withLock { redirection in
+            defer { redirection?.isNew = false }
+            return redirection?.isNew ?? false
+        }
+        let options = MQTTRetryOptions(
+            hasNewServer: hasNewServer, hasOlderVersion: !isAccepted && !versionsLeft.isEmpty,
+            hasCredentialsProvider: settings.credentials.isFresh)
+        let verdict = options.verdict(on: failure)
+        if verdict == .retryNow, !hasNewServer {
+            let version = versionsLeft.removeFirst()
+            use(version)
+            core.news.tell(.versionChanged(version))
+        }
+        return verdict
+    }
+
+    private func use(_ version: MQTTVersion) {
+        let limit = settings.maximumInFlight(version)
+        core.link.perform { machine in
+            machine.engine.configuration.version = version
+            machine.engine.configuration.maximumInFlight = limit
+        }
+    }
+
+    // MARK: Redirection
+
+    /// CONNACK or DISCONNECT refers the client to another server [MQTT 5.0 4.11].
+    func noteRedirection(_ reason: MQTTReasonCode, _ properties: MQTTProperties) {
+        guard reason == .useAnotherServer || reason == .serverMoved, settings.options.followsRedirects,
+            let reference = properties.serverReference,
+            let endpoint = core.opener.endpoints(inReference: reference).first
+        else { return }
+        let isPermanent = reason == .serverMoved
+        let wasStable = core.supervisor.isStable(at: MonotonicClock.now)
+        redirection.withLock { known in
+            let redirection = known ?? MQTTRedirection()
+            known = redirection
+            redirection.count = wasStable ? 1 : redirection.count + 1
+            redirection.isNew = redirection.count <= MQTTRedirection.limit
+            redirection.next = endpoint
+            if isPermanent { redirection.permanent[triedServer] = endpoint }
+        }
+        core.news.tell(.redirected(to: endpoint, isPermanent: isPermanent))
+    }
+}
+
+/// Where servers referred the client to.
+final class MQTTRedirection {
+    /// For the next connection only (Use Another Server).
+    var next: Endpoint?
+    /// From now on (Server Moved), by the place in the list of the server that moved.
+    var permanent: [Int: Endpoint] = [:]
+    /// The last reference has not been followed yet.
+    var isNew = false
+    /// Redirections in a row without a stable connection between them: two servers may refer to each other for ever.
+    var count = 0
+
+    /// The number of redirections in a row that are followed at once; later ones wait as for a lost connection.
+    static let limit = 8
+}

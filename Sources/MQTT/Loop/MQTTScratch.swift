@@ -1,0 +1,168 @@
+import MQTTCore
+import Messaging
+import Transport
+
+/// What one input of ``MQTTMachine`` leads to: filled under the link's lock, performed after it is released. Both happen
+/// on the loop's thread. All links of a loop share one, so that its arrays are allocated once.
+final class MQTTScratch: LinkScratch {
+    /// Memory for batches.
+    let pool = MQTTBatchPool()
+    private let owned = LoopOwned(MQTTWork())
+
+    /// What there is to do.
+    var work: MQTTWork {
+        @inline(__always) unsafeAddress { UnsafePointer(owned.memory) }
+        @inline(__always) unsafeMutableAddress { owned.memory }
+    }
+
+    init() {}
+
+    deinit { owned.free() }
+
+    func assign(_ index: UInt32, to route: MQTTRoute) {
+        if route.pending.isEmpty { work.touchedRoutes.append(route) }
+        route.pending.append(index)
+    }
+
+    func perform(_ bytes: RawSpan) {
+        work.resumptions.resume()
+        work.batchEnds.drain { $0.resume() }
+        work.roomWaiters.resume(returning: ())
+        if let core = work.core {
+            // A new connection is handled before its first messages are delivered, all other events after.
+            for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
+            if !work.effects.messages.isEmpty { deliver(bytes, core) }
+            for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
+            let drops = work.unmatchedDrops
+            if !drops.isEmpty { core.subscriptions.report(drops) }
+            for error in work.undelivered { core.news.tell(.undelivered(error)) }
+            if let failure = work.openFailure { core.connectionFailed(failure) }
+            if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
+            if let closed = work.closed { core.connectionClosed(closed) }
+        }
+        if work.isQuiet { pool.trim() }
+        work.clear()
+    }
+
+    private static func isConnected(_ event: MQTTEngineEvent) -> Bool {
+        if case .connected = event.kind { true } else { false }
+    }
+
+    // MARK: Delivery
+
+    /// Delivers the messages of one read to their subscriptions, as one batch each.
+    private func deliver(_ bytes: RawSpan, _ core: MQTTClientCore) {
+        let router = core.subscriptions.router
+        if let route = work.uniformRoute {
+            var storage = pool.take()
+            let topics = fill(&storage, of: bytes, router)
+            deliver(storage, topics, to: route, core)
+            return
+        }
+        for route in work.touchedRoutes {
+            for index in route.pending { work.selected.append(work.effects.messages[Int(index)]) }
+            route.pending.removeAll(keepingCapacity: true)
+            var storage = pool.take()
+            var topics = BatchTopics()
+            storage.fill(work.selected.span, of: bytes) { topics.local($0, router) }
+            work.selected.removeAll(keepingCapacity: true)
+            deliver(storage, topics.names, to: route, core)
+        }
+    }
+
+    /// Copies all messages out of the read buffer, into memory that was used before; returns their topics.
+    private func fill(_ storage: inout MQTTBatchStorage, of bytes: RawSpan, _ router: MQTTRouter) -> [String] {
+        let (messages, lead) = (work.effects.messages, work.effects.lead)
+        if lead.count == messages.count {
+            storage.fill(messages.span, of: bytes, payloadBytes: lead.payloadBytes)
+            return [router.topic(at: lead.topic)]
+        }
+        var topics = BatchTopics()
+        storage.fill(messages.span, of: bytes) { topics.local($0, router) }
+        return topics.names
+    }
+
+    private func deliver(_ storage: MQTTBatchStorage, _ topics: [String], to route: MQTTRoute, _ core: MQTTClientCore) {
+        // Count before a receiver can have them.
+        core.counters.received(storage.records.count)
+        let batch = MQTTBatch(storage, topics: topics, version: work.version, core: core, route: route, pool: pool)
+        for (index, queue) in route.queues.enumerated() {
+            // Each receiver gets its own batch, so that dropping messages from one does not affect the others.
+            switch queue.push(index == 0 ? batch : batch.copy()) {
+            case .stored: break
+            case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
+            case .full, .refused: break
+            }
+            if queue.connectionIsFull { core.subscriptions.pauseReading() }
+        }
+    }
+}
+
+/// What one input led to.
+struct MQTTWork: ~Copyable {
+    var core: MQTTClientCore?
+    var effects = MQTTEffects()
+    var version = MQTTVersion.v3_1_1
+    /// The subscription that receives every message of this read, if there is only one.
+    var uniformRoute: MQTTRoute?
+    /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
+    var touchedRoutes: [MQTTRoute] = []
+    /// The messages for one of them.
+    var selected: [MQTTMessageRecord] = []
+    var resumptions = Resumptions<MQTTPublishers.Answer>()
+    var batchEnds = UniqueArray<Resumption<Result<Void, MQTTError>>>()
+    /// Publishers that try again, because the queue has room.
+    var roomWaiters = UniqueArray<Waiter<Void>>()
+    /// Enqueued messages that were not delivered.
+    var undelivered: [MQTTError] = []
+    /// Messages without a subscription that are retained no longer.
+    var unmatchedDrops: [MQTTUnmatchedMessages.Drop] = []
+    /// QoS 0 messages that were not sent before their connection ended.
+    var unsentCount = 0
+    /// A connection of the loop has had nothing to do.
+    var isQuiet = false
+    /// The connection could not even begin.
+    var openFailure: MQTTError?
+    /// The connection has closed; the inner value is the reason, nil if the server closed it gracefully.
+    var closed: TransportError??
+
+    /// Empties everything and keeps the capacity; all waiters have been resumed.
+    mutating func clear() {
+        effects.removeAll()
+        if !undelivered.isEmpty { undelivered.removeAll() }
+        if !unmatchedDrops.isEmpty { unmatchedDrops.removeAll() }
+        touchedRoutes.removeAll(keepingCapacity: true)
+        uniformRoute = nil
+        core = nil
+        unsentCount = 0
+        isQuiet = false
+        openFailure = nil
+        closed = nil
+    }
+}
+
+/// The topics of a batch, numbered in their order.
+private struct BatchTopics {
+    private(set) var names: [String] = []
+    private var numbers: [UInt32: UInt32] = [:]
+    private var last = UInt32.max
+    private var lastNumber: UInt32 = 0
+
+    /// The batch's number for a topic index of the engine.
+    @inline(__always)
+    mutating func local(_ topic: UInt32, _ router: MQTTRouter) -> UInt32 {
+        if topic != last {
+            last = topic
+            lastNumber = number(topic, router)
+        }
+        return lastNumber
+    }
+
+    private mutating func number(_ topic: UInt32, _ router: MQTTRouter) -> UInt32 {
+        if let known = numbers[topic] { return known }
+        let number = UInt32(names.count)
+        names.append(router.topic(at: topic))
+        numbers[topic] = number
+        return number
+    }
+}

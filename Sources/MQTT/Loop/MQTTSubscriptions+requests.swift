@@ -1,0 +1,212 @@
+import MQTTCore
+import Transport
+import Wire
+
+/// SUBSCRIBE and UNSUBSCRIBE, and the server's responses; on the loop's thread.
+extension MQTTSubscriptions {
+    /// Writes SUBSCRIBE for some filters: one packet for each that has an identifier of its own, if the server supports
+    /// identifiers, and one for all others that have the same properties.
+    func send(_ keys: [ByteKey], comesFirst: Bool = false) {
+        let hasIdentifiers = core.link.perform {
+            $0.engine.version.hasProperties && $0.engine.limits.subscriptionIdentifiersAvailable
+        }
+        var others: [ByteKey] = []
+        var identified: [(key: ByteKey, identifier: UInt32)] = []
+        for key in keys {
+            guard hasIdentifiers, let entry = router.entries[key], entry.identifier != 0 else {
+                others.append(key)
+                continue
+            }
+            if !identified.contains(where: { $0.key == key }) { identified.append((key, entry.identifier)) }
+        }
+        sendTogether(others, comesFirst: comesFirst)
+        // In the order of their subscription: a message that is received for a later one was sent for earlier ones too.
+        for (key, identifier) in identified.sorted(by: { $0.identifier < $1.identifier }) {
+            var properties = router.entries[key]?.properties ?? []
+            properties.subscriptionIdentifiers = [identifier]
+            write([key], properties, comesFirst: comesFirst)
+        }
+    }
+
+    private func sendTogether(_ keys: [ByteKey], comesFirst: Bool) {
+        guard let first = keys.first else { return }
+        let properties = router.entries[first]?.properties ?? []
+        let others = keys.filter { router.entries[$0]?.properties ?? [] != properties }
+        if !others.isEmpty {
+            sendTogether(others, comesFirst: comesFirst)
+            return sendTogether(
+                keys.filter { router.entries[$0]?.properties ?? [] == properties }, comesFirst: comesFirst)
+        }
+        write(keys, properties, comesFirst: comesFirst)
+    }
+
+    private func write(_ keys: [ByteKey], _ properties: MQTTProperties, comesFirst: Bool) {
+        let requests = keys.compactMap { router.entries[$0]?.request }
+        guard !requests.isEmpty else { return }
+        let token = router.makeRequest(for: keys, comesFirst: comesFirst)
+        let now = MonotonicClock.now
+        do throws(MQTTUsageError) {
+            try core.link.perform(urgent: true) { machine throws(MQTTUsageError) in
+                try machine.engine.subscribe(requests, properties: properties, token: token, at: now)
+            }
+        } catch {
+            _ = router.takeRequest(token)
+            // The connection is ending: the next one subscribes. Any other error is a mistake of the application.
+            if error.code == .notConnected || error.code == .closing { return }
+            if keys.count > 1 {
+                for key in keys { write([key], properties, comesFirst: comesFirst) }
+            } else {
+                fail(keys[0], MQTTError(error))
+            }
+        }
+    }
+
+    /// Writes UNSUBSCRIBE.
+    ///
+    /// - Parameter call: the caller that waits for the answer. Without one a refusal is ignored: the connection is
+    ///   ending, and the next one tries again.
+    func writeUnsubscribe(
+        _ filters: [String], _ properties: MQTTProperties = [],
+        _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>? = nil
+    ) {
+        let token = router.makeRequest(forgetting: filters)
+        let now = MonotonicClock.now
+        do throws(MQTTUsageError) {
+            try core.link.perform { machine throws(MQTTUsageError) in
+                try machine.engine.unsubscribe(filters, properties: properties, token: token, at: now)
+            }
+            unsubscribes[token] = call
+        } catch {
+            call?.end(.failure(MQTTError(error)))
+        }
+    }
+
+    // MARK: A new connection
+
+    /// A connection was established: subscribes what the server does not have, and lets messages leave once that is
+    /// answered.
+    ///
+    /// - Parameters:
+    ///   - sessionPresent: as in CONNACK.
+    ///   - isResumed: whether the server may hold subscriptions of an earlier connection.
+    func resubscribe(sessionPresent: Bool, isResumed: Bool) {
+        if let router = knownRouter {
+            sendUnsubscriptions(of: router, isResumed: isResumed)
+            sendSubscriptions(of: router, sessionPresent: sessionPresent)
+        }
+        let scratch = MQTTScratch()
+        let now = MonotonicClock.now
+        core.link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: scratch) }
+        scratch.perform(RawSpan())
+    }
+
+    /// Unsubscribes filters of a session that continues, whose subscriptions ended without a connection.
+    private func sendUnsubscriptions(of router: MQTTRouter, isResumed: Bool) {
+        let filters = router.takeFiltersToForget()
+        guard isResumed else { return }
+        // In packets that any server accepts.
+        for start in stride(from: 0, to: filters.count, by: 100) {
+            writeUnsubscribe(Array(filters[start..<min(start + 100, filters.count)]))
+        }
+    }
+
+    private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
+        let keys = router.entries.filter { !sessionPresent || !$0.value.waiters.isEmpty || !$0.value.wasGranted }
+            .map(\.key)
+        let asked = Set(keys)
+        for (key, entry) in router.entries where !asked.contains(key) { entry.granted = entry.lastGranted }
+        // In packets that any server accepts.
+        var start = 0
+        while start < keys.count {
+            send(Array(keys[start..<min(start + 100, keys.count)]), comesFirst: true)
+            start += 100
+        }
+    }
+
+    // MARK: Responses
+
+    func subscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
+        guard let request = router.takeRequest(token) else { return }
+        for (key, code) in zip(request.keys, codes) {
+            guard let entry = router.entries[key] else { continue }
+            entry.isPending = false
+            if code.isError {
+                let error = MQTTError(
+                    .refused,
+                    "The server refused to subscribe to '\(key.text)': \(code.words(properties)). Check the filter and what this user may read.",
+                    reasonCode: code, properties: properties)
+                fail(key, error, response: token)
+                continue
+            }
+            entry.granted = code
+            entry.lastGranted = code
+            let waiters = entry.waiters
+            entry.waiters = []
+            if waiters.isEmpty { core.news.tell(.resubscribed(filter: key.text, code)) }
+            for (wait, index) in waiters {
+                wait.note(properties, of: token)
+                wait.answer(index, .success(code))
+            }
+        }
+    }
+
+    func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
+        _ = router.takeRequest(token)
+        guard let call = unsubscribes.removeValue(forKey: token) else { return }
+        guard let refusal = codes.first, codes.allSatisfy(\.isError) else {
+            call.end(.success(MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)))
+            return
+        }
+        let error = MQTTError(
+            .refused,
+            "The server refused to unsubscribe: \(refusal.words(properties)). Its messages may still arrive and come to unmatchedMessages().",
+            reasonCode: refusal, properties: properties)
+        call.end(.failure(error))
+    }
+
+    /// The server has not answered a request in time. (A request that failed because its connection closed is repeated on
+    /// the next one.)
+    func requestLate(_ token: UInt64) {
+        let error = MQTTError(
+            .timedOut,
+            "The server did not answer within requestTimeout; the request may still take effect. Raise requestTimeout if the server needs longer."
+        )
+        unsubscribes.removeValue(forKey: token)?.end(.failure(error))
+        guard let request = router.takeRequest(token) else { return }
+        for key in request.keys {
+            if request.comesFirst { failWaits(key, error) } else { fail(key, error) }
+        }
+    }
+
+    /// The callers that wait for a filter's answer fail; subscriptions that were granted before continue on the next
+    /// connection.
+    private func failWaits(_ key: ByteKey, _ error: MQTTError) {
+        guard let entry = router.entries[key], !entry.waiters.isEmpty else { return }
+        guard entry.wasGranted else { return fail(key, error) }
+        let waits = entry.waiters
+        entry.waiters = []
+        for (wait, index) in waits {
+            router.withdraw(wait.route, from: entry)
+            wait.answer(index, .failure(error))
+        }
+    }
+
+    /// A filter cannot be subscribed: its waiting callers and its routes fail.
+    ///
+    /// - Parameter response: the request whose response refused it; 0 if there was none.
+    private func fail(_ key: ByteKey, _ error: MQTTError, response: UInt64 = 0) {
+        guard let entry = router.removeEntry(key) else { return }
+        if entry.waiters.isEmpty, let code = error.reasonCode {
+            core.news.tell(.subscriptionLost(filter: key.text, code))
+        }
+        for (wait, index) in entry.waiters {
+            wait.note(error.properties, of: response)
+            wait.answer(index, .failure(error))
+        }
+        for route in entry.routes {
+            // A subscription of several filters lives as long as one of them does.
+            route.lostFilters += 1
+            if route.lostFilters >= route.requests.count { route.finish(.failed(error)) }
+        }
+    }
+}

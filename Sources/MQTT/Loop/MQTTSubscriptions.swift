@@ -1,0 +1,257 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+import Wire
+
+/// The subscriptions of a client: where received messages go, and what the server is to send.
+///
+/// On the loop's thread, but for `subscribe`, `unsubscribe` and ``makeQueue(_:)``, which callers use on their own task.
+/// `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses.
+final class MQTTSubscriptions: @unchecked Sendable {
+    // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
+
+    /// The client, which owns this object; set before anything else.
+    unowned var core: MQTTClientCore!
+    private(set) var knownRouter: MQTTRouter?
+    /// Callers that wait for UNSUBACK, by the token of the request.
+    var unsubscribes: [UInt64: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>] = [:]
+    /// Subscriptions whose full buffers pause reading.
+    private var pausedRoutes: [MQTTRoute] = []
+    /// Made for the first subscription; from any thread.
+    private let knownUnread = Lock<UnreadBytes?>(nil)
+
+    /// Made for the first subscription or message.
+    var router: MQTTRouter {
+        if let knownRouter { return knownRouter }
+        let made = MQTTRouter()
+        knownRouter = made
+        return made
+    }
+
+    // MARK: On the caller's task
+
+    /// Registers a route and waits for the server's answers; the route exists before SUBSCRIBE is written.
+    nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTSubscribeWait.Answer {
+        let core = core!
+        let call = MQTTSubscribeWait.Call()
+        let result = await call.answer {
+            core.loop.execute { core.subscriptions.subscribeNow(route, call) }
+        } onCancel: {
+            core.loop.execute {
+                core.subscriptions.cancelSubscribe(route)
+                call.end(.failure(.cancelledWait))
+            }
+        }
+        let answer = try result.get()
+        core.loop.execute { core.subscriptions.confirmUnmatched(route) }
+        return answer
+    }
+
+    /// Removes a route and waits for the server's answer. A cancelled task does not wait; UNSUBSCRIBE is sent all the
+    /// same.
+    nonisolated(nonsending) func unsubscribe(
+        _ route: MQTTRoute, properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
+        let core = core!
+        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
+        core.loop.execute { core.subscriptions.unsubscribeNow(route, properties, call) }
+        let result = await call.answer {
+        } onCancel: {
+            call.end(.failure(.cancelledWait))
+        }
+        return try result.get()
+    }
+
+    /// A buffer for a receiver, within the bound of the connection.
+    func makeQueue(_ policy: BufferPolicy) -> MQTTRoute.Queue {
+        MQTTRoute.Queue(policy: policy, unread: unread) { [weak core] in
+            if let core { core.subscriptions.drained(core) }
+        }
+    }
+
+    // MARK: Routes
+
+    private func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
+        if call.isOver { return }
+        guard core.supervisor.isActive else {
+            call.end(.failure(core.notSupervised))
+            return
+        }
+        let wait = MQTTSubscribeWait(route, call)
+        var keys: [ByteKey] = []
+        for (index, request) in route.requests.enumerated() {
+            let (entry, needsSubscribe) = router.add(route, request)
+            if needsSubscribe {
+                entry.properties = route.properties
+                if !route.properties.subscriptionIdentifiers.isEmpty { entry.identifier = 0 }
+            }
+            if let granted = entry.granted, !needsSubscribe {
+                wait.answer(index, .success(granted))
+            } else {
+                entry.waiters.append((wait, index))
+                if needsSubscribe { keys.append(ByteKey(request.filter)) }
+            }
+        }
+        router.identify(route)
+        handUnmatched(to: route)
+        // Without a connection the next one subscribes it.
+        if core.supervisor.isConnected { send(keys) }
+    }
+
+    private func cancelSubscribe(_ route: MQTTRoute) {
+        var waits: [MQTTSubscribeWait] = []
+        for request in route.requests {
+            guard let entry = router.entries[ByteKey(request.filter)] else { continue }
+            waits += entry.waiters.filter { $0.wait.route === route }.map(\.wait)
+            entry.waiters.removeAll { $0.wait.route === route }
+        }
+        guard !waits.isEmpty else { return }
+        remove(route)
+        for wait in waits { wait.fail(.cancelledWait) }
+    }
+
+    private func unsubscribeNow(
+        _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
+    ) {
+        route.finish(.finished)
+        let filters = router.remove(route)
+        guard core.supervisor.isActive else {
+            call.end(.failure(core.notSupervised))
+            return
+        }
+        guard !filters.isEmpty, core.supervisor.isConnected else {
+            router.forgetLater(filters)
+            call.end(.success(MQTTUnsubscribeResult()))
+            return
+        }
+        writeUnsubscribe(filters, properties, call)
+    }
+
+    /// Removes a route without waiting for the server's answer; UNSUBSCRIBE is sent for filters that no other route has.
+    func remove(_ route: MQTTRoute) {
+        route.finish(.finished)
+        let filters = router.remove(route)
+        guard !filters.isEmpty else { return }
+        guard core.supervisor.isConnected else { return router.forgetLater(filters) }
+        writeUnsubscribe(filters)
+    }
+
+    /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails.
+    func stop(_ failure: MQTTError) {
+        let isOrderly = failure.code == .disconnected
+        for entry in knownRouter?.takeAllEntries() ?? [] {
+            for (wait, _) in entry.waiters { wait.fail(failure) }
+            for route in entry.routes { route.finish(isOrderly ? .finished : .failed(failure)) }
+        }
+        knownRouter?.unmatched?.finish(.finished)
+        failUnsubscribes(failure)
+    }
+
+    func connectionClosed(_ reason: MQTTError) {
+        knownRouter?.connectionClosed()
+        pausedRoutes = []
+        failUnsubscribes(reason)
+    }
+
+    private func failUnsubscribes(_ failure: MQTTError) {
+        let calls = unsubscribes.values
+        unsubscribes = [:]
+        for call in calls { call.end(.failure(failure)) }
+    }
+
+    // MARK: Messages that match no subscription
+
+    /// Makes a route receive the messages that no other route gets; an earlier such route ends.
+    func receiveUnmatched(_ route: MQTTRoute) {
+        router.unmatched?.finish(.finished)
+        router.setUnmatched(route)
+        handUnmatched(to: route)
+        confirmUnmatched(route)
+    }
+
+    /// Gives a new subscription the retained messages that match it, before any that arrive later.
+    private func handUnmatched(to route: MQTTRoute) {
+        let now = MonotonicClock.now
+        let (messages, drops) = core.link.perform { machine in
+            let drops = machine.unmatched.expire(at: now, &machine.engine)
+            machine.flushRecords()
+            return (machine.unmatched.hand(to: route), drops)
+        }
+        report(drops)
+        guard !messages.isEmpty else { return }
+        // Count before a receiver can have them.
+        core.counters.received(messages.count)
+        for queue in route.queues { _ = queue.push(batch(of: messages, for: route)) }
+    }
+
+    private func batch(of messages: [MQTTUnmatchedMessages.Message], for route: MQTTRoute) -> MQTTBatch {
+        var bytes: [UInt8] = []
+        var records: [MQTTMessageRecord] = []
+        for message in messages {
+            let start = bytes.count
+            bytes += message.properties
+            bytes += message.payload
+            records.append(
+                MQTTMessageRecord(
+                    delivery: MQTTUnmatchedMessages.deliveryBit | message.sequence, topic: UInt32(records.count),
+                    propertiesStart: UInt32(start), payloadStart: UInt32(start + message.properties.count),
+                    payloadCount: UInt32(message.payload.count), packetID: message.packetID, flags: message.flags))
+        }
+        var storage = MQTTBatchStorage()
+        storage.fill(records.span, of: bytes.span.bytes) { $0 }
+        return MQTTBatch(storage, topics: messages.map(\.topic), version: .v5_0, core: core, route: route)
+    }
+
+    /// Once the subscription exists, forgets the messages that it was handed, unless it acknowledges manually.
+    private func confirmUnmatched(_ route: MQTTRoute) {
+        guard route.acknowledgement == .automatic else { return }
+        core.link.perform { machine in
+            machine.unmatched.confirm(route, &machine.engine)
+            machine.flushRecords()
+        }
+    }
+
+    func report(_ drops: [MQTTUnmatchedMessages.Drop]) {
+        for drop in drops { core.news.tell(.unmatchedMessageDropped(topic: drop.topic, reason: drop.reason)) }
+    }
+
+    // MARK: Slow receivers
+
+    /// The bytes that wait in all subscriptions.
+    private var unread: UnreadBytes {
+        knownUnread.withLock { known in
+            if let known { return known }
+            let made = UnreadBytes(maximum: core.settings.options.maximumUnreadBytes) { [weak core] in
+                if let core { core.subscriptions.drained(core) }
+            }
+            known = made
+            return made
+        }
+    }
+
+    func pauseReading(for route: MQTTRoute) {
+        if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
+        pauseReading()
+    }
+
+    func pauseReading() {
+        let now = MonotonicClock.now
+        core.link.perform { $0.setReceiversFull(true, at: now) }
+    }
+
+    /// A full buffer has become half empty, or is released; from any thread.
+    private func drained(_ core: MQTTClientCore) {
+        core.loop.execute { core.subscriptions.resumeReading() }
+    }
+
+    private func resumeReading() {
+        pausedRoutes.removeAll { !$0.isFull }
+        let resumes = pausedRoutes.isEmpty && !unread.isFull
+        let now = MonotonicClock.now
+        core.link.perform { machine in
+            machine.acknowledgeWithheld(at: now)
+            if resumes { machine.setReceiversFull(false, at: now) }
+        }
+    }
+}

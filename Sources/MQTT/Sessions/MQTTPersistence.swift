@@ -1,0 +1,147 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+import Wire
+
+/// The session store of a client: opens it before anything depends on it, restores the session, and reports what is
+/// stored.
+///
+/// ``prepare(_:)`` may be called on any thread. The store is opened and written on a thread of its own (see
+/// ``MQTTJournal``); results go to the loop's thread. Jobs on these threads keep the client alive.
+final class MQTTPersistence: Sendable {
+    private typealias Call = PendingCall<Result<Void, MQTTError>>
+
+    private enum Phase {
+        case unopened
+        case opening([Call])
+        case open(MQTTJournal)
+    }
+
+    private let store: any SessionStore
+    private let phase = Lock(Phase.unopened)
+
+    init(_ store: any SessionStore) { self.store = store }
+
+    /// Nil until the store is open.
+    var journal: MQTTJournal? {
+        phase.withLock { if case .open(let journal) = $0 { journal } else { nil } }
+    }
+
+    /// Opens the store, unless it is open; every caller waits for the one that opens it.
+    nonisolated(nonsending) func prepare(_ core: MQTTClientCore) async throws(MQTTError) {
+        let call = Call()
+        let opens = phase.withLock { phase -> Bool? in
+            switch phase {
+            case .unopened:
+                phase = .opening([call])
+                return true
+            case .opening(let calls):
+                phase = .opening(calls + [call])
+                return false
+            case .open:
+                return nil
+            }
+        }
+        guard let opens else { return }
+        if opens { open(core) }
+        let result = await call.answer {
+        } onCancel: {
+            call.end(.failure(.cancelledWait))
+        }
+        try result.get()
+    }
+
+    // MARK: On the store's thread
+
+    private func open(_ core: MQTTClientCore) {
+        let thread = SerialThread(named: "mqtt-store")
+        thread.run { [self] in
+            do {
+                let stored = try store.open()
+                let clientID = try identifier(stored, core.clientIDTemplate)
+                let journal = MQTTJournal(store, thread: thread) { [weak core] ticket in
+                    if let core { Self.persisted(through: ticket, core) }
+                } failed: { [weak core] error in
+                    if let core { Self.failed(error, core) }
+                }
+                restore(stored, clientID: clientID, journal: journal, core)
+                if let damage = stored.damage { core.news.tell(.storeDamaged(damage)) }
+                opened(.success(journal))
+            } catch let error as MQTTError {
+                store.close()
+                opened(.failure(error))
+            } catch {
+                opened(.failure(MQTTError(store: error)))
+            }
+        }
+    }
+
+    private func opened(_ result: Result<MQTTJournal, MQTTError>) {
+        let calls = phase.withLock { phase -> [Call] in
+            guard case .opening(let calls) = phase else { return [] }
+            phase = if case .success(let journal) = result { .open(journal) } else { .unopened }
+            return calls
+        }
+        for call in calls { call.end(result.map { _ in }) }
+    }
+
+    /// A session belongs to a client identifier: one that is random, or chosen by the server, is replaced by the stored
+    /// one.
+    private func identifier(_ stored: StoredSession, _ wanted: String) throws(MQTTError) -> String? {
+        guard let known = stored.clientID else { return nil }
+        if wanted.isEmpty || wanted.utf8.contains(UInt8(ascii: "%")) || wanted.hasSameBytes(as: known) {
+            return known
+        }
+        throw MQTTError(
+            .storeFailed,
+            "The session store holds the session of client '\(known)', not of '\(wanted)'. Give each client a store of its own."
+        )
+    }
+
+    private func restore(_ stored: StoredSession, clientID: String?, journal: MQTTJournal, _ core: MQTTClientCore) {
+        let limits = store.limits
+        let drops = core.link.perform { machine -> [MQTTUnmatchedMessages.Drop] in
+            var engine = machine.engine.configuration
+            engine.persists = true
+            engine.maximumQueuedMessages = min(engine.maximumQueuedMessages, limits.maximumMessages)
+            engine.maximumQueuedBytes = min(engine.maximumQueuedBytes, limits.maximumBytes)
+            if let clientID { engine.clientID = clientID }
+            let now = MonotonicClock.now
+            engine.wallClockOffset = WallClock.milliseconds * 1_000_000 - now
+            let session = MQTTSession(
+                restoring: stored.records, at: now, wallClockOffset: engine.wallClockOffset
+            ) { _ in MQTTPublishers.unawaitedBit }
+            machine.engine = MQTTEngine(configuration: engine, session: session)
+            machine.journal = journal
+            var image = MQTTSessionImage()
+            for record in stored.records { image.apply(record) }
+            defer { machine.flushRecords() }
+            return machine.unmatched.restore(image.kept, &machine.engine, at: now)
+        }
+        core.subscriptions.report(drops)
+    }
+
+    private static func persisted(through ticket: UInt64, _ core: MQTTClientCore) {
+        core.loop.execute {
+            let scratch = MQTTScratch()
+            let now = MonotonicClock.now
+            var stored = core.link.perform(urgent: true) { machine in
+                machine.persisted(through: ticket, at: now, into: scratch)
+            }
+            stored.resume(returning: .success(()))
+            scratch.perform(RawSpan())
+        }
+    }
+
+    /// Nothing can be stored any more: the waiting callers fail, and the connection ends, so that nothing is acknowledged
+    /// that is not stored.
+    private static func failed(_ error: MQTTError, _ core: MQTTClientCore) {
+        core.loop.execute {
+            var waiters = core.link.perform { $0.publishers.takeAllStoreWaiters() }
+            waiters.resume(returning: .failure(error))
+            core.connectionFailed(error)
+            core.link.dropConnection()
+        }
+    }
+}
