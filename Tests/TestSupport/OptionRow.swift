@@ -16,7 +16,8 @@ public struct OptionRow: Sendable, CustomTestStringConvertible {
 
 /// The names of the stored properties of a value, behind a prefix.
 public func optionNames(of value: Any, _ prefix: String = "") -> Set<String> {
-    Set(Mirror(reflecting: value).children.compactMap { child in child.label.map { prefix + $0 } })
+    // A property wrapper is stored in a property with an underscore.
+    Set(Mirror(reflecting: value).children.compactMap { child in child.label.map { prefix + $0.drop { $0 == "_" } } })
 }
 
 /// A check within a time that only an option with an effect can keep.

@@ -10,13 +10,13 @@ extension MQTTClient {
     public nonisolated(nonsending) func reauthenticate() async throws(MQTTError) {
         guard let authentication = core.settings.options.authentication else {
             throw MQTTError(
-                .invalidRequest, "there is nothing to authenticate with: set configuration.authentication")
+                .invalidRequest, "There is nothing to authenticate with. Set configuration.authentication.")
         }
         let data: [UInt8]?
         do {
             data = try await authentication.begin()
         } catch {
-            throw MQTTError(.badCredentials, "the authentication failed: \(error)", underlying: error)
+            throw MQTTError(authentication: error)
         }
         let call = PendingCall<Result<Void, MQTTError>>()
         let result = await call.answer {

@@ -205,7 +205,7 @@ struct MosquittoFaultTests {
             let second = next()
             #expect(await eventually { (try? await second.connect()) != nil })
             #expect(
-                await eventually { second.core.link.perform { $0.keeper.messages.count } == count })
+                await eventually { second.core.link.perform { $0.unmatched.count } == count })
             try await second.enqueue([0], to: "elsewhere")
             await second.disconnect()
         }

@@ -33,7 +33,7 @@ struct UnmatchedMessageTests {
 
     /// Waits until so many messages are kept.
     private func settled(_ client: MQTTClient, _ count: Int) async throws {
-        #expect(await eventually { client.core.link.perform { $0.keeper.messages.count } == count })
+        #expect(await eventually { client.core.link.perform { $0.unmatched.count } == count })
     }
 
     private func drops(_ events: Updates<MQTTEvent>, _ count: Int) -> Task<

@@ -13,8 +13,7 @@ struct OptionTableTests {
         connectRows + connectingRows + serverRows + tlsRows + webSocketRows + reconnectRows + timeRows + messageRows
 
     @Test func `every option has a row, and every row is an option`() {
-        var names = optionNames(of: MQTTConfiguration.Values())
-        names.insert("clientID")
+        var names = optionNames(of: MQTTConfiguration())
         names.formUnion(optionNames(of: MQTTWill(topic: "", payload: []), "will."))
         names.formUnion(optionNames(of: TLSOptions(), "tls."))
         names.formUnion(optionNames(of: WebSocketOptions(), "webSocket."))
