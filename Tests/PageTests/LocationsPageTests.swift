@@ -170,7 +170,8 @@ extension BrowserTests {
 
         @Test func `works from a file, without any server`() async throws {
             let broker = try await SharedBrokers.rabbitMQ()
-            let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages/Files").standardized.path
+            let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages/Files").standardized
+                .path
             let tab = try await SharedBrokers.browser().open("file://\(folder)/locations.html?url=\(url(broker))")
             try await tab.wait(until: "document.documentElement.dataset.state === 'on'")
             #expect(tab.problems == [])

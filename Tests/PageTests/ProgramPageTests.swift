@@ -134,7 +134,8 @@ extension BrowserTests {
             var options = LoopbackBrokerOptions()
             if isAllowed { options.allowedOrigins = ["null"] }
             let broker = try await LoopbackBroker.start(options)
-            let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages/Files").standardized.path
+            let folder = URL(fileURLWithPath: #filePath).appending(path: "../../../Examples/Pages/Files").standardized
+                .path
             for page in ["locations", "motions"] {
                 let tab = try await SharedBrokers.browser().open(
                     "file://\(folder)/\(page).html?url=\(broker.urls.ws ?? "")")

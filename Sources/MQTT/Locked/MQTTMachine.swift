@@ -1,6 +1,7 @@
 import MQTTCore
 import Messaging
 import Transport
+import Wire
 
 /// The engine, and beside it the bookkeeping of the client that has to change together with it.
 ///

@@ -1,5 +1,6 @@
 import MQTTCore
 import Transport
+import Wire
 
 /// Many messages published with one wait: handed to the engine as its window allows, finished with one resumption.
 ///

@@ -1,23 +1,20 @@
 import MQTTCore
 import Messaging
 import Transport
+import Wire
 
 /// What one input of ``MQTTMachine`` leads to: filled under the link's lock, performed after it is released. Both happen
 /// on the loop's thread. All links of a loop share one, so that its arrays are allocated once.
 final class MQTTScratch: LinkScratch {
     /// Memory for batches.
     let pool = MQTTBatchPool()
-    private let owned = LoopOwned(MQTTWork())
-
     /// What there is to do.
-    var work: MQTTWork {
-        @inline(__always) unsafeAddress { UnsafePointer(owned.memory) }
-        @inline(__always) unsafeMutableAddress { owned.memory }
-    }
+    ///
+    /// Safe without checks, which would cost a quarter of a round trip: the link uses it under its lock or on the loop's
+    /// thread, and no access to a field lasts while something is called that may change the same field.
+    @safe @exclusivity(unchecked) var work = MQTTWork()
 
     init() {}
-
-    deinit { owned.free() }
 
     func assign(_ index: UInt32, to route: MQTTRoute) {
         if route.pending.isEmpty { work.touchedRoutes.append(route) }

@@ -1,5 +1,6 @@
 import Synchronization
 import Transport
+import Wire
 
 /// Values as they come, for anyone who iterates: each iterator has its own bounded buffer and keeps the newest.
 ///

@@ -1,4 +1,5 @@
 import Transport
+public import Wire
 
 /// What a caller hears first.
 @usableFromInline

@@ -1,4 +1,5 @@
 import Transport
+public import Wire
 
 /// Callers that wait for an answer, by a token that goes through the engine and comes back with the answer.
 ///

@@ -1,6 +1,7 @@
 import Messaging
 import STOMPCore
 import Transport
+import Wire
 
 /// The engine with its shell's bookkeeping, all of it under the link's lock.
 struct STOMPMachine: LinkMachine, ~Copyable {

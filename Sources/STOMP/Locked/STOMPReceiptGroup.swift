@@ -1,6 +1,7 @@
 import Messaging
 import Synchronization
 import Transport
+import Wire
 
 /// Frames whose receipts are awaited together: a batch, or one frame whose receipt somebody asks for later.
 final class STOMPReceiptGroup: @unchecked Sendable {

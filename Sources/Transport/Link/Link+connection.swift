@@ -14,7 +14,7 @@ extension Link where Machine: ~Copyable {
             state.queuedBytes = written
             state.answerBytes = 0
             // Whatever was written without a connection was meant for none.
-            machine.pointee.output.removeAll(keepingCapacity: true)
+            machine.value.output.removeAll(keepingCapacity: true)
             state.stream = stream
             state.callersMaySend = layers == nil && stream.callersMaySend
         }
@@ -31,7 +31,7 @@ extension Link where Machine: ~Copyable {
 
     func open(at now: Int64) {
         let scratch = self.scratch
-        state.withLock { _ in machine.pointee.connectionOpened(at: now, into: scratch) }
+        state.withLock { _ in machine.value.connectionOpened(at: now, into: scratch) }
         scratch.perform(RawSpan())
         settle(at: now)
     }
@@ -92,9 +92,9 @@ extension Link where Machine: ~Copyable {
                 wireStream = nil
             }
             discardOutput()
-            machine.pointee.output = []
-            machine.pointee.connectionClosed(error, at: now, into: scratch)
-            machine.pointee.reportDiscarded(into: scratch)
+            machine.value.output = []
+            machine.value.connectionClosed(error, at: now, into: scratch)
+            machine.value.reportDiscarded(into: scratch)
             return state.takeRoomWaiters()
         }
         sendIsBlocked = false

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// Turning many small writes into few large ones, on the loop's thread.
 extension Link where Machine: ~Copyable {
@@ -14,8 +15,8 @@ extension Link where Machine: ~Copyable {
         for _ in 0..<16 {
             let (waiting, maybeFlood) = state.withLock { state in
                 (
-                    state.sending || state.stream == nil ? 0 : machine.pointee.outputCount,
-                    state.callersMaySend && !machine.pointee.isAwaited
+                    state.sending || state.stream == nil ? 0 : machine.value.outputCount,
+                    state.callersMaySend && !machine.value.isAwaited
                 )
             }
             // One large message is no flood.
@@ -27,7 +28,7 @@ extension Link where Machine: ~Copyable {
             let until = MonotonicClock.now + Flood.lookPause
             while MonotonicClock.now < until {}
         }
-        return state.withLock { $0.callersMaySend && !machine.pointee.isAwaited }
+        return state.withLock { $0.callersMaySend && !machine.value.isAwaited }
     }
 
     /// Leaves the outbox to the callers: they fill it faster than the loop could look, and send by themselves whenever
@@ -49,8 +50,8 @@ extension Link where Machine: ~Copyable {
         let (level, loopHasToLook) = state.withLock { state in
             (
                 floodLevel(state),
-                machine.pointee.wantsClose || wantsReadingPaused(state) != state.readingIsPaused
-                    || machine.pointee.nextDeadline < state.armedDeadline || state.armedDeadline <= now
+                machine.value.wantsClose || wantsReadingPaused(state) != state.readingIsPaused
+                    || machine.value.nextDeadline < state.armedDeadline || state.armedDeadline <= now
             )
         }
         guard flood.goesOn(level), !loopHasToLook else { return false }
@@ -61,7 +62,7 @@ extension Link where Machine: ~Copyable {
 
 extension Link where Machine: ~Copyable {
     private func floodLevel(_ state: borrowing LinkState) -> Flood.Level {
-        Flood.Level(bytesSent: state.traffic.bytesSent, bytesWaiting: machine.pointee.outputCount)
+        Flood.Level(bytesSent: state.traffic.bytesSent, bytesWaiting: machine.value.outputCount)
     }
 }
 

@@ -1,4 +1,5 @@
 public import Synchronization
+public import Wire
 
 /// What callers run on their own threads.
 ///
@@ -17,25 +18,25 @@ extension Link where Machine: ~Copyable {
         defer { if action != .nothing { act(action) } }
         return try state.withLock { (state) throws(Failure) -> Result in
             defer { action = decide(&state, urgent: urgent) }
-            return try body(&machine.pointee)
+            return try body(&machine.value)
         }
     }
 
     @inlinable
     package func decide(_ state: inout LinkState, urgent: Bool) -> LinkAction {
-        var loopHasToLook = machine.pointee.nextDeadline < state.armedDeadline
+        var loopHasToLook = machine.value.nextDeadline < state.armedDeadline
         var sends = false
         if state.isAttached {
-            let waiting = machine.pointee.outputCount
+            let waiting = machine.value.outputCount
             if waiting > 0 && !state.sending {
                 sends =
                     state.callersMaySend
-                    && ((urgent && machine.pointee.isLatencyBound) || waiting >= Self.selfSendThreshold)
+                    && ((urgent && machine.value.isLatencyBound) || waiting >= Self.selfSendThreshold)
                 state.sending = sends
                 loopHasToLook = loopHasToLook || !sends
             }
             loopHasToLook =
-                loopHasToLook || machine.pointee.wantsClose || wantsReadingPaused(state) != state.readingIsPaused
+                loopHasToLook || machine.value.wantsClose || wantsReadingPaused(state) != state.readingIsPaused
         }
         // One post is enough until the loop has looked.
         let wakes = loopHasToLook && !state.settleIsDue
@@ -57,7 +58,7 @@ extension Link where Machine: ~Copyable {
 
     @inlinable
     package func outboxIsFull(_ state: borrowing LinkState) -> Bool {
-        machine.pointee.outputCount >= state.maximumOutboxBytes
+        machine.value.outputCount >= state.maximumOutboxBytes
     }
 
     /// Callers wait at the limit; what grows beyond twice of it are answers, the machine's or those of layers, to a peer
@@ -66,8 +67,8 @@ extension Link where Machine: ~Copyable {
     @inlinable
     package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
         let (twice, overflow) = state.maximumOutboxBytes.multipliedReportingOverflow(by: 2)
-        return machine.pointee.wantsReadingPaused
-            || (!overflow && machine.pointee.outputCount &+ state.answerBytes >= twice)
+        return machine.value.wantsReadingPaused
+            || (!overflow && machine.value.outputCount &+ state.answerBytes >= twice)
     }
 }
 

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 extension Link where Machine: ~Copyable {
     /// Tails up to this size go in front of what is read next; longer ones stay where they are and grow, so that a
@@ -94,7 +95,7 @@ extension Link where Machine: ~Copyable {
         while consumed < bytes.count {
             let span = RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
             let (count, wantsClose, tap) = state.withLock { state in
-                (machine.pointee.receive(span, at: now, into: scratch), machine.pointee.wantsClose, state.tap)
+                (machine.value.receive(span, at: now, into: scratch), machine.value.wantsClose, state.tap)
             }
             if let tap, count > 0 { tap.received(span.extracting(..<count)) }
             scratch.perform(span)
@@ -164,7 +165,7 @@ extension Link where Machine: ~Copyable {
 
     /// The progress of the connection, whose stream has come to `acknowledged`; under the lock, on the loop's thread.
     func progress(_ state: borrowing LinkState, acknowledged: Int) -> LinkProgress {
-        let waiting = machine.pointee.outputCount
+        let waiting = machine.value.outputCount
         var total = state.queuedBytes + waiting
         // What layers will add to it is not known yet: rather too much, since it only has to cover what waits.
         if let layers { total += layers.outputCount + waiting / 16 + 1024 }

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 extension Link where Machine: ~Copyable {
     /// Writes until the outbox is empty, the stream is full, or `rounds` swaps are done. The caller holds `sending`.
@@ -99,7 +100,7 @@ extension Link where Machine: ~Copyable {
             }
             let layers = isLoop ? self.layers : nil
             if let layers { state.answerBytes = layers.outputCount }
-            let machineWrote = machine.pointee.outputCount > 0 && (layers?.isOpen ?? true)
+            let machineWrote = machine.value.outputCount > 0 && (layers?.isOpen ?? true)
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
                 waiters = state.takeRoomWaiters()
@@ -111,16 +112,16 @@ extension Link where Machine: ~Copyable {
             wireIsChunk = layers == nil
             if let layers {
                 if machineWrote {
-                    machine.pointee.outputTaken(at: MonotonicClock.now)
-                    swap(&machine.pointee.output, &plain)
+                    machine.value.outputTaken(at: MonotonicClock.now)
+                    swap(&machine.value.output, &plain)
                     tap = state.tap
                 }
                 if !outboxIsFull(state) { waiters = state.takeRoomWaiters() }
                 loopHasToLook = claimSettle(&state, closes: false)
                 return .wrap(stream, layers)
             }
-            machine.pointee.outputTaken(at: MonotonicClock.now)
-            swap(&machine.pointee.output, &wire)
+            machine.value.outputTaken(at: MonotonicClock.now)
+            swap(&machine.value.output, &wire)
             state.queuedBytes &+= wire.count
             tap = state.tap
             waiters = state.takeRoomWaiters()
@@ -155,7 +156,7 @@ extension Link where Machine: ~Copyable {
 
     /// Gives the buffers of an idle connection back. Nobody holds the token, and the lock is held.
     func trimBuffers(_ state: inout LinkState) {
-        if machine.pointee.output.capacity > 4096 { machine.pointee.output = [] }
+        if machine.value.output.capacity > 4096 { machine.value.output = [] }
         if wire.capacity > 4096 { wire = [] }
         if plain.capacity > 4096 { plain = [] }
     }
@@ -163,8 +164,8 @@ extension Link where Machine: ~Copyable {
     /// Silence is likely to follow: gives all buffers back that are not in use.
     package func expectSilence() {
         state.withLock { state in
-            guard machine.pointee.outputCount == 0 && !state.sending else { return }
-            machine.pointee.output = []
+            guard machine.value.outputCount == 0 && !state.sending else { return }
+            machine.value.output = []
             wire = []
             plain = []
         }
@@ -173,7 +174,7 @@ extension Link where Machine: ~Copyable {
     /// Whether the loop has to look now that the outbox was taken, and has not been asked to yet.
     private func claimSettle(_ state: inout LinkState, closes: Bool) -> Bool {
         guard !state.settleIsDue,
-            (closes && machine.pointee.wantsClose) || wantsReadingPaused(state) != state.readingIsPaused
+            (closes && machine.value.wantsClose) || wantsReadingPaused(state) != state.readingIsPaused
         else { return false }
         state.settleIsDue = true
         return true
@@ -203,7 +204,7 @@ extension Link where Machine: ~Copyable {
         // written.
         if !plain.isEmpty { return discardPlain() }
         guard wireIsChunk, wireOffset < wire.count else { return false }
-        machine.pointee.outputDiscarded(wire.span.bytes, writtenUpTo: wireOffset)
+        machine.value.outputDiscarded(wire.span.bytes, writtenUpTo: wireOffset)
         return true
     }
 
@@ -211,23 +212,23 @@ extension Link where Machine: ~Copyable {
     @discardableResult
     func discardPlain() -> Bool {
         guard !plain.isEmpty else { return false }
-        machine.pointee.outputDiscarded(plain.span.bytes, writtenUpTo: 0)
+        machine.value.outputDiscarded(plain.span.bytes, writtenUpTo: 0)
         plain.removeAll(keepingCapacity: true)
         return true
     }
 
     /// Drops the outbox.
     func discardOutput() {
-        guard machine.pointee.outputCount > 0 else { return }
+        guard machine.value.outputCount > 0 else { return }
         var discarded: [UInt8] = []
-        swap(&machine.pointee.output, &discarded)
-        machine.pointee.outputDiscarded(discarded.span.bytes, writtenUpTo: 0)
+        swap(&machine.value.output, &discarded)
+        machine.value.outputDiscarded(discarded.span.bytes, writtenUpTo: 0)
     }
 
     /// A caller found out late that the connection it was writing to is gone.
     func reportDiscarded() {
         let scratch = self.scratch
-        state.withLock { _ in machine.pointee.reportDiscarded(into: scratch) }
+        state.withLock { _ in machine.value.reportDiscarded(into: scratch) }
         scratch.perform(RawSpan())
     }
 }

@@ -1,4 +1,5 @@
 public import Synchronization
+public import Wire
 
 /// Joins a protocol machine to a stream: the machine and its outbox behind one lock, driven by one event loop.
 ///
@@ -18,9 +19,10 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     // Sendable because shared fields are in `state` or under its lock, fields of the sender belong to whoever set
     // `state.sending`, and the rest is touched on the loop's thread only.
     @usableFromInline package let state: Lock<LinkState>
-    /// The machine, under the lock of `state`, which is why this is safe. Not inside it: the type of the lock would then
-    /// depend on the machine's, and code that serves all of them would have to look it up at run time with each access.
-    @usableFromInline package nonisolated(unsafe) let machine: UnsafeMutablePointer<Machine>
+    /// The machine, under the lock of `state`, which is why unchecked access is safe. It is not inside the lock, because
+    /// the type of the lock would then depend on the machine's type, and code that serves all machines would have to look
+    /// it up at run time with each access. It is boxed for the same reason: the offsets of the fields below stay constant.
+    @safe @exclusivity(unchecked) @usableFromInline package var machine: Box<Machine>
 
     // Owned by the sender (`state.sending`).
     var wire: [UInt8] = []
@@ -52,14 +54,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     package init(machine: consuming Machine, loop: EventLoop, maximumOutboxBytes: Int) {
         state = Lock(LinkState(maximumOutboxBytes: max(1, maximumOutboxBytes)))
-        self.machine = .allocate(capacity: 1)
-        self.machine.initialize(to: machine)
+        self.machine = Box(machine)
         super.init(loop: loop)
-    }
-
-    deinit {
-        machine.deinitialize(count: 1)
-        machine.deallocate()
     }
 
     // MARK: From any thread
@@ -141,8 +137,8 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             state.withLock { state in
                 state.armedDeadline = .max
                 let progress = progress(state, acknowledged: acknowledged)
-                machine.pointee.handleTimeout(at: now, progress: progress, into: scratch)
-                if machine.pointee.outputCount == 0 && !state.sending { trimBuffers(&state) }
+                machine.value.handleTimeout(at: now, progress: progress, into: scratch)
+                if machine.value.outputCount == 0 && !state.sending { trimBuffers(&state) }
             }
             scratch.perform(RawSpan())
             settle(at: now)
@@ -167,21 +163,21 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             if let layers, !layers.isOpen {
                 deadline = layers.deadline
             } else {
-                deadline = machine.pointee.nextDeadline
+                deadline = machine.value.nextDeadline
             }
             var next = SettleStep.nothing
             if state.stream != nil {
                 state.answerBytes = layers?.outputCount ?? 0
                 isReadingPaused = wantsReadingPaused(state)
                 state.readingIsPaused = isReadingPaused
-                let wantsClose = machine.pointee.wantsClose
+                let wantsClose = machine.value.wantsClose
                 if wantsClose {
                     deadline = min(deadline, closing.begin(at: now, bytesSent: state.traffic.bytesSent))
                 }
-                if wantsClose && machine.pointee.abandonsOutput {
+                if wantsClose && machine.value.abandonsOutput {
                     next = .abandon
                 } else if !state.sending {
-                    let hasOutput = machine.pointee.outputCount > 0 || layers?.hasOutput == true
+                    let hasOutput = machine.value.outputCount > 0 || layers?.hasOutput == true
                     state.sending = hasOutput
                     next = hasOutput ? .send : wantsClose ? .close : .nothing
                 }

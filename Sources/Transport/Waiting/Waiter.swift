@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// A task that waits for one answer: the only owner of its continuation, which it gives up by resuming it.
 ///

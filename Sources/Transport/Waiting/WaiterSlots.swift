@@ -1,3 +1,5 @@
+package import Wire
+
 /// Waiters by token, under their owner's lock: a token is a slot and its generation, so that looking a waiter up costs
 /// an index, and a token of an earlier use of the slot finds nothing.
 ///

@@ -1,0 +1,82 @@
+import Testing
+
+@testable import Wire
+
+@Suite struct OwnedMemoryTests {
+    /// Counts the elements that are alive.
+    private final class Counter {
+        var alive = 0
+    }
+
+    private struct Element: ~Copyable {
+        let number: Int
+        let counter: Counter
+
+        init(_ number: Int, _ counter: Counter) {
+            self.number = number
+            self.counter = counter
+            counter.alive += 1
+        }
+
+        deinit { counter.alive -= 1 }
+    }
+
+    private struct Value: EmptyAtFirst, ~Copyable {
+        var number = 7
+        var counter: Counter?
+
+        deinit { counter?.alive -= 1 }
+    }
+
+    @Test func `an array owns its elements until they are moved out`() {
+        let counter = Counter()
+        do {
+            var array = UniqueArray<Element>()
+            for number in 0..<9 { array.append(Element(number, counter)) }
+            #expect(array.count == 9 && counter.alive == 9)
+            let third = array.remove(at: 2)
+            #expect(third.number == 2 && array[2].number == 3 && array[7].number == 8)
+            #expect(array.popLast()?.number == 8)
+            #expect(array.count == 7 && counter.alive == 8)
+        }
+        #expect(counter.alive == 0)
+    }
+
+    @Test func `draining passes on every element once, in order, and may fill the array again`() {
+        let counter = Counter()
+        var array = UniqueArray<Element>()
+        array.drain { _ in Issue.record("an empty array has nothing to drain") }
+        for number in 0..<5 { array.append(Element(number, counter)) }
+        var seen: [Int] = []
+        let capacity = array.capacity
+        array.drain { seen.append($0.number) }
+        #expect(seen == [0, 1, 2, 3, 4] && array.isEmpty && array.capacity == capacity)
+        #expect(counter.alive == 0)
+    }
+
+    @Test func `a box holds one value and ends it`() {
+        let counter = Counter()
+        do {
+            let box = Box(Element(4, counter))
+            #expect(box.value.number == 4 && counter.alive == 1)
+        }
+        #expect(counter.alive == 0)
+        var number = Box(1)
+        number.value += 1
+        #expect(number.value == 2)
+    }
+
+    @Test func `a lazy box makes its value with the first use and ends it`() {
+        let counter = Counter()
+        do {
+            var box = LazyBox<Value>()
+            #expect(!box.isMade)
+            #expect(box.value.number == 7 && box.isMade)
+            box.value.number = 8
+            box.value.counter = counter
+            counter.alive = 1
+            #expect(box.value.number == 8)
+        }
+        #expect(counter.alive == 0)
+    }
+}
