@@ -1,17 +1,20 @@
 import Foundation
 
-/// A page of the documentation: the README, or an article of one of the catalogues below `Sources`.
+/// A page of the documentation: the README, a page for contributors, or an article of one of the catalogues below
+/// `Sources`.
 struct DocumentationPage {
     /// The package's folder.
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The README and the articles, sorted by path.
+    /// All pages, sorted by path.
     static let all: [DocumentationPage] = {
         let sources = root.appending(path: "Sources").resolvingSymlinksInPath()
         let catalogues = (try? FileManager.default.subpathsOfDirectory(atPath: sources.path)) ?? []
         let articles = catalogues.filter { $0.contains(".docc/") && $0.hasSuffix(".md") }.map { "Sources/\($0)" }
-        return (articles + ["README.md"]).sorted().map(DocumentationPage.init)
+        let github = (try? FileManager.default.contentsOfDirectory(atPath: root.path + "/.github")) ?? []
+        let others = github.filter { $0.hasSuffix(".md") }.map { ".github/\($0)" } + ["README.md"]
+        return (articles + others).sorted().map(DocumentationPage.init)
     }()
 
     /// Relative to ``root``.
@@ -28,7 +31,7 @@ struct DocumentationPage {
     /// The file's name without its ending.
     var name: String { URL(fileURLWithPath: path).deletingPathExtension().lastPathComponent }
 
-    /// The module whose catalogue the page is in; nil for the README.
+    /// The module whose catalogue the page is in, if it is in one.
     var module: String? {
         path.components(separatedBy: "/").first { $0.hasSuffix(".docc") }.map { String($0.dropLast(".docc".count)) }
     }
