@@ -1,22 +1,8 @@
-import Wire
+package import Wire
 
 /// Bytes that are not an HTTP/1 head, or a head of our own that cannot be written.
 package struct HTTPError: Error, Sendable, Hashable, CustomStringConvertible {
-    package struct Code: ErrorCode {
-        package let rawValue: String
-        package init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The first line is not one of HTTP/1.
-        package static let notHTTP = Self("notHTTP")
-        /// A line of the head has a control character, a wrong line end or no proper field name.
-        package static let malformedHead = Self("malformedHead")
-        /// The head exceeds `HTTPHeadLimits`.
-        package static let headTooLarge = Self("headTooLarge")
-        /// Ours: the host cannot be written into a Host field.
-        package static let invalidHost = Self("invalidHost")
-        /// Ours: a header field is not allowed here, or its name or value is malformed.
-        package static let invalidField = Self("invalidField")
-    }
+    package typealias Code = ErrorCode<HTTPError>
 
     package let code: Code
     /// What was wrong, and what to do.
@@ -28,4 +14,17 @@ package struct HTTPError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String { message }
+}
+
+extension HTTPError.Code {
+    /// The first line is not one of HTTP/1.
+    package static var notHTTP: Self { Self("notHTTP") }
+    /// A line of the head has a control character, a wrong line end or no proper field name.
+    package static var malformedHead: Self { Self("malformedHead") }
+    /// The head exceeds `HTTPHeadLimits`.
+    package static var headTooLarge: Self { Self("headTooLarge") }
+    /// Ours: the host cannot be written into a Host field.
+    package static var invalidHost: Self { Self("invalidHost") }
+    /// Ours: a header field is not allowed here, or its name or value is malformed.
+    package static var invalidField: Self { Self("invalidField") }
 }

@@ -1,35 +1,14 @@
-/// Why bytes could not be moved: an open code, words for a person, and the system's own number where there is one.
+public import Wire
+
+/// Why a connection could not be opened or used: a code, a sentence that says what happened and what to do, and the
+/// system's error number if there is one.
 public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What kind of failure it was. More codes may come; switch with a default.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
-        public let name: String
-        public var description: String { name }
+    /// What kind of failure it is. More codes may come, so give a `switch` over it a `default`.
+    public typealias Code = ErrorCode<TransportError>
 
-        /// The name did not resolve to an address.
-        public static let unknownHost = Code(name: "unknownHost")
-        /// Nobody listens at the address.
-        public static let connectionRefused = Code(name: "connectionRefused")
-        /// No route, or the network is down.
-        public static let unreachable = Code(name: "unreachable")
-        /// The peer did not answer in time.
-        public static let timedOut = Code(name: "timedOut")
-        /// The task that waited was cancelled.
-        public static let cancelled = Code(name: "cancelled")
-        /// The peer ended the connection.
-        public static let closedByPeer = Code(name: "closedByPeer")
-        /// The connection broke.
-        public static let connectionLost = Code(name: "connectionLost")
-        /// The address is already taken, or may not be listened on.
-        public static let cannotListen = Code(name: "cannotListen")
-        /// A limit of the operating system was reached.
-        public static let systemLimit = Code(name: "systemLimit")
-        /// The URL is not one that this library understands.
-        public static let badURL = Code(name: "badURL")
-        /// What was asked for is not available here.
-        public static let unsupported = Code(name: "unsupported")
-    }
-
+    /// What kind of failure it is.
     public let code: Code
+    /// What happened, then what to do, in English.
     public let message: String
     /// The `errno` of the system call that failed, or 0.
     public let errno: Int32
@@ -44,32 +23,57 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
 }
 
 extension TransportError.Code {
+    /// The name did not resolve to an address.
+    public static var unknownHost: Self { Self("unknownHost") }
+    /// No program listens at the address.
+    public static var connectionRefused: Self { Self("connectionRefused") }
+    /// No route, or the network is down.
+    public static var unreachable: Self { Self("unreachable") }
+    /// The peer did not answer in time.
+    public static var timedOut: Self { Self("timedOut") }
+    /// The waiting task was cancelled.
+    public static var cancelled: Self { Self("cancelled") }
+    /// The peer ended the connection.
+    public static var closedByPeer: Self { Self("closedByPeer") }
+    /// The connection broke.
+    public static var connectionLost: Self { Self("connectionLost") }
+    /// The address is already taken, or may not be listened on.
+    public static var cannotListen: Self { Self("cannotListen") }
+    /// A limit of the operating system was reached.
+    public static var systemLimit: Self { Self("systemLimit") }
+    /// The URL cannot be used.
+    public static var badURL: Self { Self("badURL") }
+    /// The request is not supported on this system.
+    public static var unsupported: Self { Self("unsupported") }
+
+    // TLS
+
     /// OpenSSL 3 is not on this machine; the message says what to install.
-    public static let tlsUnavailable = Self(name: "tlsUnavailable")
+    public static var tlsUnavailable: Self { Self("tlsUnavailable") }
     /// The TLS options cannot be used: an unreadable file, a key that does not belong to its certificate.
-    public static let tlsConfiguration = Self(name: "tlsConfiguration")
+    public static var tlsConfiguration: Self { Self("tlsConfiguration") }
     /// The TLS handshake or the encrypted stream failed for a reason that has no code of its own.
-    public static let tlsFailed = Self(name: "tlsFailed")
+    public static var tlsFailed: Self { Self("tlsFailed") }
     /// The server does not speak TLS at this port.
-    public static let notTLS = Self(name: "notTLS")
+    public static var notTLS: Self { Self("notTLS") }
     /// There is no version of TLS that both sides allow; this one allows 1.2 and 1.3.
-    public static let tlsVersion = Self(name: "tlsVersion")
-    /// The stream ended without TLS's good-bye: somebody may have cut it.
-    public static let tlsTruncated = Self(name: "tlsTruncated")
+    public static var tlsVersion: Self { Self("tlsVersion") }
+    /// The stream ended without the close_notify alert of TLS, so that it may have been cut.
+    public static var tlsTruncated: Self { Self("tlsTruncated") }
     /// The server's certificate, or one above it, is past its last day.
-    public static let certificateExpired = Self(name: "certificateExpired")
+    public static var certificateExpired: Self { Self("certificateExpired") }
     /// The server's certificate, or one above it, is before its first day.
-    public static let certificateNotYetValid = Self(name: "certificateNotYetValid")
+    public static var certificateNotYetValid: Self { Self("certificateNotYetValid") }
     /// No trusted authority has signed the server's certificate.
-    public static let certificateUntrusted = Self(name: "certificateUntrusted")
+    public static var certificateUntrusted: Self { Self("certificateUntrusted") }
     /// The server's certificate is signed by itself and not trusted.
-    public static let certificateSelfSigned = Self(name: "certificateSelfSigned")
+    public static var certificateSelfSigned: Self { Self("certificateSelfSigned") }
     /// The server's certificate is for other names.
-    public static let certificateNameMismatch = Self(name: "certificateNameMismatch")
-    /// The server's certificate is unfit for another reason.
-    public static let certificateInvalid = Self(name: "certificateInvalid")
-    /// The server wants a certificate of the client, and there is none or it did not like it.
-    public static let clientCertificateRefused = Self(name: "clientCertificateRefused")
+    public static var certificateNameMismatch: Self { Self("certificateNameMismatch") }
+    /// The server's certificate is invalid for another reason.
+    public static var certificateInvalid: Self { Self("certificateInvalid") }
+    /// The server requires a client certificate, and there is none or the server rejected it.
+    public static var clientCertificateRefused: Self { Self("clientCertificateRefused") }
 }
 
 extension TransportError.Code {
@@ -81,26 +85,26 @@ extension TransportError.Code {
 
 extension TransportError.Code {
     /// The proxy did not open the connection; the message holds its status or reply.
-    public static let proxyRefused = Self(name: "proxyRefused")
-    /// The proxy wants a user name and a password, or others than it was given.
-    public static let proxyCredentialsRefused = Self(name: "proxyCredentialsRefused")
-    /// What the proxy says belongs to another protocol.
-    public static let proxyFailed = Self(name: "proxyFailed")
+    public static var proxyRefused: Self { Self("proxyRefused") }
+    /// The proxy requires a user name and a password, or rejected those of its URL.
+    public static var proxyCredentialsRefused: Self { Self("proxyCredentialsRefused") }
+    /// The proxy's reply is not valid in its protocol.
+    public static var proxyFailed: Self { Self("proxyFailed") }
     /// The proxy ended the connection before it had opened the one to the server.
-    public static let proxyClosed = Self(name: "proxyClosed")
+    public static var proxyClosed: Self { Self("proxyClosed") }
 }
 
 extension TransportError.Code {
     /// The server answered the WebSocket handshake with another status than 101; the message holds it.
-    public static let webSocketRefused = Self(name: "webSocketRefused")
-    /// The peer broke the WebSocket protocol, or does not speak it.
-    public static let webSocketFailed = Self(name: "webSocketFailed")
+    public static var webSocketRefused: Self { Self("webSocketRefused") }
+    /// The peer violated the WebSocket protocol, or does not speak it.
+    public static var webSocketFailed: Self { Self("webSocketFailed") }
     /// The server closed the WebSocket with a code and, perhaps, a reason.
-    public static let webSocketClosed = Self(name: "webSocketClosed")
+    public static var webSocketClosed: Self { Self("webSocketClosed") }
 }
 
 extension TransportError {
-    /// Whether somebody else has the address: another port may serve.
+    /// Whether another socket has the address; another port may be free.
     package var isAddressInUse: Bool { errno == EADDRINUSE }
 }
 

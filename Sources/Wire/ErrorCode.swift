@@ -1,19 +1,25 @@
-/// The kind of an error: an open set of names, because later versions may add some. Switch over it with a default.
+/// The kind of an error: an open set of names for each type of error. Later versions may add codes, so give a `switch`
+/// over one a `default`.
 ///
-///     public struct Code: ErrorCode {
-///         public let rawValue: String
-///         public init(rawValue: String) { self.rawValue = rawValue }
+/// An error has a code, a sentence in English that says what happened and then what to do, and the error below if there
+/// is one:
 ///
-///         /// The peer did not answer in time.
-///         public static let timedOut = Self("timedOut")
+///     public struct TransportError: Error {
+///         public typealias Code = ErrorCode<TransportError>
+///         public let code: Code
+///         public let message: String
 ///     }
-public protocol ErrorCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    init(rawValue: String)
-    var rawValue: String { get }
-}
+///
+///     extension TransportError.Code {
+///         /// The peer did not answer in time.
+///         public static var timedOut: Self { Self("timedOut") }
+///     }
+public struct ErrorCode<Failure>: Hashable, Sendable, CustomStringConvertible {
+    /// The name of the code as it is written in Swift.
+    public let name: String
+    public var description: String { name }
 
-extension ErrorCode {
-    @inlinable package init(_ name: String) { self.init(rawValue: name) }
-
-    public var description: String { rawValue }
+    package init(_ name: String) {
+        self.name = name
+    }
 }

@@ -1,3 +1,5 @@
+public import Wire
+
 /// Bytes of the peer that break the protocol; the connection has to be closed.
 public struct MQTTProtocolError: Error, Sendable, Hashable {
     /// What to answer in a DISCONNECT (or CONNACK) of MQTT 5.0 before closing; 3.1 and 3.1.1 close without a word.
@@ -32,34 +34,7 @@ extension MQTTProtocolError: CustomStringConvertible {
 /// A packet of ours that cannot be put on the wire; nothing was written.
 public struct MQTTEncodingError: Error, Sendable, Hashable {
     /// What kind of mistake it is; the set may grow.
-    public struct Code: RawRepresentable, Sendable, Hashable {
-        public let rawValue: String
-
-        public init(rawValue: String) {
-            self.rawValue = rawValue
-        }
-
-        /// A string or binary value is longer than 65,535 bytes.
-        public static let valueTooLong = Code(rawValue: "valueTooLong")
-        /// A string holds U+0000 [MQTT-1.5.4-2].
-        public static let nullCharacter = Code(rawValue: "nullCharacter")
-        /// The packet would be larger than the peer accepts, or than the format can say.
-        public static let packetTooLarge = Code(rawValue: "packetTooLarge")
-        /// The topic name is empty, too long, or holds a wildcard.
-        public static let invalidTopicName = Code(rawValue: "invalidTopicName")
-        /// The topic filter is empty, too long, or has a wildcard in the wrong place.
-        public static let invalidTopicFilter = Code(rawValue: "invalidTopicFilter")
-        /// A packet identifier is missing, zero, or there at QoS 0.
-        public static let invalidPacketID = Code(rawValue: "invalidPacketID")
-        /// A property does not belong into this packet, is there twice, or has a value out of its range.
-        public static let invalidProperty = Code(rawValue: "invalidProperty")
-        /// The packet has no such reason code; the specification lists those of each packet.
-        public static let invalidReason = Code(rawValue: "invalidReason")
-        /// The version that is spoken has no such packet, field or code.
-        public static let notInThisVersion = Code(rawValue: "notInThisVersion")
-        /// The fields of the packet contradict each other.
-        public static let contradiction = Code(rawValue: "contradiction")
-    }
+    public typealias Code = ErrorCode<MQTTEncodingError>
 
     public let code: Code
     /// What was wrong and which limit was met, in words.
@@ -69,6 +44,29 @@ public struct MQTTEncodingError: Error, Sendable, Hashable {
         self.code = code
         self.message = message
     }
+}
+
+extension MQTTEncodingError.Code {
+    /// A string or binary value is longer than 65,535 bytes.
+    public static var valueTooLong: Self { Self("valueTooLong") }
+    /// A string holds U+0000 [MQTT-1.5.4-2].
+    public static var nullCharacter: Self { Self("nullCharacter") }
+    /// The packet would be larger than the peer accepts, or than the format can say.
+    public static var packetTooLarge: Self { Self("packetTooLarge") }
+    /// The topic name is empty, too long, or holds a wildcard.
+    public static var invalidTopicName: Self { Self("invalidTopicName") }
+    /// The topic filter is empty, too long, or has a wildcard in the wrong place.
+    public static var invalidTopicFilter: Self { Self("invalidTopicFilter") }
+    /// A packet identifier is missing, zero, or there at QoS 0.
+    public static var invalidPacketID: Self { Self("invalidPacketID") }
+    /// A property does not belong into this packet, is there twice, or has a value out of its range.
+    public static var invalidProperty: Self { Self("invalidProperty") }
+    /// The packet has no such reason code; the specification lists those of each packet.
+    public static var invalidReason: Self { Self("invalidReason") }
+    /// The version that is spoken has no such packet, field or code.
+    public static var notInThisVersion: Self { Self("notInThisVersion") }
+    /// The fields of the packet contradict each other.
+    public static var contradiction: Self { Self("contradiction") }
 }
 
 extension MQTTEncodingError: CustomStringConvertible {
@@ -114,47 +112,7 @@ extension MQTTEncodingError {
 /// An operation that was refused before anything was written: the caller's mistake, or a limit that does not allow it.
 public struct MQTTUsageError: Error, Sendable, CustomStringConvertible {
     /// What kind of mistake it is. More kinds may be added.
-    public struct Code: RawRepresentable, Hashable, Sendable {
-        public let rawValue: String
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        /// There is no connection, or it is not accepted yet.
-        public static let notConnected = Code(rawValue: "notConnected")
-        /// A connection is open already.
-        public static let alreadyConnected = Code(rawValue: "alreadyConnected")
-        /// DISCONNECT was sent, so that nothing may follow it [MQTT 5.0 3.14.4-1].
-        public static let closing = Code(rawValue: "closing")
-        /// The topic name is empty, too long, or holds a wildcard or a NUL.
-        public static let invalidTopic = Code(rawValue: "invalidTopic")
-        /// The topic filter is empty, too long, or its wildcards stand in the wrong place.
-        public static let invalidFilter = Code(rawValue: "invalidFilter")
-        /// No filter was given [MQTT 5.0 3.8.3-2].
-        public static let noFilters = Code(rawValue: "noFilters")
-        /// The packet is larger than the peer accepts [MQTT 5.0 3.2.2-15].
-        public static let packetTooLarge = Code(rawValue: "packetTooLarge")
-        /// The QoS is above the peer's maximum [MQTT 5.0 3.2.2-11].
-        public static let qosNotSupported = Code(rawValue: "qosNotSupported")
-        /// The peer keeps no retained messages [MQTT 5.0 3.2.2-14].
-        public static let retainNotAvailable = Code(rawValue: "retainNotAvailable")
-        /// The server does not know this kind of subscription.
-        public static let subscriptionNotSupported = Code(rawValue: "subscriptionNotSupported")
-        /// The queue is full.
-        public static let queueFull = Code(rawValue: "queueFull")
-        /// All 65,535 packet identifiers are in use.
-        public static let noPacketIdentifier = Code(rawValue: "noPacketIdentifier")
-        /// The property is set by the engine, or not allowed in this packet.
-        public static let propertyNotAllowed = Code(rawValue: "propertyNotAllowed")
-        /// The version of the connection has no such packet.
-        public static let notInThisVersion = Code(rawValue: "notInThisVersion")
-        /// The configuration contradicts itself.
-        public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")
-        /// A value that cannot be written: too long, or holding a NUL.
-        public static let invalidValue = Code(rawValue: "invalidValue")
-        /// The operation belongs to the other role.
-        public static let wrongRole = Code(rawValue: "wrongRole")
-        /// The answer does not fit what was asked.
-        public static let answerMismatch = Code(rawValue: "answerMismatch")
-    }
+    public typealias Code = ErrorCode<MQTTUsageError>
 
     /// What kind of mistake it is.
     public var code: Code
@@ -166,7 +124,46 @@ public struct MQTTUsageError: Error, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    public var description: String { "\(code.rawValue): \(message)" }
+    public var description: String { "\(code): \(message)" }
+}
+
+extension MQTTUsageError.Code {
+    /// There is no connection, or it is not accepted yet.
+    public static var notConnected: Self { Self("notConnected") }
+    /// A connection is open already.
+    public static var alreadyConnected: Self { Self("alreadyConnected") }
+    /// DISCONNECT was sent, so that nothing may follow it [MQTT 5.0 3.14.4-1].
+    public static var closing: Self { Self("closing") }
+    /// The topic name is empty, too long, or holds a wildcard or a NUL.
+    public static var invalidTopic: Self { Self("invalidTopic") }
+    /// The topic filter is empty, too long, or its wildcards stand in the wrong place.
+    public static var invalidFilter: Self { Self("invalidFilter") }
+    /// No filter was given [MQTT 5.0 3.8.3-2].
+    public static var noFilters: Self { Self("noFilters") }
+    /// The packet is larger than the peer accepts [MQTT 5.0 3.2.2-15].
+    public static var packetTooLarge: Self { Self("packetTooLarge") }
+    /// The QoS is above the peer's maximum [MQTT 5.0 3.2.2-11].
+    public static var qosNotSupported: Self { Self("qosNotSupported") }
+    /// The peer keeps no retained messages [MQTT 5.0 3.2.2-14].
+    public static var retainNotAvailable: Self { Self("retainNotAvailable") }
+    /// The server does not know this kind of subscription.
+    public static var subscriptionNotSupported: Self { Self("subscriptionNotSupported") }
+    /// The queue is full.
+    public static var queueFull: Self { Self("queueFull") }
+    /// All 65,535 packet identifiers are in use.
+    public static var noPacketIdentifier: Self { Self("noPacketIdentifier") }
+    /// The property is set by the engine, or not allowed in this packet.
+    public static var propertyNotAllowed: Self { Self("propertyNotAllowed") }
+    /// The version of the connection has no such packet.
+    public static var notInThisVersion: Self { Self("notInThisVersion") }
+    /// The configuration contradicts itself.
+    public static var invalidConfiguration: Self { Self("invalidConfiguration") }
+    /// A value that cannot be written: too long, or holding a NUL.
+    public static var invalidValue: Self { Self("invalidValue") }
+    /// The operation belongs to the other role.
+    public static var wrongRole: Self { Self("wrongRole") }
+    /// The answer does not fit what was asked.
+    public static var answerMismatch: Self { Self("answerMismatch") }
 }
 
 extension MQTTUsageError {

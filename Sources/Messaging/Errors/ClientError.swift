@@ -1,8 +1,9 @@
 package import Transport
+public import Wire
 
 /// What the errors of all clients have in common: a code, a sentence, and the error below.
 @usableFromInline
-package protocol ClientError: Error {
+package protocol ClientError: Error, ClientErrorCodes {
     var code: ErrorCode<Self> { get }
     var message: String { get }
 

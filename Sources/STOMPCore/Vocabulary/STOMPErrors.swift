@@ -1,36 +1,9 @@
-import Wire
+public import Wire
 
 /// Something that the peer must not do. It ends the connection.
 public struct STOMPProtocolError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of violation; more may be added.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
-        public let description: String
-
-        /// The first line is no command.
-        public static let malformedCommand = Code(description: "malformedCommand")
-        /// A header line without a colon, or with an empty name.
-        public static let malformedHeader = Code(description: "malformedHeader")
-        /// A backslash sequence that this version does not define (STOMP 1.2 "Value Encoding").
-        public static let undefinedEscape = Code(description: "undefinedEscape")
-        /// Headers are UTF-8 (STOMP 1.2 "Overview").
-        public static let invalidUTF8 = Code(description: "invalidUTF8")
-        /// `content-length` is no number of bytes.
-        public static let invalidContentLength = Code(description: "invalidContentLength")
-        /// The byte after a body of declared length is not NUL.
-        public static let missingTerminator = Code(description: "missingTerminator")
-        /// A body on a frame that may not have one.
-        public static let unexpectedBody = Code(description: "unexpectedBody")
-        /// One of ``STOMPLimits`` is exceeded.
-        public static let limitExceeded = Code(description: "limitExceeded")
-        /// A frame that is not allowed now.
-        public static let unexpectedFrame = Code(description: "unexpectedFrame")
-        /// A frame without a header that it must have.
-        public static let missingHeader = Code(description: "missingHeader")
-        /// A header whose value makes no sense.
-        public static let invalidHeader = Code(description: "invalidHeader")
-        /// A version that was not offered, or none in common (STOMP 1.2 "Protocol Negotiation").
-        public static let versionMismatch = Code(description: "versionMismatch")
-    }
+    public typealias Code = ErrorCode<STOMPProtocolError>
 
     public var code: Code
     /// What happened, which limit or value, and what to do.
@@ -46,6 +19,33 @@ public struct STOMPProtocolError: Error, Sendable, Hashable, CustomStringConvert
     static let answersInTLS = STOMPProtocolError(
         .malformedCommand,
         "The peer answers in TLS. Use a URL with TLS (stomps://, wss://), or the port without.")
+}
+
+extension STOMPProtocolError.Code {
+    /// The first line is no command.
+    public static var malformedCommand: Self { Self("malformedCommand") }
+    /// A header line without a colon, or with an empty name.
+    public static var malformedHeader: Self { Self("malformedHeader") }
+    /// A backslash sequence that this version does not define (STOMP 1.2 "Value Encoding").
+    public static var undefinedEscape: Self { Self("undefinedEscape") }
+    /// Headers are UTF-8 (STOMP 1.2 "Overview").
+    public static var invalidUTF8: Self { Self("invalidUTF8") }
+    /// `content-length` is no number of bytes.
+    public static var invalidContentLength: Self { Self("invalidContentLength") }
+    /// The byte after a body of declared length is not NUL.
+    public static var missingTerminator: Self { Self("missingTerminator") }
+    /// A body on a frame that may not have one.
+    public static var unexpectedBody: Self { Self("unexpectedBody") }
+    /// One of ``STOMPLimits`` is exceeded.
+    public static var limitExceeded: Self { Self("limitExceeded") }
+    /// A frame that is not allowed now.
+    public static var unexpectedFrame: Self { Self("unexpectedFrame") }
+    /// A frame without a header that it must have.
+    public static var missingHeader: Self { Self("missingHeader") }
+    /// A header whose value makes no sense.
+    public static var invalidHeader: Self { Self("invalidHeader") }
+    /// A version that was not offered, or none in common (STOMP 1.2 "Protocol Negotiation").
+    public static var versionMismatch: Self { Self("versionMismatch") }
 }
 
 extension STOMPProtocolError {
@@ -91,44 +91,7 @@ extension STOMPProtocolError {
 /// Something that our own side must not do. It is thrown before anything is written, and changes nothing.
 public struct STOMPUsageError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of misuse; more may be added.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
-        public let description: String
-
-        /// There is no connection, or CONNECTED has not come yet.
-        public static let notConnected = Code(description: "notConnected")
-        /// DISCONNECT was sent; nothing may follow it.
-        public static let disconnecting = Code(description: "disconnecting")
-        /// The operation belongs to the other role.
-        public static let wrongRole = Code(description: "wrongRole")
-        /// A header name or value cannot be written in this version.
-        public static let unencodableHeader = Code(description: "unencodableHeader")
-        /// A header that the operation writes itself.
-        public static let reservedHeader = Code(description: "reservedHeader")
-        /// A frame that may not have a body was given one.
-        public static let unexpectedBody = Code(description: "unexpectedBody")
-        /// The subscription id is in use.
-        public static let duplicateSubscription = Code(description: "duplicateSubscription")
-        /// There is no such subscription.
-        public static let unknownSubscription = Code(description: "unknownSubscription")
-        /// Messages of a subscription in mode `auto` are not acknowledged.
-        public static let acknowledgingAutoSubscription = Code(description: "acknowledgingAutoSubscription")
-        /// The message carries nothing that an acknowledgement could name.
-        public static let notAcknowledgeable = Code(description: "notAcknowledgeable")
-        /// The negotiated version does not have the operation.
-        public static let unsupportedByVersion = Code(description: "unsupportedByVersion")
-        /// The transaction was ended, or its connection was.
-        public static let transactionEnded = Code(description: "transactionEnded")
-        /// The message came over a connection that is gone.
-        public static let staleMessage = Code(description: "staleMessage")
-        /// A receipt id that is in flight, or looks like one of the engine's own.
-        public static let invalidReceiptID = Code(description: "invalidReceiptID")
-        /// As many receipts are awaited as the configuration allows.
-        public static let tooManyReceipts = Code(description: "tooManyReceipts")
-        /// A broker limit known from its profile would be exceeded.
-        public static let brokerLimit = Code(description: "brokerLimit")
-        /// An option is out of its range.
-        public static let invalidOption = Code(description: "invalidOption")
-    }
+    public typealias Code = ErrorCode<STOMPUsageError>
 
     public var code: Code
     /// What happened, which value, and what to do instead.
@@ -140,6 +103,43 @@ public struct STOMPUsageError: Error, Sendable, Hashable, CustomStringConvertibl
     }
 
     public var description: String { message }
+}
+
+extension STOMPUsageError.Code {
+    /// There is no connection, or CONNECTED has not come yet.
+    public static var notConnected: Self { Self("notConnected") }
+    /// DISCONNECT was sent; nothing may follow it.
+    public static var disconnecting: Self { Self("disconnecting") }
+    /// The operation belongs to the other role.
+    public static var wrongRole: Self { Self("wrongRole") }
+    /// A header name or value cannot be written in this version.
+    public static var unencodableHeader: Self { Self("unencodableHeader") }
+    /// A header that the operation writes itself.
+    public static var reservedHeader: Self { Self("reservedHeader") }
+    /// A frame that may not have a body was given one.
+    public static var unexpectedBody: Self { Self("unexpectedBody") }
+    /// The subscription id is in use.
+    public static var duplicateSubscription: Self { Self("duplicateSubscription") }
+    /// There is no such subscription.
+    public static var unknownSubscription: Self { Self("unknownSubscription") }
+    /// Messages of a subscription in mode `auto` are not acknowledged.
+    public static var acknowledgingAutoSubscription: Self { Self("acknowledgingAutoSubscription") }
+    /// The message carries nothing that an acknowledgement could name.
+    public static var notAcknowledgeable: Self { Self("notAcknowledgeable") }
+    /// The negotiated version does not have the operation.
+    public static var unsupportedByVersion: Self { Self("unsupportedByVersion") }
+    /// The transaction was ended, or its connection was.
+    public static var transactionEnded: Self { Self("transactionEnded") }
+    /// The message came over a connection that is gone.
+    public static var staleMessage: Self { Self("staleMessage") }
+    /// A receipt id that is in flight, or looks like one of the engine's own.
+    public static var invalidReceiptID: Self { Self("invalidReceiptID") }
+    /// As many receipts are awaited as the configuration allows.
+    public static var tooManyReceipts: Self { Self("tooManyReceipts") }
+    /// A broker limit known from its profile would be exceeded.
+    public static var brokerLimit: Self { Self("brokerLimit") }
+    /// An option is out of its range.
+    public static var invalidOption: Self { Self("invalidOption") }
 }
 
 extension STOMPUsageError {

@@ -1,34 +1,10 @@
 import HTTPCore
-import Wire
+package import Wire
 
 /// A mistake of ours: something that cannot be sent. Nothing was written.
 package struct WebSocketError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of mistake it is; the set may grow.
-    package struct Code: ErrorCode {
-        package let rawValue: String
-        package init(rawValue: String) { self.rawValue = rawValue }
-
-        /// A Close frame was sent or received; nothing may follow it (section 5.5.1).
-        package static let notOpen = Self("notOpen")
-        /// A Close frame may not carry this code (section 7.4).
-        package static let invalidClosure = Self("invalidClosure")
-        /// Control frames carry at most 125 bytes (section 5.5).
-        package static let controlPayloadTooLong = Self("controlPayloadTooLong")
-        /// A text message has to be UTF-8 (section 5.6).
-        package static let textIsNotUTF8 = Self("textIsNotUTF8")
-        /// A fragmented message has to end before another begins (section 5.4).
-        package static let messageUnfinished = Self("messageUnfinished")
-        /// The host cannot stand in a Host field.
-        package static let invalidHost = Self("invalidHost")
-        /// The path and query cannot stand in a request line.
-        package static let invalidTarget = Self("invalidTarget")
-        /// A header field is not allowed here, or its name or value is malformed.
-        package static let invalidField = Self("invalidField")
-        /// A sub-protocol is not a token, or is offered twice.
-        package static let invalidSubprotocol = Self("invalidSubprotocol")
-        /// The key of the handshake is not 16 bytes.
-        package static let invalidKey = Self("invalidKey")
-    }
+    package typealias Code = ErrorCode<WebSocketError>
 
     package let code: Code
     /// What was wrong and what to do, in words.
@@ -41,35 +17,39 @@ package struct WebSocketError: Error, Sendable, Hashable, CustomStringConvertibl
 
     /// A head that cannot be written, with the same code and message.
     init(_ error: HTTPError) {
-        self.init(Code(rawValue: error.code.rawValue), error.message)
+        self.init(Code(error.code.name), error.message)
     }
 
     package var description: String { message }
 }
 
+extension WebSocketError.Code {
+    /// A Close frame was sent or received; nothing may follow it (section 5.5.1).
+    package static var notOpen: Self { Self("notOpen") }
+    /// A Close frame may not carry this code (section 7.4).
+    package static var invalidClosure: Self { Self("invalidClosure") }
+    /// Control frames carry at most 125 bytes (section 5.5).
+    package static var controlPayloadTooLong: Self { Self("controlPayloadTooLong") }
+    /// A text message has to be UTF-8 (section 5.6).
+    package static var textIsNotUTF8: Self { Self("textIsNotUTF8") }
+    /// A fragmented message has to end before another begins (section 5.4).
+    package static var messageUnfinished: Self { Self("messageUnfinished") }
+    /// The host cannot stand in a Host field.
+    package static var invalidHost: Self { Self("invalidHost") }
+    /// The path and query cannot stand in a request line.
+    package static var invalidTarget: Self { Self("invalidTarget") }
+    /// A header field is not allowed here, or its name or value is malformed.
+    package static var invalidField: Self { Self("invalidField") }
+    /// A sub-protocol is not a token, or is offered twice.
+    package static var invalidSubprotocol: Self { Self("invalidSubprotocol") }
+    /// The key of the handshake is not 16 bytes.
+    package static var invalidKey: Self { Self("invalidKey") }
+}
+
 /// An opening handshake of the peer that cannot be accepted; the stream has to be closed (section 4).
 package struct WebSocketHandshakeError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What was wrong; the set may grow.
-    package struct Code: ErrorCode {
-        package let rawValue: String
-        package init(rawValue: String) { self.rawValue = rawValue }
-
-        /// The first line is not one of HTTP/1.
-        package static let notHTTP = Self("notHTTP")
-        package static let malformedHead = Self("malformedHead")
-        /// The head exceeds `HTTPHeadLimits`.
-        package static let headTooLarge = Self("headTooLarge")
-        /// The response says 101, but not to the WebSocket protocol.
-        package static let wrongUpgrade = Self("wrongUpgrade")
-        /// `Sec-WebSocket-Accept` does not belong to our key.
-        package static let wrongAccept = Self("wrongAccept")
-        /// The server chose a sub-protocol that was not offered, or several.
-        package static let wrongSubprotocol = Self("wrongSubprotocol")
-        /// The server uses an extension; we offer none.
-        package static let unofferedExtension = Self("unofferedExtension")
-        /// The stream ended before the handshake did.
-        package static let endedEarly = Self("endedEarly")
-    }
+    package typealias Code = ErrorCode<WebSocketHandshakeError>
 
     package let code: Code
     /// What was wrong, in words.
@@ -82,10 +62,28 @@ package struct WebSocketHandshakeError: Error, Sendable, Hashable, CustomStringC
 
     /// A head that is not HTTP/1, with the same code and message.
     init(_ error: HTTPError) {
-        self.init(Code(rawValue: error.code.rawValue), error.message)
+        self.init(Code(error.code.name), error.message)
     }
 
     package var description: String { message }
+}
+
+extension WebSocketHandshakeError.Code {
+    /// The first line is not one of HTTP/1.
+    package static var notHTTP: Self { Self("notHTTP") }
+    package static var malformedHead: Self { Self("malformedHead") }
+    /// The head exceeds `HTTPHeadLimits`.
+    package static var headTooLarge: Self { Self("headTooLarge") }
+    /// The response says 101, but not to the WebSocket protocol.
+    package static var wrongUpgrade: Self { Self("wrongUpgrade") }
+    /// `Sec-WebSocket-Accept` does not belong to our key.
+    package static var wrongAccept: Self { Self("wrongAccept") }
+    /// The server chose a sub-protocol that was not offered, or several.
+    package static var wrongSubprotocol: Self { Self("wrongSubprotocol") }
+    /// The server uses an extension; we offer none.
+    package static var unofferedExtension: Self { Self("unofferedExtension") }
+    /// The stream ended before the handshake did.
+    package static var endedEarly: Self { Self("endedEarly") }
 }
 
 /// Frames of the peer that break the protocol or a limit of ours; the connection has been failed (section 7.1.7).

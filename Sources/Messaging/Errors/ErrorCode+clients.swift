@@ -1,17 +1,9 @@
-/// What kind of failure an error of a client is. More codes may come, so give a `switch` over it a `default`.
-///
-/// The codes here are those of every client; each client adds its own.
-public struct ErrorCode<Failure>: Hashable, Sendable, CustomStringConvertible {
-    /// The name of the code as it is written in Swift.
-    public let name: String
-    public var description: String { name }
+public import Wire
 
-    package init(_ name: String) {
-        self.name = name
-    }
-}
+/// An error of a client: its code may be one of those that all clients have.
+public protocol ClientErrorCodes {}
 
-extension ErrorCode {
+extension ErrorCode where Failure: ClientErrorCodes {
     /// There is no connection at the moment.
     public static var notConnected: Self { Self("notConnected") }
     /// The connection could not be opened; `underlying` is a `TransportError`.
