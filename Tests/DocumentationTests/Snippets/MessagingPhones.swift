@@ -55,6 +55,7 @@ final class DoorModel {
 #endif
 
 #if canImport(SwiftUI)
+    import Dispatch
     import MQTT
     import Network
 
