@@ -34,10 +34,14 @@ import Testing
             var array = UniqueArray<Element>()
             for number in 0..<9 { array.append(Element(number, counter)) }
             #expect(array.count == 9 && counter.alive == 9)
-            let third = array.remove(at: 2)
-            #expect(third.number == 2 && array[2].number == 3 && array[7].number == 8)
-            #expect(array.popLast()?.number == 8)
-            #expect(array.count == 7 && counter.alive == 8)
+            let third = array.remove(at: 2).number
+            let (next, last) = (array[2].number, array[7].number)
+            #expect(third == 2 && next == 3 && last == 8)
+            var popped: [Int] = []
+            if let last = array.popLast() { popped.append(last.number) }
+            #expect(popped == [8])
+            let count = array.count
+            #expect(count == 7 && counter.alive == 7)
         }
         #expect(counter.alive == 0)
     }
@@ -70,12 +74,16 @@ import Testing
         let counter = Counter()
         do {
             var box = LazyBox<Value>()
-            #expect(!box.isMade)
-            #expect(box.value.number == 7 && box.isMade)
+            let wasMade = box.isMade
+            #expect(!wasMade)
+            let number = box.value.number
+            let isMade = box.isMade
+            #expect(number == 7 && isMade)
             box.value.number = 8
             box.value.counter = counter
             counter.alive = 1
-            #expect(box.value.number == 8)
+            let changed = box.value.number
+            #expect(changed == 8)
         }
         #expect(counter.alive == 0)
     }
