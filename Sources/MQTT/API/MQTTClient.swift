@@ -10,9 +10,9 @@ import Transport
 ///     try await client.publish("21.5", to: "home/temperature", qos: .atLeastOnce)
 ///
 /// After the first `connect()` a lost connection is opened again, with back-off, and everything is subscribed again;
-/// ``states`` and ``events`` tell of it. All messages of a client leave through one lock, so that those of one task keep
-/// their order. A client that is dropped without ``disconnect()`` ends its connection, and the server publishes its will.
-public actor MQTTClient {
+/// ``states`` and ``events`` report it. All messages of a client pass one lock, so that those of one task keep their
+/// order. A client that is released without ``disconnect()`` closes its connection, and the server publishes its will.
+public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflectable {
     nonisolated let core: MQTTClientCore
     /// Made for the first request.
     private nonisolated let knownResponses: Lock<MQTTResponses?>
@@ -31,9 +31,10 @@ public actor MQTTClient {
 
     /// Makes a client that tries several servers in turn; nothing is opened before ``connect()``.
     ///
-    /// The next server is tried as soon as one has failed, the wait of ``ReconnectPolicy`` follows when all have. What
-    /// no other server can heal (refused credentials, a mistake in a URL) ends the attempts all the same. Messages that
-    /// were not acknowledged are published again at the next server; a session continues there if the servers share it.
+    /// The next server is tried as soon as one has failed; the wait of ``ReconnectPolicy`` follows when all have. A failure
+    /// that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all the same. Messages
+    /// that were not acknowledged are published again at the next server; a session continues there if the servers share
+    /// it.
     /// - Parameters:
     ///   - urls: as for one server; each may hold its own user name and password. See ``MQTTConfiguration/serverOrder``.
     ///   - clientID: see ``MQTTConfiguration/clientID``.
@@ -68,92 +69,104 @@ public actor MQTTClient {
         }
     }
 
-    /// The states of the connection from the moment this is called, the present one first.
+    // MARK: Observing
+
+    /// The states of the connection from the moment of this call, the present one first.
     public nonisolated var states: Updates<MQTTConnectionState> { core.news.states }
 
-    /// Where the connection stands now.
+    /// The present state of the connection.
     public nonisolated var state: MQTTConnectionState { core.news.state }
 
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { core.opener.server }
 
-    /// What happens to the client from the moment this is called. A slow reader misses the oldest of 1024 events.
+    /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events.
     public nonisolated var events: Updates<MQTTEvent> { core.news.events }
 
-    /// The thread on which this client's sockets are served, for tasks that wait for many answers:
+    /// The thread that serves this client's sockets, for tasks that wait for many answers:
     /// `withTaskExecutorPreference(client.executor) { … }`.
     ///
     /// An answer then resumes its task without a switch of threads, which is most of what a round trip on a fast network
     /// costs. What runs there must not block: every connection of the process waits for it.
     public nonisolated var executor: any TaskExecutor { core.loop }
 
-    /// What went through the client so far.
+    /// Counts of messages, connections, bytes and system calls since the client was made.
     public nonisolated var counters: ClientCounters {
         core.counters.snapshot(sent: core.link.perform { $0.publishers.count }, traffic: core.link.traffic)
     }
 
-    /// The client identifier in force: expanded, or assigned by the server.
+    /// The client identifier in use: expanded, or assigned by the server.
     public nonisolated var clientID: String { core.link.perform { $0.engine.configuration.clientID } }
+
+    /// The client identifier and the state of the connection.
+    public nonisolated var description: String { "MQTTClient(\(clientID), \(state))" }
+    public nonisolated var customMirror: Mirror { mirror("clientID", clientID) }
+
+    // MARK: Connecting
 
     /// Connects and returns when the server has accepted; already connected, it returns at once.
     ///
-    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``. Cancelling the
-    /// task ends the wait, and the attempts with it unless there was a connection before.
-    /// - Throws: ``MQTTError`` when the attempts are used up or another one is pointless (``MQTTError/Code/badCredentials``).
-    public func connect() async throws(MQTTError) {
-        try await core.supervisor.start(cancelled: .cancelledWait)
-    }
+    /// ``ReconnectPolicy/firstConnectAttempts`` limits how often a first connection is tried. Cancelling the task ends the
+    /// wait, and the attempts with it unless there was a connection before.
+    /// - Throws: ``MQTTError`` when the attempts are used up, or another one is pointless
+    ///   (``MQTTError/Code/badCredentials``).
+    public func connect() async throws(MQTTError) { try await core.supervisor.start(cancelled: .cancelledWait) }
 
-    /// Ends the connection in order: what was published leaves first, the server drops the will, sequences end.
+    /// Disconnects gracefully: what was published is sent first, the server discards the will, sequences end.
     ///
     /// QoS 2 messages that are being received are finished before DISCONNECT, for up to two seconds. Returns when it is
     /// done, at the latest after three seconds. ``connect()`` may be called again.
-    public func disconnect() async {
-        await core.supervisor.stop { [core] in core.sayGoodbye() }
-    }
+    public func disconnect() async { await core.supervisor.stop { [core] in core.sayGoodbye() } }
 
-    /// Ends the connection in order as ``disconnect()`` does, with words to the server; 5.0 only.
+    /// Disconnects gracefully, sending this reason code and these properties in DISCONNECT; 5.0 only.
     ///
     /// - Parameters:
-    ///   - reason: ``MQTTCore/MQTTReasonCode/disconnectWithWillMessage`` has the will published all the same.
+    ///   - reason: ``MQTTCore/MQTTReasonCode/disconnectWithWillMessage`` has the server publish the will all the same.
     ///   - properties: Reason String, user properties, and a Session Expiry Interval in place of
     ///     ``MQTTConfiguration/sessionExpiry``.
-    /// - Throws: ``MQTTError`` if that cannot be said; the connection stays. Without a connection nothing is.
+    /// - Throws: ``MQTTError`` if they cannot be sent; the connection remains. Without a connection nothing is sent.
     public func disconnect(reason: MQTTReasonCode, properties: MQTTProperties = []) async throws(MQTTError) {
         try core.checkGoodbye(reason, properties)
         await core.supervisor.stop { [core] in core.sayGoodbye(reason, properties: properties) }
     }
 
-    /// Ends the connection in order and opens none until ``resume()``, as for an application that goes to the
-    /// background. Subscriptions stay, messages wait, the session is kept as far as the server was asked to.
-    public func suspend() async {
-        await core.supervisor.suspend { [core] in core.sayGoodbye() }
-    }
+    /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the
+    /// background. Subscriptions remain, messages wait, and the server keeps the session for as long as it was asked to.
+    public func suspend() async { await core.supervisor.suspend { [core] in core.sayGoodbye() } }
 
-    /// Connects again after ``suspend()``; returns at once. ``connect()`` does the same and waits.
-    public nonisolated func resume() {
-        core.supervisor.resume()
-    }
+    /// Connects again after ``suspend()`` and returns at once; ``connect()`` does the same and waits.
+    public nonisolated func resume() { core.supervisor.resume() }
 
-    /// Tells that the network came back or changed: a wait before the next attempt is cut short.
-    public nonisolated func networkChanged() {
-        core.supervisor.networkChanged()
-    }
+    /// Ends a wait before the next attempt, because the network is back or has changed.
+    public nonisolated func networkChanged() { core.supervisor.networkChanged() }
 
     /// Connects, runs `body`, and disconnects whatever happens.
     ///
     /// - Throws: ``MQTTError`` from connecting, or what `body` throws.
     public nonisolated(nonsending) func withConnection<Result>(
         _ body: (MQTTClient) async throws -> Result
-    ) async throws -> Result {
-        try await connect()
-        do {
-            let result = try await body(self)
-            await disconnect()
-            return result
-        } catch {
-            await disconnect()
-            throw error
-        }
+    ) async throws -> Result { try await runConnected(body) }
+
+    // MARK: Inspecting
+
+    /// Every packet of the connection from the moment of this call, sent and received, over reconnects.
+    ///
+    /// For display, not for logic: a slow reader misses the oldest of 1024 packets, and an inspected connection decodes
+    /// everything twice.
+    /// - Parameter showingSecrets: whether user name, password, the payload of the will and authentication data are
+    ///   readable. Default: false.
+    public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<MQTTPacketRecord> {
+        core.inspector.frames(showingSecrets: showingSecrets)
     }
+
+    /// Puts every packet of the connection into `log` from now on, over reconnects; secrets are masked.
+    ///
+    /// Call this before ``connect()``: later packets cannot be decoded without the version in CONNECT.
+    /// - Parameter name: the client's name in the log. Default: its client identifier.
+    public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
+        core.inspector.feed(log, as: name ?? core.clientIDTemplate)
+    }
+
+    /// Puts nothing more into `log`.
+    public nonisolated func stopInspecting(into log: FrameLog) { core.inspector.stopFeeding(log) }
 }

@@ -6,7 +6,9 @@ public import Transport
 public typealias MQTTConnectionState = ConnectionState<MQTTError>
 
 /// Something that happened to a client, for logs and dashboards; see ``MQTTClient/events``.
-public enum MQTTEvent: Sendable {
+public enum MQTTEvent: ClientEvent {
+    package typealias Failure = MQTTError
+
     /// The connection's state changed.
     case stateChanged(MQTTConnectionState)
     /// This server is tried now.

@@ -10,9 +10,8 @@ import Transport
 ///     try await client.sendAndConfirm("21.5", to: "/queue/temperatures")
 ///
 /// After the first `connect()` a lost connection is opened again, with back-off, and everything is subscribed again;
-/// ``states`` and ``events`` tell of it. All frames of a client leave through one lock, so that those of one task keep
-/// their order.
-public actor STOMPClient {
+/// ``states`` and ``events`` report it. All frames of a client pass one lock, so that those of one task keep their order.
+public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflectable {
     nonisolated let core: STOMPClientCore
     /// Where replies to requests come in, and the making of it.
     var replyRoute: STOMPRoute?
@@ -28,8 +27,8 @@ public actor STOMPClient {
 
     /// Makes a client that tries several servers in turn; nothing is opened before ``connect()``.
     ///
-    /// The next server is tried as soon as one has failed, the wait of ``ReconnectPolicy`` follows when all have. What
-    /// no other server can heal (refused credentials, a mistake in a URL) ends the attempts all the same.
+    /// The next server is tried as soon as one has failed; the wait of ``ReconnectPolicy`` follows when all have. A failure
+    /// that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all the same.
     /// - Parameter urls: as for one server; each may hold its own login and passcode. See
     ///   ``STOMPConfiguration/serverOrder``.
     public init(_ urls: [String], configuration: STOMPConfiguration = STOMPConfiguration()) {
@@ -46,74 +45,86 @@ public actor STOMPClient {
         core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)
     }
 
-    /// The states of the connection from the moment this is called, the present one first.
+    // MARK: Observing
+
+    /// The states of the connection from the moment of this call, the present one first.
     public nonisolated var states: Updates<STOMPConnectionState> { core.news.states }
 
-    /// Where the connection stands now.
+    /// The present state of the connection.
     public nonisolated var state: STOMPConnectionState { core.news.state }
 
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { core.opener.server }
 
-    /// What happens to the client from the moment this is called. A slow reader misses the oldest of 1024 events.
+    /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events.
     public nonisolated var events: Updates<STOMPEvent> { core.news.events }
 
-    /// The thread on which this client's sockets are served, for tasks that wait for many answers:
+    /// The thread that serves this client's sockets, for tasks that wait for many answers:
     /// `withTaskExecutorPreference(client.executor) { … }`.
     ///
     /// An answer then resumes its task without a switch of threads, which is most of what a round trip on a fast network
     /// costs. What runs there must not block: every connection of the process waits for it.
     public nonisolated var executor: any TaskExecutor { core.loop }
 
-    /// What went through the client so far.
+    /// Counts of messages, connections, bytes and system calls since the client was made.
     public nonisolated var counters: ClientCounters {
         core.counters.snapshot(sent: core.link.perform { $0.sentCount }, traffic: core.link.traffic)
     }
 
+    /// The server and the state of the connection.
+    public nonisolated var description: String { "STOMPClient(\(server.map { "\($0)" } ?? "not connected"), \(state))" }
+    public nonisolated var customMirror: Mirror { mirror("server", server as Any) }
+
+    // MARK: Connecting
+
     /// Connects and returns when the server has accepted; already connected, it returns at once.
     ///
-    /// How often a first connection is tried is a matter of ``ReconnectPolicy/firstConnectAttempts``. Cancelling the
-    /// task ends the wait, and the attempts with it unless there was a connection before.
-    /// - Throws: ``STOMPError`` when the attempts are used up or another one is pointless.
-    public func connect() async throws(STOMPError) {
-        try await core.supervisor.start(cancelled: .cancelledWait)
-    }
+    /// ``ReconnectPolicy/firstConnectAttempts`` limits how often a first connection is tried. Cancelling the task ends the
+    /// wait, and the attempts with it unless there was a connection before.
+    /// - Throws: ``STOMPError`` when the attempts are used up, or another one is pointless
+    ///   (``STOMPError/Code/badCredentials``).
+    public func connect() async throws(STOMPError) { try await core.supervisor.start(cancelled: .cancelledWait) }
 
-    /// Ends the connection in order: DISCONNECT with a receipt, whose answer or whose absence both end it.
+    /// Disconnects gracefully: sends DISCONNECT with a receipt, and waits for RECEIPT or for the end of the connection.
     ///
     /// Returns when it is done, at the latest after three seconds. ``connect()`` may be called again.
-    public func disconnect() async {
-        await core.supervisor.stop { [core] in
-            let now = MonotonicClock.now
-            core.link.perform(urgent: true) { machine in
-                do throws(STOMPUsageError) {
-                    try machine.engine.disconnect(at: now)
-                } catch {
-                    machine.asksToClose = true
-                }
-            }
-        }
-    }
+    public func disconnect() async { await core.supervisor.stop { [core] in core.sayGoodbye() } }
 
-    /// Tells that the network came back or changed: a wait before the next attempt is cut short.
-    public nonisolated func networkChanged() {
-        core.supervisor.networkChanged()
-    }
+    /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the
+    /// background. Subscriptions remain, and are made again when the client resumes.
+    public func suspend() async { await core.supervisor.suspend { [core] in core.sayGoodbye() } }
+
+    /// Connects again after ``suspend()`` and returns at once; ``connect()`` does the same and waits.
+    public nonisolated func resume() { core.supervisor.resume() }
+
+    /// Ends a wait before the next attempt, because the network is back or has changed.
+    public nonisolated func networkChanged() { core.supervisor.networkChanged() }
 
     /// Connects, runs `body`, and disconnects whatever happens.
     ///
     /// - Throws: ``STOMPError`` from connecting, or what `body` throws.
     public nonisolated(nonsending) func withConnection<Result>(
         _ body: (STOMPClient) async throws -> Result
-    ) async throws -> Result {
-        try await connect()
-        do {
-            let result = try await body(self)
-            await disconnect()
-            return result
-        } catch {
-            await disconnect()
-            throw error
-        }
+    ) async throws -> Result { try await runConnected(body) }
+
+    // MARK: Inspecting
+
+    /// Every frame and heart-beat of the connection from the moment of this call, sent and received, over reconnects.
+    ///
+    /// For display, not for logic: a slow reader misses the oldest of 1024 frames, and an inspected connection decodes
+    /// everything twice.
+    /// - Parameter showingSecrets: whether login, passcode and other secret headers are readable. Default: false.
+    public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<STOMPFrameRecord> {
+        core.inspector.frames(showingSecrets: showingSecrets)
     }
+
+    /// Puts every frame and heart-beat of the connection into `log` from now on, over reconnects; secrets are masked.
+    ///
+    /// - Parameter name: the client's name in the log. Default: its `client-id`.
+    public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
+        core.inspector.feed(log, as: name ?? core.configuration.clientID ?? "")
+    }
+
+    /// Puts nothing more into `log`.
+    public nonisolated func stopInspecting(into log: FrameLog) { core.inspector.stopFeeding(log) }
 }

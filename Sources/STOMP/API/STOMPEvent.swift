@@ -5,7 +5,9 @@ public import STOMPCore
 public typealias STOMPConnectionState = ConnectionState<STOMPError>
 
 /// Something that happened to a client, for logs and dashboards; see ``STOMPClient/events``.
-public enum STOMPEvent: Sendable {
+public enum STOMPEvent: ClientEvent {
+    package typealias Failure = STOMPError
+
     /// The connection's state changed.
     case stateChanged(STOMPConnectionState)
     /// This server is tried now.

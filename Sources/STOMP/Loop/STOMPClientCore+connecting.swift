@@ -43,4 +43,16 @@ extension STOMPClientCore {
         if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
         return STOMPRetryOptions(hasCredentialsProvider: credentialsSource.isFresh).verdict(on: failure)
     }
+
+    /// Writes DISCONNECT as the last frame; on the loop's thread.
+    func sayGoodbye() {
+        link.perform(urgent: true) { machine in
+            do throws(STOMPUsageError) {
+                try machine.engine.disconnect(at: MonotonicClock.now)
+            } catch {
+                // There is no session that DISCONNECT could end.
+                machine.asksToClose = true
+            }
+        }
+    }
 }
