@@ -1,13 +1,16 @@
 public import MQTTCore
+import Messaging
 import Transport
+
+typealias MQTTReplies = PendingReplies<MQTTMessage, MQTTError>
 
 extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.
     ///
-    /// Responses to all requests of a client come over one subscription, made with the first request, and are told apart
-    /// by their correlation data.
+    /// One subscription, made with the first request, receives the responses to all requests of a client; correlation
+    /// data tells them apart.
     /// - Parameters:
-    ///   - timeout: from the call to the response.
+    ///   - timeout: from the call to the response. Default: 10 seconds.
     ///   - properties: response topic and correlation data are set here.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.
     public nonisolated(nonsending) func request(
@@ -15,15 +18,22 @@ extension MQTTClient {
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTMessage {
         guard speaksProperties else {
-            throw MQTTError(.invalidRequest, "requests and responses need MQTT 5.0: set version")
+            throw MQTTError(.invalidRequest, "Requests and responses need MQTT 5.0. Set version to it.")
         }
-        return try await responses.request(
-            payload, to: topic, qos: qos, timeout: timeout, properties: properties, core: core)
+        let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
+        let late = MQTTError(.timedOut, "No response to the request to '\(topic)' arrived within \(timeout).")
+        return try await replies.reply(correlation: correlation, within: timeout, late: late) {
+            (address) async throws(MQTTError) in
+            var properties = properties
+            properties.responseTopic = address
+            properties.correlationData = correlation
+            try await publish(payload, to: topic, qos: qos, properties: properties)
+        }
     }
 
     /// Publishes the response to a request.
     ///
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the message names no topic for a response.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the message names no response topic.
     @discardableResult
     public nonisolated(nonsending) func reply(
         to request: MQTTMessage, with payload: [UInt8], qos: QoS = .atLeastOnce,
@@ -31,7 +41,7 @@ extension MQTTClient {
     ) async throws(MQTTError) -> MQTTReasonCode {
         let asked = request.properties
         guard let topic = asked.responseTopic else {
-            throw MQTTError(.invalidRequest, "the message to '\(request.topic)' asks for no response")
+            throw MQTTError(.invalidRequest, "The message to '\(request.topic)' has no response topic to reply to.")
         }
         var properties = properties
         properties.correlationData = asked.correlationData
@@ -39,4 +49,22 @@ extension MQTTClient {
     }
 
     nonisolated var speaksProperties: Bool { core.link.perform { $0.engine.version.hasProperties } }
+
+    private nonisolated var replies: MQTTReplies {
+        knownReplies.value {
+            MQTTReplies(loop: core.loop) { [core] (replies) async throws(MQTTError) in
+                // Wildcards may be in a client identifier, but not in a topic.
+                let client = String(
+                    core.link.perform { $0.engine.configuration.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
+                let topic = "responses/\(client)/\(UInt64.random(in: .min ... .max))"
+                let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
+                let route = MQTTRoute(
+                    requests: requests, policy: BufferPolicy(), acknowledgement: .automatic, replies: replies)
+                _ = try await core.subscriptions.subscribe(route)
+                // Its own queue is never filled: the messages go to `replies`.
+                let handle = MQTTSubscriptionHandle(core: core, route: route, first: core.makeQueue(route.policy))
+                return MQTTReplies.Subscription(address: topic, handle: handle)
+            }
+        }
+    }
 }

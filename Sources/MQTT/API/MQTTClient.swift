@@ -14,8 +14,7 @@ import Transport
 /// order. A client that is released without ``disconnect()`` closes its connection, and the server publishes its will.
 public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflectable {
     nonisolated let core: MQTTClientCore
-    /// Made for the first request.
-    private nonisolated let knownResponses: Lock<MQTTResponses?>
+    nonisolated let knownReplies = MadeOnce<MQTTReplies>()
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///
@@ -51,22 +50,6 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
         let settings = MQTTSettings.of(configuration)
         let opener = StreamOpener(urls: urls, options: settings.streams, loop: loop, override: override)
         core = MQTTClientCore(opener: opener, settings: settings, clientID: configuration.clientID, loop: loop)
-        knownResponses = Lock(nil)
-    }
-
-    /// Another face of the same client.
-    init(core: MQTTClientCore, responses: MQTTResponses) {
-        self.core = core
-        knownResponses = Lock(responses)
-    }
-
-    nonisolated var responses: MQTTResponses {
-        knownResponses.withLock { known in
-            if let known { return known }
-            let made = MQTTResponses()
-            known = made
-            return made
-        }
     }
 
     // MARK: Observing

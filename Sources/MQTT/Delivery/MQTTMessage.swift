@@ -5,7 +5,7 @@ public import Messaging
 ///
 /// A message keeps the memory of its whole batch alive, up to the bytes of one read. To keep a single message for long,
 /// keep its ``bytes`` instead.
-public struct MQTTMessage: Sendable {
+public struct MQTTMessage: ReplyMessage {
     @usableFromInline let batch: MQTTBatch
     @usableFromInline let index: Int
 
@@ -75,6 +75,8 @@ public struct MQTTMessage: Sendable {
     ) throws(DecodeFailure) -> Value {
         try coding.value(of: type, from: payload, mediaType: mediaType).get()
     }
+
+    package var correlation: [UInt8]? { properties.correlationData }
 
     /// The type and subtype that the message declares, in lower case.
     var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }

@@ -76,7 +76,8 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
         if let persistence { try await persistence.prepare(self) }
     }
 
-    func makeQueue(_ policy: BufferPolicy) -> MQTTRoute.Queue { subscriptions.makeQueue(policy) }
+    var unread: UnreadBytes { subscriptions.unread }
+    func drained() { loop.execute { self.subscriptions.resumeReading() } }
     func remove(_ route: MQTTRoute) { subscriptions.remove(route) }
 
     /// Acknowledges a message for its receiver.

@@ -4,8 +4,6 @@ import Messaging
 /// One subscription: where the messages that match its filters go. On the loop's thread, but for the constants.
 final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     // Sendable because the fields that change are used on the loop's thread only.
-    typealias Queue = DeliveryQueue<MQTTBatch, MQTTError>
-
     /// The filters and their options; empty for the route of messages that no other route gets.
     let requests: [MQTTSubscriptionRequest]
     /// The properties of SUBSCRIBE.
@@ -17,38 +15,34 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     var lostFilters = 0
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
-    private(set) var queues: [Queue] = []
+    var receivers = DeliveryReceivers<MQTTBatch, MQTTError>()
+    /// Whether its messages are responses to requests and go to `replies`.
+    let isForReplies: Bool
+    private weak var replies: MQTTReplies?
     /// Messages of the read that is being handled, as indexes into its records.
     var pending: [UInt32] = []
 
     init(
         requests: [MQTTSubscriptionRequest], properties: MQTTProperties = [], policy: BufferPolicy,
-        acknowledgement: MQTTAcknowledgement
+        acknowledgement: MQTTAcknowledgement, replies: MQTTReplies? = nil
     ) {
         self.requests = requests
         self.properties = properties
         overlapping = Self.overlapping(requests, properties)
         self.policy = policy
         self.acknowledgement = acknowledgement
+        isForReplies = replies != nil
+        self.replies = replies
     }
 
-    private var end: Queue.Next?
-
-    func add(_ queue: Queue) {
-        if let end { return queue.finish(end) }
-        queues.append(queue)
-    }
-
-    func remove(_ queue: Queue) { queues.removeAll { $0 === queue } }
-
-    /// Whether the buffer of any receiver is full.
-    var isFull: Bool { queues.contains { $0.isFull } }
-
+    /// Ends the subscription; the first end counts.
     func finish(_ end: Queue.Next) {
-        if self.end == nil { self.end = end }
-        for queue in queues { queue.finish(end) }
-        queues = []
+        receivers.finish(end)
+        replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
     }
+
+    /// Hands responses to their requests; those that no request waits for any more are dropped.
+    func receiveReplies(_ batch: MQTTBatch) { _ = replies?.receive(batch) }
 
     // MARK: Overlapping filters
 

@@ -83,7 +83,8 @@ final class MQTTScratch: LinkScratch {
         // Count before a receiver can have them.
         core.counters.received(storage.records.count)
         let batch = MQTTBatch(storage, topics: topics, version: work.version, core: core, route: route, pool: pool)
-        for (index, queue) in route.queues.enumerated() {
+        if route.isForReplies { return route.receiveReplies(batch) }
+        for (index, queue) in route.receivers.queues.enumerated() {
             // Each receiver gets its own batch, so that dropping messages from one does not affect the others.
             switch queue.push(index == 0 ? batch : batch.copy()) {
             case .stored: break

@@ -6,7 +6,7 @@ import Wire
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///
-/// On the loop's thread, but for `subscribe`, `unsubscribe` and ``makeQueue(_:)``, which callers use on their own task.
+/// On the loop's thread, but for `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
 /// `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses.
 final class MQTTSubscriptions: @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
@@ -17,9 +17,8 @@ final class MQTTSubscriptions: @unchecked Sendable {
     /// Callers that wait for UNSUBACK, by the token of the request.
     var unsubscribes: [UInt64: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>] = [:]
     /// Subscriptions whose full buffers pause reading.
-    private var pausedRoutes: [MQTTRoute] = []
-    /// Made for the first subscription; from any thread.
-    private let knownUnread = Lock<UnreadBytes?>(nil)
+    private var pausedRoutes = PausedRoutes<MQTTRoute>()
+    private let knownUnread = MadeOnce<UnreadBytes>()
 
     /// Made for the first subscription or message.
     var router: MQTTRouter {
@@ -63,10 +62,10 @@ final class MQTTSubscriptions: @unchecked Sendable {
         return try result.get()
     }
 
-    /// A buffer for a receiver, within the bound of the connection.
-    func makeQueue(_ policy: BufferPolicy) -> MQTTRoute.Queue {
-        MQTTRoute.Queue(policy: policy, unread: unread) { [weak core] in
-            if let core { core.subscriptions.drained(core) }
+    /// The bytes that wait in all subscriptions.
+    var unread: UnreadBytes {
+        knownUnread.value {
+            UnreadBytes(maximum: core.settings.options.maximumUnreadBytes) { [weak core] in core?.drained() }
         }
     }
 
@@ -150,7 +149,7 @@ final class MQTTSubscriptions: @unchecked Sendable {
 
     func connectionClosed(_ reason: MQTTError) {
         knownRouter?.connectionClosed()
-        pausedRoutes = []
+        pausedRoutes.removeAll()
         failUnsubscribes(reason)
     }
 
@@ -182,7 +181,7 @@ final class MQTTSubscriptions: @unchecked Sendable {
         guard !messages.isEmpty else { return }
         // Count before a receiver can have them.
         core.counters.received(messages.count)
-        for queue in route.queues { _ = queue.push(batch(of: messages, for: route)) }
+        for queue in route.receivers.queues { _ = queue.push(batch(of: messages, for: route)) }
     }
 
     private func batch(of messages: [MQTTUnmatchedMessages.Message], for route: MQTTRoute) -> MQTTBatch {
@@ -218,20 +217,8 @@ final class MQTTSubscriptions: @unchecked Sendable {
 
     // MARK: Slow receivers
 
-    /// The bytes that wait in all subscriptions.
-    private var unread: UnreadBytes {
-        knownUnread.withLock { known in
-            if let known { return known }
-            let made = UnreadBytes(maximum: core.settings.options.maximumUnreadBytes) { [weak core] in
-                if let core { core.subscriptions.drained(core) }
-            }
-            known = made
-            return made
-        }
-    }
-
     func pauseReading(for route: MQTTRoute) {
-        if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
+        pausedRoutes.add(route)
         pauseReading()
     }
 
@@ -240,13 +227,9 @@ final class MQTTSubscriptions: @unchecked Sendable {
         core.link.perform { $0.setReceiversFull(true, at: now) }
     }
 
-    /// A full buffer has become half empty, or is released; from any thread.
-    private func drained(_ core: MQTTClientCore) {
-        core.loop.execute { core.subscriptions.resumeReading() }
-    }
-
-    private func resumeReading() {
-        pausedRoutes.removeAll { !$0.isFull }
+    /// A full buffer has become half empty, or is released.
+    func resumeReading() {
+        pausedRoutes.removeDrained()
         let resumes = pausedRoutes.isEmpty && !unread.isFull
         let now = MonotonicClock.now
         core.link.perform { machine in

@@ -5,11 +5,17 @@ import Transport
 ///
 /// The connection's side never waits. When a bound is reached, `isFull` tells it to withhold acknowledgements, and
 /// the policy decides about the rest; `drained` is called when the receiver has caught up to half of the bounds.
+@usableFromInline
 package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendable {
     package enum Next: Sendable {
         case batch(Batch)
         case finished
         case failed(Failure)
+
+        /// What the receiver throws.
+        package var failure: Failure? {
+            if case .failed(let failure) = self { failure } else { nil }
+        }
     }
 
     package enum PushOutcome: Sendable {
@@ -96,7 +102,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     }
 
     /// Whether a bound is reached; cheap enough to ask for every message.
-    package var isFull: Bool { fullness.load(ordering: .relaxed) }
+    @usableFromInline package var isFull: Bool { fullness.load(ordering: .relaxed) }
 
     /// Whether what waits in all subscriptions of the connection has reached its bound: reading has to pause.
     package var connectionIsFull: Bool { unread?.isFull ?? false }

@@ -1,34 +1,5 @@
 import Synchronization
-package import Transport
-
-/// Where the messages of one subscription go. Touched on the loop's thread only.
-package protocol DeliveryRoute: AnyObject, Sendable {
-    associatedtype Batch: DeliveryBatch
-    associatedtype Failure: ClientError
-
-    var policy: BufferPolicy { get }
-    func add(_ queue: DeliveryQueue<Batch, Failure>)
-    func remove(_ queue: DeliveryQueue<Batch, Failure>)
-}
-
-/// What a subscription needs from the client that it belongs to.
-package protocol SubscriptionOwner: AnyObject, Sendable {
-    associatedtype Route: DeliveryRoute
-
-    var loop: EventLoop { get }
-    func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Route.Failure>
-    /// Removes a route and unsubscribes it at the server; on the loop's thread.
-    func remove(_ route: Route)
-}
-
-extension SubscriptionOwner {
-    /// Gives a route that the loop does not know yet its first queue.
-    package func firstQueue(of route: Route) -> DeliveryQueue<Route.Batch, Route.Failure> {
-        let queue = makeQueue(route.policy)
-        route.add(queue)
-        return queue
-    }
-}
+import Transport
 
 /// Ties a subscription to the life of its sequence and iterators, and remembers where the last iterator stopped.
 package final class SubscriptionHandle<Core: SubscriptionOwner>: DeliverySource {

@@ -13,9 +13,7 @@ import Transport
 /// ``states`` and ``events`` report it. All frames of a client pass one lock, so that those of one task keep their order.
 public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflectable {
     nonisolated let core: STOMPClientCore
-    /// Where replies to requests come in, and the making of it.
-    var replyRoute: STOMPRoute?
-    var replySetup: Task<Result<STOMPRoute, STOMPError>, Never>?
+    nonisolated let knownReplies = MadeOnce<STOMPReplies>()
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///

@@ -5,7 +5,7 @@ public import STOMPCore
 ///
 /// A message keeps the memory of its whole batch alive, up to the bytes of one read. To keep a single message for long,
 /// keep its ``bytes`` instead.
-public struct STOMPMessage: Sendable {
+public struct STOMPMessage: ReplyMessage {
     @usableFromInline let batch: STOMPBatch
     @usableFromInline let index: Int
 
@@ -55,6 +55,8 @@ public struct STOMPMessage: Sendable {
     ) throws(DecodeFailure) -> Value {
         try coding.value(of: type, from: body, mediaType: mediaType).get()
     }
+
+    package var correlation: [UInt8]? { header("correlation-id").map { Array($0.utf8) } }
 
     /// The type and subtype that the message declares, in lower case.
     var mediaType: String? { contentType.map { STOMPContentType($0).mediaType } }

@@ -68,10 +68,15 @@ final class STOMPScratch: LinkScratch {
 
     private func hand(_ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore)
     {
-        if route.isForReplies { return core.takeReplies(makeBatch(records, of: bytes, route, core)) }
+        if route.isForReplies {
+            let unmatched = route.replies?.receive(makeBatch(records, of: bytes, route, core)) ?? records.count
+            core.counters.received(records.count - unmatched)
+            if unmatched > 0 { core.unmatched(unmatched) }
+            return
+        }
         // Before anybody can have them.
         core.counters.received(records.count)
-        for queue in route.queues {
+        for queue in route.receivers.queues {
             let batch = makeBatch(records, of: bytes, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
             if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.acknowledgement != .auto {

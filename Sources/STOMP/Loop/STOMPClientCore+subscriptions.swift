@@ -203,7 +203,24 @@ extension STOMPClientCore {
         }
     }
 
-    func makeQueue(_ policy: BufferPolicy) -> STOMPRoute.Queue {
-        STOMPRoute.Queue(policy: policy, unread: unread) { [weak self] in self?.drained() }
+    /// Where the broker makes the reply queue by itself there is nothing to subscribe. Returns whether that is so.
+    func expectReplies(_ route: STOMPRoute, _ engine: inout STOMPEngine) throws(STOMPError) -> Bool {
+        let profile = engine.profile
+        switch profile.temporaryQueues {
+        case .subscribeFirst: return false
+        case .unsupported:
+            throw STOMPError(
+                .unsupportedByBroker,
+                "\(profile.name) is not known to have temporary queues; subscribe to a queue of your own and name it in replyTo"
+            )
+        case .implicit:
+            do throws(STOMPUsageError) {
+                try engine.expectMessages(
+                    subscription: route.id, destination: route.destination, token: route.token)
+            } catch {
+                throw STOMPError(error)
+            }
+            return true
+        }
     }
 }

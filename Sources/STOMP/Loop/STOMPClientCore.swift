@@ -31,11 +31,8 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     /// When the attempt that is under way is late.
     var connectDeadline = Int64.max
     private var closeReason: STOMPError?
-    private var pausedRoutes: [STOMPRoute] = []
-    /// Made with the first subscription; from any thread.
-    private let knownUnread = Lock<UnreadBytes?>(nil)
-    /// Requests whose replies are awaited, by correlation id.
-    var requests: [[UInt8]: STOMPRequest] = [:]
+    private var pausedRoutes = PausedRoutes<STOMPRoute>()
+    private let knownUnread = MadeOnce<UnreadBytes>()
 
     init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop) {
         self.opener = opener
@@ -103,7 +100,6 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
             route.finish(isOrderly ? .finished : .failed(failure))
         }
         failUnsubscribes(failure)
-        failRequests(failure)
     }
 
     private func failUnsubscribes(_ failure: STOMPError) {
@@ -115,14 +111,15 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     // MARK: What happened to the connection; on the loop's thread
 
     func connectionClosed(_ error: TransportError?) {
-        pausedRoutes = []
+        pausedRoutes.removeAll()
         // The engine only saw that it ended; the stream may know why.
         let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
         var reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
         if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
         closeReason = nil
         failUnsubscribes(reason)
-        failRequests(reason)
+        // A temporary queue ends with its connection.
+        for route in routes.values where route.isForReplies { route.replies?.fail(reason) }
         supervisor.ended(reason, at: MonotonicClock.now)
         // By now `state` tells of it.
         if reason.code != .disconnected { news.tell(.connectionLost(reason)) }
@@ -170,16 +167,13 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     /// What waits in all subscriptions.
     var unread: UnreadBytes {
-        knownUnread.withLock { known in
-            if let known { return known }
-            let made = UnreadBytes(maximum: configuration.maximumUnreadBytes) { [weak self] in self?.drained() }
-            known = made
-            return made
+        knownUnread.value {
+            UnreadBytes(maximum: configuration.maximumUnreadBytes) { [weak self] in self?.drained() }
         }
     }
 
     func pauseReading(for route: STOMPRoute) {
-        if !pausedRoutes.contains(where: { $0 === route }) { pausedRoutes.append(route) }
+        pausedRoutes.add(route)
         pauseReading()
     }
 
@@ -194,15 +188,13 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
 
     /// The route has ended: what waits in it holds nobody up.
     func stopPausing(for route: STOMPRoute) {
-        guard pausedRoutes.contains(where: { $0 === route }) else { return }
-        pausedRoutes.removeAll { $0 === route }
-        resumeReading()
+        if pausedRoutes.remove(route) { resumeReading() }
     }
 
     /// A receiver has emptied a full buffer to half, or a full buffer is needed no more; from any thread.
     func drained() {
         loop.execute {
-            self.pausedRoutes.removeAll { !$0.isFull }
+            self.pausedRoutes.removeDrained()
             self.resumeReading()
         }
     }

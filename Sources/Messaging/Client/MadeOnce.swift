@@ -1,0 +1,24 @@
+import Synchronization
+import Transport
+
+/// A value that is made when it is first needed, on any thread: most clients never need it.
+package struct MadeOnce<Value: Sendable>: ~Copyable, Sendable {
+    private let known = Lock<Value?>(nil)
+
+    package init() {}
+
+    /// The value, if it was needed before.
+    package var ifMade: Value? { known.withLock { $0 } }
+
+    /// The value.
+    ///
+    /// - Parameter make: called under a lock.
+    package func value(_ make: () -> Value) -> Value {
+        known.withLock { known in
+            if let known { return known }
+            let made = make()
+            known = made
+            return made
+        }
+    }
+}

@@ -1,0 +1,162 @@
+package import Transport
+import Wire
+
+/// A message that may be the reply to a request.
+package protocol ReplyMessage: Sendable {
+    /// What the request had to be answered with: correlation data, or a correlation id.
+    var correlation: [UInt8]? { get }
+}
+
+/// The requests of one client that wait for their replies, and the subscription that brings them.
+///
+/// The caller's task runs ``reply(correlation:within:late:send:)``; everything else is for the loop's thread.
+package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>: @unchecked Sendable {
+    // Sendable because the `var`s are used on the loop's thread only.
+
+    /// The subscription that brings the replies.
+    package struct Subscription: Sendable {
+        /// The topic or destination that replies are sent to.
+        let address: String
+        /// Unsubscribes when it is released.
+        let handle: any AnyObject & Sendable
+
+        package init(address: String, handle: any AnyObject & Sendable) {
+            self.address = address
+            self.handle = handle
+        }
+    }
+
+    package typealias Subscribe = @Sendable (PendingReplies) async throws(Failure) -> Subscription
+
+    private final class Request: @unchecked Sendable {
+        // Sendable because `alarm` is used on the loop's thread only.
+        let correlation: [UInt8]
+        /// Ends when the request can be sent.
+        let address = PendingCall<Result<String, Failure>>()
+        let reply = PendingCall<Result<Message, Failure>>()
+        var alarm: LoopAlarm?
+
+        init(_ correlation: [UInt8]) {
+            self.correlation = correlation
+        }
+    }
+
+    private let loop: EventLoop
+    private let subscribe: Subscribe
+    /// Nil before the first request, and after the subscription has ended.
+    private var subscription: Subscription?
+    private var isSubscribing = false
+    /// Requests that wait for the subscription.
+    private var waiting: [Request] = []
+    /// Requests that may have been sent, by their correlation.
+    private var requests: [[UInt8]: Request] = [:]
+
+    /// - Parameter subscribe: makes the subscription; called for the first request, and again after it has ended.
+    package init(loop: EventLoop, subscribe: @escaping Subscribe) {
+        self.loop = loop
+        self.subscribe = subscribe
+    }
+
+    /// Sends a request and waits for the first reply to it.
+    ///
+    /// - Parameters:
+    ///   - timeout: from this call to the reply.
+    ///   - late: what is thrown at the timeout.
+    ///   - send: sends the request, which asks for a reply to the address.
+    package nonisolated(nonsending) func reply(
+        correlation: [UInt8], within timeout: Duration, late: Failure,
+        send: (_ address: String) async throws(Failure) -> Void
+    ) async throws(Failure) -> Message {
+        let request = Request(correlation)
+        let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout.inNanoseconds)
+        let address = await request.address.answer {
+            loop.execute { self.begin(request, until: deadline, late) }
+        } onCancel: {
+            loop.execute { self.end(request, .failure(.cancelledWait)) }
+        }
+        do throws(Failure) {
+            try await send(try address.get())
+        } catch {
+            loop.execute { self.end(request, .failure(error)) }
+            throw error
+        }
+        let result = await request.reply.answer {
+        } onCancel: {
+            loop.execute { self.end(request, .failure(.cancelledWait)) }
+        }
+        return try result.get()
+    }
+
+    // MARK: On the loop's thread
+
+    /// Messages of the subscription arrived. One without a correlation can only be meant for a request that is the only
+    /// one. Returns how many belong to no request.
+    package func receive<Batch: DeliveryBatch>(_ batch: Batch) -> Int where Batch.Message == Message {
+        var unmatched = 0
+        for index in 0..<batch.count {
+            let message = batch[index]
+            let request =
+                message.correlation.map { requests[$0] } ?? (requests.count == 1 ? requests.values.first : nil)
+            if let request { end(request, .success(message)) } else { unmatched += 1 }
+        }
+        return unmatched
+    }
+
+    /// The replies to all requests that were sent are lost.
+    package func fail(_ failure: Failure) {
+        for request in requests.values { end(request, .failure(failure)) }
+    }
+
+    /// The subscription has ended: the next request makes another one.
+    package func subscriptionEnded(_ failure: Failure) {
+        subscription = nil
+        fail(failure)
+    }
+
+    private func begin(_ request: Request, until deadline: Int64, _ late: Failure) {
+        if request.reply.isOver { return }
+        let alarm = LoopAlarm(loop: loop) { [weak self] _ in self?.end(request, .failure(late)) }
+        request.alarm = alarm
+        alarm.set(deadline)
+        if let subscription { return register(request, subscription.address) }
+        waiting.append(request)
+        if isSubscribing { return }
+        isSubscribing = true
+        Task {
+            let result: Result<Subscription, Failure>
+            do throws(Failure) {
+                result = .success(try await subscribe(self))
+            } catch {
+                result = .failure(error)
+            }
+            loop.execute { self.subscribed(result) }
+        }
+    }
+
+    private func subscribed(_ result: Result<Subscription, Failure>) {
+        isSubscribing = false
+        let waiting = waiting
+        self.waiting = []
+        switch result {
+        case .success(let made):
+            subscription = made
+            for request in waiting where !request.reply.isOver { register(request, made.address) }
+        case .failure(let failure):
+            for request in waiting { end(request, .failure(failure)) }
+        }
+    }
+
+    /// From now on the reply may arrive.
+    private func register(_ request: Request, _ address: String) {
+        requests[request.correlation] = request
+        request.address.end(.success(address))
+    }
+
+    private func end(_ request: Request, _ answer: Result<Message, Failure>) {
+        if requests[request.correlation] === request { requests[request.correlation] = nil }
+        request.alarm?.set(.max)
+        request.alarm = nil
+        if case .failure(let failure) = answer { request.address.end(.failure(failure)) }
+        request.reply.end(answer)
+    }
+}
