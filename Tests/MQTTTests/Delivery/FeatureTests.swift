@@ -139,6 +139,37 @@ struct FeatureTests {
         await bench.stop()
     }
 
+    @Test func `a request survives a lost connection, and ends with its task and with the client`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let server = try await bench.connected { $0.version = .v5_0 }
+        var requests = try await server.subscribe(to: "ask").makeAsyncIterator()
+        let surviving = Task { try await client.request([1], to: "ask") }
+        let first = try #require(try await requests.next())
+        let events = (client.events, server.events)
+        await bench.cut()
+        await events.0.untilResubscribed("responses/")
+        await events.1.untilResubscribed("ask")
+        try await server.reply(to: first, with: [2])
+        #expect(try await surviving.value.bytes == [2])
+        let cancelled = Task { try await client.request([3], to: "ask") }
+        _ = try await requests.next()
+        cancelled.cancel()
+        await #expect { try await cancelled.value } throws: { ($0 as? MQTTError)?.code == .cancelled }
+        let stopped = Task { try await client.request([4], to: "ask") }
+        _ = try await requests.next()
+        await client.disconnect()
+        await #expect { try await stopped.value } throws: { ($0 as? MQTTError)?.code == .disconnected }
+        // The next connection has another subscription for responses.
+        try await client.connect()
+        let again = Task { try await client.request([5], to: "ask") }
+        try await server.reply(to: try #require(try await requests.next()), with: [6])
+        #expect(try await again.value.bytes == [6])
+        await client.disconnect()
+        await server.disconnect()
+        await bench.stop()
+    }
+
     @Test func `requests need 5_0, and a message that asks for no response gets none`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected { $0.version = .v3_1_1 }
@@ -153,5 +184,14 @@ struct FeatureTests {
         }
         await client.disconnect()
         await bench.stop()
+    }
+}
+
+extension Updates<MQTTEvent> {
+    /// Waits until the server has answered a filter with this prefix again.
+    fileprivate func untilResubscribed(_ prefix: String) async {
+        for await event in self {
+            if case .resubscribed(let filter, _) = event, filter.hasPrefix(prefix) { return }
+        }
     }
 }

@@ -1,0 +1,174 @@
+import Messaging
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+private struct Reply: ReplyMessage, Equatable {
+    var correlation: [UInt8]?
+    var text: String
+}
+
+private struct Failure: ClientError, Equatable {
+    let code: ErrorCode<Failure>
+    let message: String
+    init(_ code: ErrorCode<Failure>, _ message: String, answer: Failure?, underlying: (any Error)?) {
+        (self.code, self.message) = (code, message)
+    }
+    static let cancelledWait = makeCancelledWait()
+    static let disconnectedByUser = makeDisconnectedByUser()
+    static let late = Failure(.timedOut, "Too late.", answer: nil, underlying: nil)
+    static let lost = Failure(.connectionLost, "Lost.", answer: nil, underlying: nil)
+}
+
+private final class ReplyBatch: DeliveryBatch {
+    let replies: [Reply]
+    init(_ replies: [Reply]) { self.replies = replies }
+    var count: Int { replies.count }
+    subscript(index: Int) -> Reply { replies[index] }
+    var byteCount: Int { 0 }
+    var gap: Int { 0 }
+    func dropOldest(_ count: Int) -> Int { 0 }
+    func noteGap(_ count: Int) {}
+}
+
+private final class Handle: Sendable {}
+
+@Suite("Requests: pending replies", .timeLimit(.minutes(1)))
+struct PendingRepliesTests {
+    private typealias Replies = PendingReplies<Reply, Failure>
+
+    /// Answers a request from the loop's thread as soon as it is sent.
+    private func answer(_ replies: Replies, _ messages: [Reply], unmatched: Int = 0) {
+        EventLoop.shared.execute { #expect(replies.receive(ReplyBatch(messages)) == unmatched) }
+    }
+
+    @Test func `replies find their requests by correlation, over one subscription`() async throws {
+        let subscriptions = Atomic(0)
+        let replies = Replies(loop: .shared) { _ in
+            subscriptions.add(1, ordering: .relaxed)
+            return Replies.Subscription(address: "replies", handle: Handle())
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<50 {
+                group.addTask {
+                    let correlation = [UInt8(number)]
+                    let reply = try await replies.reply(
+                        correlation: correlation, within: .seconds(60), late: .late
+                    ) { address in
+                        #expect(address == "replies")
+                        answer(replies, [Reply(correlation: correlation, text: "\(number)")])
+                    }
+                    #expect(reply.text == "\(number)")
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(subscriptions.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `a message without a correlation is the reply to the only request, and to none of several`() async throws
+    {
+        let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
+        let only = try await replies.reply(correlation: [1], within: .seconds(60), late: .late) { _ in
+            answer(
+                replies, [Reply(correlation: [9], text: "another's"), Reply(correlation: nil, text: "x")], unmatched: 1)
+        }
+        #expect(only.text == "x")
+        async let other = replies.reply(correlation: [2], within: .seconds(60), late: .late) { _ in }
+        _ = try await replies.reply(correlation: [3], within: .seconds(60), late: .late) { _ in
+            answer(replies, [Reply(correlation: [3], text: "y")])
+        }
+        let third = try await replies.reply(correlation: [4], within: .seconds(60), late: .late) { _ in
+            answer(replies, [Reply(correlation: nil, text: "whose?")], unmatched: 1)
+            answer(replies, [Reply(correlation: [2], text: "a"), Reply(correlation: [4], text: "b")])
+        }
+        #expect(third.text == "b")
+        #expect(try await other.text == "a")
+    }
+
+    @Test func `a request ends at its timeout, also while the subscription is not made`() async throws {
+        let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
+        await #expect(throws: Failure.late) {
+            try await replies.reply(correlation: [1], within: .milliseconds(1), late: .late) { _ in }
+        }
+        let release = PendingCall<Void>()
+        let stuck = Replies(loop: .shared) { _ in
+            await release.answer()
+            return Replies.Subscription(address: "", handle: Handle())
+        }
+        await #expect(throws: Failure.late) {
+            try await stuck.reply(correlation: [1], within: .milliseconds(1), late: .late) { _ in
+                Issue.record("a request was sent after its timeout")
+            }
+        }
+        release.end(())
+    }
+
+    @Test func `a cancelled request returns at once, also while the subscription is not made`() async throws {
+        let begun = PendingCall<Void>()
+        let release = PendingCall<Void>()
+        let replies = Replies(loop: .shared) { _ in
+            begun.end(())
+            await release.answer()
+            return Replies.Subscription(address: "", handle: Handle())
+        }
+        let early = Task {
+            try await replies.reply(correlation: [1], within: .seconds(60), late: .late) { _ in
+                Issue.record("a cancelled request was sent")
+            }
+        }
+        await begun.answer()
+        early.cancel()
+        await #expect(throws: Failure.cancelledWait) { try await early.value }
+        release.end(())
+        let sent = PendingCall<Void>()
+        let later = Task {
+            try await replies.reply(correlation: [2], within: .seconds(60), late: .late) { _ in sent.end(()) }
+        }
+        await sent.answer()
+        later.cancel()
+        await #expect(throws: Failure.cancelledWait) { try await later.value }
+        answer(replies, [Reply(correlation: [2], text: "too late")], unmatched: 1)
+        await EventLoop.shared.result {}
+    }
+
+    @Test func `the end of the subscription fails its requests, and the next request makes another one`() async throws {
+        let subscriptions = Atomic(0)
+        let replies = Replies(loop: .shared) { _ in
+            let number = subscriptions.add(1, ordering: .relaxed).newValue
+            return Replies.Subscription(address: "\(number)", handle: Handle())
+        }
+        await #expect(throws: Failure.lost) {
+            try await replies.reply(correlation: [1], within: .seconds(60), late: .late) { address in
+                #expect(address == "1")
+                EventLoop.shared.execute { replies.fail(.lost) }
+            }
+        }
+        await #expect(throws: Failure.disconnectedByUser) {
+            try await replies.reply(correlation: [2], within: .seconds(60), late: .late) { address in
+                #expect(address == "1")
+                EventLoop.shared.execute { replies.subscriptionEnded(.disconnectedByUser) }
+            }
+        }
+        _ = try await replies.reply(correlation: [3], within: .seconds(60), late: .late) { address in
+            #expect(address == "2")
+            answer(replies, [Reply(correlation: [3], text: "")])
+        }
+    }
+
+    @Test func `a subscription that cannot be made fails the requests that wait for it`() async throws {
+        let replies = Replies(loop: .shared) { _ throws(Failure) in throw Failure.lost }
+        for number in 0..<3 {
+            await #expect(throws: Failure.lost) {
+                try await replies.reply(correlation: [UInt8(number)], within: .seconds(60), late: .late) { _ in }
+            }
+        }
+        await #expect(throws: Failure.disconnectedByUser) {
+            try await Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
+                .reply(correlation: [], within: .seconds(60), late: .late) { _ throws(Failure) in
+                    throw Failure.disconnectedByUser
+                }
+        }
+    }
+}
