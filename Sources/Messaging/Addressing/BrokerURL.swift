@@ -1,8 +1,8 @@
 public import Transport
 
-/// Where a broker is and how it is reached, read from a URL.
+/// The URL of a broker: its endpoint, and the protocols on the way to it.
 public struct BrokerURL: Sendable, Hashable {
-    /// What lies between the socket and the protocol.
+    /// The scheme of a URL: the protocols between the socket and the client's protocol.
     public enum Scheme: String, Sendable, Hashable {
         case mqtt, mqtts, stomp, stomps, ws, wss, unix
 
@@ -34,12 +34,13 @@ public struct BrokerURL: Sendable, Hashable {
         }
     }
 
+    /// The host and port, or the path of a Unix-domain socket.
     public private(set) var endpoint: Endpoint
     public let scheme: Scheme
     /// The path and query of a WebSocket, `/` when the URL has none. Descriptions hide the query's values, which may be
     /// tokens.
     public let resource: String
-    /// From the user info of the URL, percent-decoded.
+    /// The user info of the URL, percent-decoded.
     public var credentials: Credentials? { login?.value }
     private let login: Shared<Credentials>?
 
@@ -50,8 +51,8 @@ public struct BrokerURL: Sendable, Hashable {
 
     /// Reads a URL such as `mqtt://user:secret@host:1883`, `wss://host/path`, `stomp://[::1]` or `unix:/path`.
     ///
-    /// `http` and `https` are taken for `ws` and `wss`.
-    /// - Throws: ``TransportError/Code/badURL`` with the part that is wrong.
+    /// `http` and `https` are read as `ws` and `wss`.
+    /// - Throws: ``TransportError/Code/badURL`` with the part that is invalid.
     public init(_ text: String) throws(TransportError) {
         let bytes = Array(text.utf8)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
@@ -96,14 +97,15 @@ public struct BrokerURL: Sendable, Hashable {
         }
     }
 
-    /// The same way to another server.
+    /// The same URL with another endpoint.
     package func redirected(to endpoint: Endpoint) -> BrokerURL {
         var other = self
         other.endpoint = endpoint
         return other
     }
 
-    /// The servers that a server reference names: `host[:port]`, separated by spaces; what is none is passed over.
+    /// The servers that a server reference names: `host[:port]`, separated by spaces; entries that are invalid are
+    /// ignored.
     package func endpoints(inReference reference: String) -> [Endpoint] {
         reference.utf8.split(separator: UInt8(ascii: " ")).compactMap { name in
             // Cut out of a valid string at ASCII characters.
@@ -133,7 +135,7 @@ public struct BrokerURL: Sendable, Hashable {
             colon < at
         else { return maskedQuery(text) }
         let query = text.utf8.firstIndex(of: UInt8(ascii: "?")) ?? text.endIndex
-        // Behind a question mark it is part of a token, or ends a password that was not percent-encoded.
+        // After a question mark, the `@` is part of a token or ends a password that was not percent-encoded.
         return text[...colon] + "//•••" + (at < query ? maskedQuery(String(text[at...])) : "")
     }
 

@@ -1,4 +1,6 @@
-/// What a client shows to a server to be let in. Never printed.
+package import Transport
+
+/// The user name and password of a client. Descriptions hide them.
 public struct Credentials: Sendable, Hashable {
     public var userName: String
     public var password: String?
@@ -13,4 +15,46 @@ extension Credentials: CustomStringConvertible, CustomDebugStringConvertible, Cu
     public var description: String { "Credentials(•••)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// What a closure that provides credentials is called with.
+///
+/// The closure is called before each attempt to connect. When a server refuses the credentials, it is called once more at
+/// once, with ``wereRefused`` set, so that it can fetch new ones in place of those that it has cached. If these are refused
+/// too, the client stops connecting.
+public struct CredentialsRequest: Sendable {
+    /// The number of the attempt, from 1 since the last success; a round through all servers counts as one.
+    public let attempt: Int
+    /// The server that the credentials are for.
+    public let server: BrokerURL
+    /// Whether the server has just refused the last ones.
+    public let wereRefused: Bool
+}
+
+/// Where a client's credentials come from: a closure, else the configuration, else the URL of the server.
+package struct CredentialsSource: Sendable {
+    package typealias Provider = @Sendable (CredentialsRequest) async throws -> Credentials?
+
+    private let fixed: Credentials?
+    private let provider: Provider?
+
+    package init(fixed: Credentials?, provider: Provider?) {
+        self.fixed = fixed
+        self.provider = provider
+    }
+
+    /// Whether another call may return other credentials.
+    package var isFresh: Bool { provider != nil }
+
+    /// The credentials for an attempt; a provider has to return them before the attempt's deadline.
+    package func credentials(
+        for attempt: ConnectionAttempt, at server: BrokerURL, on loop: EventLoop
+    ) async throws -> Credentials? {
+        guard let provider else { return fixed ?? server.credentials }
+        let request = CredentialsRequest(
+            attempt: attempt.number, server: server, wereRefused: attempt.credentialsWereRefused)
+        let late = TransportError(
+            .timedOut, "The credentialsProvider did not return within connectTimeout. Let it return sooner, or raise connectTimeout.")
+        return try await TimedCall.run(until: attempt.deadline, on: loop, late: late) { try await provider(request) }
+    }
 }

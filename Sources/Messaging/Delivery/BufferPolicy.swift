@@ -1,4 +1,4 @@
-/// How many messages wait for a slow receiver, and what happens to the next one.
+/// The bounds of a subscription's buffer, and what happens when it is full.
 public struct BufferPolicy: Sendable, Equatable {
     /// What happens to messages without a delivery guarantee (MQTT QoS 0, STOMP `auto`) when the buffer is full.
     ///
@@ -8,18 +8,18 @@ public struct BufferPolicy: Sendable, Equatable {
         package enum Kind: Sendable { case dropOldest, pauseReading }
         package let kind: Kind
 
-        /// The oldest waiting messages go; the next message received tells how many in its `droppedBefore`.
+        /// Drops the oldest waiting messages; the `droppedBefore` of the next received message counts them.
         public static let dropOldest = Overflow(kind: .dropOldest)
-        /// Nothing more is read from the connection until the receiver has caught up. All subscriptions of the
-        /// connection wait with it; keep-alives still go out.
+        /// Reads nothing more from the connection until the receiver has caught up. All subscriptions of the connection
+        /// wait with it; keep-alives are still sent.
         public static let pauseReading = Overflow(kind: .pauseReading)
     }
 
-    /// The most messages that wait.
+    /// The maximum number of waiting messages. Default: 65,536.
     public var messages: Int
-    /// The most bytes that wait, in what the batches keep in memory.
+    /// The maximum memory of waiting messages in bytes. Default: 16 MiB.
     public var bytes: Int
-    /// What happens to messages without a guarantee when either bound is reached.
+    /// What happens to messages without a guarantee when either bound is reached. Default: `dropOldest`.
     public var overflow: Overflow
 
     public init(messages: Int = 65_536, bytes: Int = 16 << 20, overflow: Overflow = .dropOldest) {

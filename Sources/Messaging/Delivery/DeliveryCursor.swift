@@ -17,7 +17,7 @@ package protocol DeliverySource<Batch, Failure>: AnyObject, Sendable {
     associatedtype Batch: DeliveryBatch
     associatedtype Failure: ClientError
 
-    /// The place where the last receiver stopped, or the beginning of a new queue if there is none.
+    /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
     func takePlace() -> DeliveryPlace<Batch, Failure>
     /// A receiver stopped here.
     func park(_ place: DeliveryPlace<Batch, Failure>)

@@ -3,8 +3,8 @@ import Transport
 
 /// Batches on their way from a connection to one receiver: bounded by messages and bytes, one receiver at a time.
 ///
-/// The connection's side never waits. When a bound is reached, `isFull` tells it to withhold acknowledgements, and
-/// the policy decides about the rest; `drained` is called when the receiver has caught up to half of the bounds.
+/// The connection's side never waits. When a bound is reached, `isFull` makes it withhold acknowledgements, and the policy
+/// decides about messages without a guarantee; `drained` is called when the receiver has caught up to half of the bounds.
 @usableFromInline
 package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendable {
     package enum Next: Sendable {
@@ -27,7 +27,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     }
 
     private struct State: ~Copyable {
-        // Slots before `head` are empty: what the receiver has taken is not kept.
+        // Slots before `head` are empty: batches that the receiver has taken are released.
         var slots: [Batch?] = []
         var head = 0
         var messages = 0
@@ -197,7 +197,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         }
     }
 
-    /// What is there without waiting.
+    /// The next batch or the end, if it is there already.
     package func takeReady() -> Next? {
         var change = Change()
         let ready = state.withLock { takeReady(&$0, &change) }
@@ -205,7 +205,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         return ready
     }
 
-    /// What the connection is to be told once the lock is released.
+    /// What to report to the connection once the lock is released.
     private struct Change {
         var wasDrained = false
         var uncounted = 0
@@ -260,7 +260,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
             return dropped
         }
         receiver.take()?.resume(returning: .finished)
-        // What batches hold on to is let go without the lock.
+        // What the batches own is released without the lock.
         withExtendedLifetime(dropped) {}
         report(Change(wasDrained: true, uncounted: uncounted))
     }

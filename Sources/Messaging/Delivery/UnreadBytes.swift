@@ -2,7 +2,7 @@ import Synchronization
 
 /// Bytes of messages that wait in all subscriptions of one connection, against their bound.
 ///
-/// The loop adds and pauses reading when the bound is reached; whoever takes the count down to half of it calls
+/// The loop adds, and pauses reading when the bound is reached. The receiver that reduces the count to half of it calls
 /// `drained`, so that the loop reads again.
 package final class UnreadBytes: Sendable {
     package let maximum: Int

@@ -1,23 +1,25 @@
 import Synchronization
 import Transport
 
-/// What went through a client so far.
+/// Counts since a client was made.
 public struct ClientCounters: Sendable, Equatable {
-    /// Messages handed to subscriptions.
+    /// Messages delivered to subscriptions.
     public var messagesReceived = 0
-    /// Messages taken for sending.
+    /// Messages accepted for sending.
     public var messagesSent = 0
     /// Connections that were established.
     public var connections = 0
-    /// Bytes handed to the system and taken from it, TLS and WebSocket included.
+    /// Bytes written to the socket, TLS and WebSocket included.
     public var bytesSent = 0
+    /// Bytes read from the socket, TLS and WebSocket included.
     public var bytesReceived = 0
-    /// Calls to the system that wrote or read, those that found no room or nothing included.
+    /// System calls that wrote, including those that wrote nothing.
     public var writes = 0
+    /// System calls that read, including those that read nothing.
     public var reads = 0
 }
 
-/// The counters while they count.
+/// The counters that have no lock of their own.
 package struct ClientCounting: ~Copyable, Sendable {
     private let messagesReceived = Atomic(0)
     private let connections = Atomic(0)
@@ -27,7 +29,7 @@ package struct ClientCounting: ~Copyable, Sendable {
     package func received(_ count: Int) { messagesReceived.add(count, ordering: .relaxed) }
     package func connected() { connections.add(1, ordering: .relaxed) }
 
-    /// - Parameter sent: counted by whoever holds the link's lock anyway.
+    /// - Parameter sent: counted under the link's lock, which a sender holds anyway.
     package func snapshot(sent: Int, traffic: LinkTraffic) -> ClientCounters {
         ClientCounters(
             messagesReceived: messagesReceived.load(ordering: .relaxed), messagesSent: sent,

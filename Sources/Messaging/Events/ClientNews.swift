@@ -1,11 +1,32 @@
 import Synchronization
 import Transport
 
-/// What a client tells whoever listens: where it stands, and what happens to it.
+/// The state of a client's connection.
+public enum ConnectionState<Failure: Error & Sendable>: Sendable {
+    /// Not connected, and not connecting; with the reason unless the user disconnected.
+    indirect case disconnected(Failure?)
+    /// Opening a connection; attempts count from 1 since the last success, a round through all servers as one.
+    case connecting(attempt: Int)
+    /// The server has accepted the connection.
+    case connected
+    /// Waiting before the next attempt.
+    indirect case waiting(Duration, attempt: Int, after: Failure)
+    /// Disconnecting, or closing a connection that cannot be used any more.
+    case disconnecting
+    /// Suspended by the user. Pending operations stay pending until `resume()`.
+    case suspended
+
+    /// Whether messages can be sent and received.
+    public var isConnected: Bool {
+        if case .connected = self { true } else { false }
+    }
+}
+
+/// The present state of a client, and the sequences of its states and events.
 ///
-/// Mostly nobody listens. What sends is made for the first who does, and until then only the present state is kept.
+/// Most clients have no listener: what sends is made for the first one, and until then only the present state is stored.
 package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable {
-    // Not private: the compiler refers to it from the modules of the clients, where such a value lies in an object.
+    // Not private: the compiler refers to it from the modules of the clients, where such a value is stored in an object.
     package struct Content {
         fileprivate var state: State
         fileprivate var states: Broadcaster<State>?
@@ -18,10 +39,10 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
         content = Lock(Content(state: state))
     }
 
-    /// Where the client stands now.
+    /// The present state.
     package var state: State { content.withLock { $0.state } }
 
-    /// Where it stands, from now on; starts with the present state.
+    /// The states from now on, the present one first.
     package var states: Updates<State> {
         content.withLock { content in
             if let states = content.states { return states.updates }
@@ -31,7 +52,7 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
         }
     }
 
-    /// What happens, from now on.
+    /// The events from now on.
     package var events: Updates<Event> {
         content.withLock { content in
             if let events = content.events { return events.updates }
@@ -41,7 +62,7 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
         }
     }
 
-    /// One at a time: on the loop's thread.
+    /// Stores and sends a state; on the loop's thread.
     package func stateChanged(to state: State) {
         let states = content.withLock { content in
             content.state = state

@@ -2,11 +2,11 @@ import Synchronization
 import Transport
 import Wire
 
-/// Values as they come, for anyone who iterates: each iterator has its own bounded buffer and keeps the newest.
+/// A sequence of values; each iterator has its own bounded buffer, which keeps the newest.
 ///
-/// It starts when the sequence is created: what happens between that and the first iteration waits in the buffer. A
-/// further iterator of the same sequence starts when it is made. The sequence ends when the client is gone, or with the
-/// task that iterates.
+/// It starts when the sequence is created: values that are sent before the first iteration wait in the buffer. A further
+/// iterator of the same sequence starts when it is made. The sequence ends when the client is released, and when the
+/// iterating task is cancelled.
 public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
     private let broadcaster: Broadcaster<Element>
@@ -21,6 +21,7 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
         Iterator(buffer: first.take() ?? broadcaster.subscribe())
     }
 
+    /// One receiver of the values.
     public struct Iterator: AsyncIteratorProtocol {
         let buffer: UpdateBuffer<Element>
 
@@ -37,7 +38,7 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// What was sent since a sequence was created, until its first iterator takes it over.
+/// The values since a sequence was created, until its first iterator takes them over.
 private final class FirstBuffer<Element: Sendable>: Sendable {
     private let buffer: Lock<UpdateBuffer<Element>?>
 
@@ -48,7 +49,7 @@ private final class FirstBuffer<Element: Sendable>: Sendable {
     func take() -> UpdateBuffer<Element>? { buffer.withLock { $0.take() } }
 }
 
-/// Sends values to everybody who listens at the moment.
+/// Sends values to the present listeners.
 package final class Broadcaster<Element: Sendable>: Sendable {
     private struct State {
         var buffers: [WeakBuffer] = []
@@ -65,7 +66,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
     private let replaysLatest: Bool
 
     /// - Parameters:
-    ///   - capacity: values that wait for a slow iterator, at least one; the oldest go first.
+    ///   - capacity: values that wait for a slow iterator, at least one; the oldest are dropped first.
     ///   - replaysLatest: whether a new iterator starts with the value that was sent last.
     package init(capacity: Int, initial: Element? = nil, replaysLatest: Bool = false) {
         self.capacity = max(1, capacity)
@@ -82,7 +83,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
     /// The value that was sent last.
     package var latest: Element? { state.withLock { $0.latest } }
 
-    /// Whether anybody listens: spares building values for nobody.
+    /// Whether there are listeners; without any, no value needs to be made.
     package var hasListeners: Bool { state.withLock { $0.buffers.contains { $0.buffer != nil } } }
 
     package func send(_ element: Element) {
@@ -113,7 +114,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
 
     func subscribe() -> UpdateBuffer<Element> {
         let buffer = UpdateBuffer<Element>(capacity: capacity)
-        // Nobody waits in the buffer yet, so there is nobody to be resumed.
+        // The buffer is new and has no waiting receiver, so there is none to resume.
         state.withLock { state in
             if replaysLatest, let latest = state.latest { _ = buffer.store(latest) }
             if state.isFinished { _ = buffer.end() } else { state.buffers.append(WeakBuffer(buffer: buffer)) }
@@ -142,7 +143,7 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
 
     var missedCount: Int { state.withLock { $0.missedCount } }
 
-    /// Keeps the element for later, or returns who is to be resumed with it.
+    /// Stores the element, or returns the receiver to resume with it.
     func store(_ element: Element) -> Receiver? {
         state.withLock { state in
             if let waiting = state.receiver.take() { return waiting }
@@ -155,7 +156,7 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
         }
     }
 
-    /// Nothing more will come; returns who is to be resumed with nil.
+    /// Ends the buffer; returns the receiver to resume with nil.
     func end() -> Receiver? {
         state.withLock { state in
             state.isFinished = true

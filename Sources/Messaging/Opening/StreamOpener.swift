@@ -2,6 +2,21 @@ import Synchronization
 package import Transport
 import Wire
 
+/// The options of a client for everything below its protocol.
+package struct StreamOptions: Sendable {
+    package var proxy = Proxy.none
+    package var tls = TLSOptions()
+    package var webSocket = WebSocketOptions()
+    /// Offered in a WebSocket handshake unless the options name others.
+    package var subprotocols: [String] = []
+    /// Whether the protocol may come in text messages of a WebSocket.
+    package var acceptsText = false
+    /// The schemes of URLs that the client accepts.
+    package var schemes: [BrokerURL.Scheme] = []
+
+    package init() {}
+}
+
 /// Opens the streams that a client's URLs ask for: the one place where both protocols get their transport.
 ///
 /// A stream comes with its layers open: TLS verified, the WebSocket accepted.
@@ -12,7 +27,7 @@ package final class StreamOpener: Sendable {
     private let servers: ServerList
     private let loop: EventLoop
     private let options: Shared<StreamOptions>
-    /// Nil where servers are reached directly.
+    /// Nil without a proxy.
     private let proxies: Shared<ProxyChoice>?
     private let override: Override?
     private let state = Lock(State())
@@ -75,8 +90,8 @@ package final class StreamOpener: Sendable {
     }
 
     /// - Parameters:
-    ///   - isRedirected: whether the server is one that tests cannot stand in for.
-    ///   - deadline: for the look-up of the name, the connection and all handshakes below the protocol.
+    ///   - isRedirected: whether a server redirected the client here; a test's `override` does not replace it.
+    ///   - deadline: for name resolution, the connection and the handshakes below the protocol.
     package func open(
         _ url: BrokerURL, isRedirected: Bool = false, deadline: Int64
     ) async throws(TransportError) -> OpenedStream {
@@ -91,7 +106,7 @@ package final class StreamOpener: Sendable {
     }
 
     private func openNow(_ url: BrokerURL, _ deadline: Int64) async throws(TransportError) -> OpenedStream {
-        // Before the connection: what cannot work needs no server.
+        // Before the connection, so that mistakes in the options are reported without a server.
         let proxy = try proxies?.value.proxy(for: url.endpoint)
         let systemDoesTLS = url.scheme.isSecure ? try tls().usesSystem() : false
         let layers = try layers(for: url, proxy, systemDoesTLS: systemDoesTLS)
@@ -113,11 +128,11 @@ package final class StreamOpener: Sendable {
             let name = "\(url.endpoint), through the proxy \(proxy),"
             return try await Connector.open(to: proxy.endpoint, peerName: name, timeout: timeout, loop: loop)
         } catch {
-            throw TransportError(error.code, "no way to the proxy: \(error.message)", errno: error.errno)
+            throw TransportError(error.code, "Could not reach the proxy: \(error.message)", errno: error.errno)
         }
     }
 
-    /// The stream comes with TLS, and has passed the proxy: both are below what a layer could do.
+    /// The system's stream has TLS and has passed the proxy: both are below what a layer could do.
     private func connectSecurely(
         to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
     ) async throws(TransportError) -> any ByteStream {
@@ -151,7 +166,7 @@ package final class StreamOpener: Sendable {
         return layers
     }
 
-    /// One for all connections of the client: what was read from files is read once, and sessions are resumed.
+    /// One for all connections of the client, so that files are read once and sessions are resumed.
     private func tls() -> TLSContexts {
         state.withLock { state in
             if let tls = state.tls { return tls }
@@ -165,17 +180,17 @@ package final class StreamOpener: Sendable {
         if let proxy {
             return TransportError(
                 .timedOut,
-                "the proxy \(proxy) accepted the connection, but \(url.endpoint) was not reached through it in time")
+                "The proxy \(proxy) accepted the connection, but \(url.endpoint) was not reached through it in time.")
         }
         let handshakes = url.scheme == .ws ? "WebSocket" : url.scheme == .wss ? "TLS and WebSocket" : "TLS"
         return TransportError(
             .timedOut,
-            "\(url.endpoint) accepted the connection, but did not finish the \(handshakes) handshake in time; does it "
-                + "speak that at this port?")
+            "\(url.endpoint) accepted the connection, but did not finish the \(handshakes) handshake in time. Check that it "
+                + "speaks that at this port.")
     }
 }
 
 extension TransportError {
-    /// Whether another attempt to connect is pointless until somebody changes the URL or installs something.
+    /// Whether another attempt to connect is pointless until the URL is changed or something is installed.
     package var isPermanent: Bool { code == .unsupported || code.isConfigurationMistake }
 }

@@ -1,7 +1,7 @@
 package import Transport
 
-/// Runs closures of the application no longer than until a deadline: they may take any time, and nothing makes them heed
-/// the cancellation of their task.
+/// Waits for closures of the application until a deadline at most: they may take any time, and may ignore the cancellation
+/// of their task.
 package enum TimedCall {
     /// Runs `body` in a task of its own, which is cancelled at the deadline and with the caller's task.
     ///

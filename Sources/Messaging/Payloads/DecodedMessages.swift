@@ -1,6 +1,6 @@
-/// A message and the value in it, or the reason why there is none.
+/// A message and the value in it, or why it cannot be decoded.
 ///
-/// What the message has can be read from here too: `element.droppedBefore` is `element.message.droppedBefore`.
+/// The members of the message can be read from here too: `element.droppedBefore` is `element.message.droppedBefore`.
 @dynamicMemberLookup
 public struct DecodedMessage<Message: Sendable, Value: Sendable>: Sendable {
     /// The message as it arrived.

@@ -1,11 +1,11 @@
 package import Transport
 
-/// Through which proxy a server is reached, if through any.
+/// Chooses the proxy for a server, if there is one.
 package struct ProxyChoice: Sendable {
     private let proxy: Result<ProxyServer?, TransportError>
     private let exceptions: ProxyExceptions
 
-    /// - Parameter variable: reads the environment; asked now and never again.
+    /// - Parameter variable: reads a variable of the environment; called only by this initializer.
     package init(_ proxy: Proxy, variable: (String) -> String?) {
         var exceptions = ProxyExceptions("")
         self.proxy = Result { () throws(TransportError) in
@@ -28,13 +28,13 @@ package struct ProxyChoice: Sendable {
         self.exceptions = exceptions
     }
 
-    /// - Throws: what is wrong with the proxy's URL.
+    /// - Throws: ``TransportError`` if the proxy's URL is invalid.
     package func proxy(for endpoint: Endpoint) throws(TransportError) -> ProxyServer? {
         guard case .host(let host, let port) = endpoint, !exceptions.contain(host, port: port) else { return nil }
         return try proxy.get()
     }
 
-    /// A variable that is empty is as good as none.
+    /// The value of a variable that is set and not empty.
     private static func value(_ name: String, _ variable: (String) -> String?) -> String? {
         variable(name).flatMap { $0.isEmpty ? nil : $0 }
     }
@@ -64,7 +64,7 @@ struct ProxyExceptions: Sendable {
         return Entry(name: plain(authority.host), literal: IPLiteral(authority.host), port: authority.port)
     }
 
-    /// Without what stands for "and all below it", which goes for every name, and the dot of the root.
+    /// The name without `*.` or `.` at its beginning (every name includes those below it) and without the root's dot.
     private static func plain(_ name: String) -> String {
         var name = name[...]
         if name.hasPrefix("*.") { name = name.dropFirst() }
