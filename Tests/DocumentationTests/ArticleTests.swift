@@ -63,6 +63,16 @@ struct ArticleTests {
         }
     }
 
+    @Test(.requires(.rabbitMQ)) func `RabbitMQ moves a rejected message to the queue of dead letters as shown`()
+        async throws
+    {
+        let broker = try await SharedBrokers.rabbitMQ()
+        let client = STOMPClient("stomp://guest:guest@127.0.0.1:\(broker.stompPort)")
+        try await client.connect()
+        try await withTimeout(.seconds(60), "a dead letter") { try await useDeadLetters(client: client) }
+        await client.disconnect()
+    }
+
     @Test func `Retained messages, several filters, and requests work as shown`() async throws {
         try await Self.withClients { broker, client, _ in
             try await retainTheDoor(client: client)

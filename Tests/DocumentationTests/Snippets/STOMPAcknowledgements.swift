@@ -16,11 +16,14 @@ func processOrders(client: STOMPClient) async throws {
 func isComplete(_ order: STOMPMessage) -> Bool { order.text?.contains("pizza") == true }
 
 func useDeadLetters(client: STOMPClient) async throws {
+    // The exchange behind /topic/, so that a durable subscription keeps the dead letters.
     let arguments: STOMPHeaders = [
         "durable": "true", "auto-delete": "false",
-        "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.dead",
+        "x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": "orders.dead",
     ]
-    let dead = try await client.subscribe(to: "/queue/orders.dead", acknowledgement: .clientIndividual)
+    let dead = try await client.subscribe(
+        to: "/topic/orders.dead", acknowledgement: .clientIndividual,
+        options: STOMPSubscribeOptions(durableName: "orders-dead"))
     let orders = try await client.subscribe(
         to: "/queue/orders", acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(headers: arguments))
     try await client.sendAndConfirm("{}", to: "/queue/orders", options: STOMPSendOptions(headers: arguments))
@@ -31,6 +34,7 @@ func useDeadLetters(client: STOMPClient) async throws {
     for try await order in dead {
         print("cannot be processed: \(order.text ?? "")")
         try order.acknowledge()
+        break
     }
 }
 
