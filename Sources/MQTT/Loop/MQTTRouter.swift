@@ -2,27 +2,28 @@ import MQTTCore
 import Messaging
 import Wire
 
-/// Which subscriptions a topic goes to, and which filters the server is to know. Lives on the loop's thread.
+/// Which subscriptions the messages of a topic go to, and which filters are subscribed at the server. On the loop's
+/// thread only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
 final class MQTTRouter {
 
-    /// A filter that is or shall be subscribed at the server, for one or more routes.
+    /// A filter that is subscribed at the server, or will be, for one or more routes.
     final class Entry {
         var request: MQTTSubscriptionRequest
-        /// What SUBSCRIBE says beside the filter.
+        /// The properties of SUBSCRIBE.
         var properties = MQTTProperties()
-        /// The Subscription Identifier that tells its messages from those of other filters; 0 for none.
+        /// The Subscription Identifier that distinguishes its messages from those of other filters; 0 for none.
         var identifier: UInt32 = 0
         var routes: [MQTTRoute] = []
         var waiters: [(wait: MQTTSubscribeWait, index: Int)] = []
         /// The server's answer on the connection that is open.
         var granted: MQTTReasonCode?
-        /// The server's last answer on any connection, which a session keeps in force.
+        /// The server's last answer on any connection, which remains valid while the session does.
         var lastGranted: MQTTReasonCode?
         var wasGranted: Bool { lastGranted != nil }
-        /// SUBSCRIBE is on its way.
+        /// SUBSCRIBE is written and not answered.
         var isPending = false
-        /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the tree: the entry that stands
-        /// there has the others here, in the order in which they came.
+        /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the tree: the entry in the tree
+        /// has the others here, in the order in which they were added.
         fileprivate var others: [Entry] = []
 
         init(_ request: MQTTSubscriptionRequest) {
@@ -30,16 +31,16 @@ final class MQTTRouter {
         }
     }
 
-    /// A SUBSCRIBE or UNSUBSCRIBE that awaits its answer.
+    /// A SUBSCRIBE or UNSUBSCRIBE that is not answered yet.
     struct Request {
         var keys: [ByteKey]
-        /// It is the first of its connection, and the connection ends if the answer is late.
+        /// It precedes the messages of a new connection, and the connection ends if the answer is late.
         var comesFirst: Bool
         /// The filters of an UNSUBSCRIBE.
         var forgotten: [String] = []
     }
 
-    /// What is known of a topic index of the engine's cache.
+    /// The routes of a topic index of the engine's cache.
     private struct CachedTopic {
         var generation: UInt64 = 0
         var topic = ""
@@ -50,20 +51,20 @@ final class MQTTRouter {
     private(set) var entries: [ByteKey: Entry] = [:]
     private var tree = MQTTFilterTree<Entry>()
     private var topics: [CachedTopic] = []
-    /// Where in `topics` something is known.
+    /// The indexes of valid entries in `topics`.
     private var knownTopics: [Int] = []
     private var requests: [UInt64: Request] = [:]
     private var nextToken: UInt64 = 1
-    /// Filters without a subscription that the server may still have in a session, because it could not be asked to
-    /// forget them or has not answered.
+    /// Filters without a subscription that the server may still have in a session, because UNSUBSCRIBE could not be sent
+    /// or was not answered.
     private var toForget: Set<ByteKey> = []
-    /// Whether there is a subscription that the server may send several copies of a message to. Set for good, since it
+    /// Whether there is a subscription to which the server may send several copies of a message. Never reset, since it
     /// only costs time.
     var selectsCopies = false
-    /// Begins anywhere in the upper half, so that messages of a kept session whose identifiers an earlier process chose
-    /// are not taken for copies.
+    /// Begins at random in the upper half, so that messages of a resumed session, whose identifiers an earlier process
+    /// chose, are not mistaken for copies.
     private var nextIdentifier = UInt32.random(in: 134_217_728...250_000_000)
-    /// Receives what no filter matches; nil to drop it.
+    /// Receives the messages that no filter matches; nil to drop them.
     var unmatched: MQTTRoute?
 
     // MARK: Topics
@@ -74,7 +75,7 @@ final class MQTTRouter {
 
     func copies(at index: UInt32) -> [MQTTCopies] { topics[Int(index)].copies }
 
-    /// Makes what is known of a topic index current.
+    /// Looks up the routes of a topic index, unless they are known.
     @inline(__always)
     func prepare(_ index: UInt32, generation: UInt64, topic: @autoclosure () -> String) {
         let position = Int(index)
@@ -109,13 +110,13 @@ final class MQTTRouter {
         }
     }
 
-    /// Forgets the matches: filters changed. Costs as much as was remembered since the last time.
+    /// Filters have changed: discards the known matches. Costs time in proportion to the matches since the last change.
     private func filtersChanged() {
         for position in knownTopics { topics[position].generation = 0 }
         knownTopics.removeAll(keepingCapacity: true)
     }
 
-    /// An identifier that none of the filters has. They rise, so that filters can be subscribed in the order of their
+    /// An identifier that no other filter has. They increase, so that filters can be sorted in the order of their
     /// subscription.
     func makeIdentifier() -> UInt32 {
         defer { nextIdentifier += 1 }
@@ -151,7 +152,7 @@ final class MQTTRouter {
         return (entry, true)
     }
 
-    /// Removes a route; returns the filters that the server is to forget.
+    /// Removes a route; returns the filters that are to be unsubscribed at the server.
     func remove(_ route: MQTTRoute) -> [String] {
         if route === unmatched {
             setUnmatched(nil)
@@ -171,7 +172,7 @@ final class MQTTRouter {
         return forgotten
     }
 
-    /// Takes a route off one filter that others still want.
+    /// Removes a route from one filter that other routes have too.
     func withdraw(_ route: MQTTRoute, from entry: Entry) {
         entry.routes.removeAll { $0 === route }
         filtersChanged()
@@ -184,7 +185,7 @@ final class MQTTRouter {
         return entry
     }
 
-    /// What the tree knows a filter as.
+    /// The filter's name in the tree.
     private static func inner(_ filter: String) -> String {
         MQTTTopicFilter.shared(filter)?.filter ?? filter
     }
@@ -201,7 +202,7 @@ final class MQTTRouter {
         tree.insert(next, for: inner)
     }
 
-    // MARK: Requests under way
+    // MARK: Requests without an answer
 
     func makeRequest(for keys: [ByteKey], comesFirst: Bool = false) -> UInt64 {
         defer { nextToken += 1 }
@@ -221,18 +222,18 @@ final class MQTTRouter {
         return nextToken
     }
 
-    /// The server has to forget filters as soon as there is a connection.
+    /// Filters are to be unsubscribed as soon as there is a connection.
     func forgetLater(_ filters: [String]) {
         for filter in filters { toForget.insert(ByteKey(filter)) }
     }
 
-    /// Takes the filters that a server with our session has to forget.
+    /// Takes the filters that have to be unsubscribed at a server that resumed the session.
     func takeFiltersToForget() -> [String] {
         defer { toForget = [] }
         return toForget.filter { entries[$0] == nil }.map(\.text)
     }
 
-    /// The connection is gone: nothing is granted and nothing is on its way.
+    /// The connection has closed: no filter is granted and no request will be answered.
     func connectionClosed() {
         for request in requests.values { forgetLater(request.forgotten) }
         requests.removeAll()

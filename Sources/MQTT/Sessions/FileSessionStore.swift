@@ -3,28 +3,27 @@ import Synchronization
 import Transport
 import Wire
 
-/// A session store in a directory: a log that is only ever written at its end, each record with a checksum, and made
-/// small again when most of it is history.
+/// A session store in a directory: a log to which records are appended, each with a checksum, and which is rewritten when
+/// most of it is no longer needed.
 ///
-/// What a process killed at any moment leaves behind is read back up to the last whole record: a torn end is what was
-/// never promised. Bytes that changed on the disk are noticed; what stands before them is recovered, the file as it was
-/// is kept beside as `session.damaged`, and ``MQTTEvent/storeDamaged(_:)`` tells of it. One process at a time has the
-/// directory.
+/// The log of a process that was killed is read up to the last complete record; no caller relied on an incomplete one.
+/// Damage on the disk is detected: everything before it is recovered, the damaged file is copied to `session.damaged`, and
+/// ``MQTTEvent/storeDamaged(_:)`` reports it. Only one process at a time can use the directory.
 public final class FileSessionStore: SessionStore {
-    /// When what was written is forced to the disk. Whatever the choice, a killed process loses nothing: the system has
-    /// the bytes. It is about a loss of power.
+    /// When written records are forced to the disk. This matters for a loss of power only: the records of a killed process
+    /// are in the system's hands and are not lost.
     public struct SyncPolicy: Sendable, Equatable {
         enum Kind: Equatable { case always, never }
         let kind: Kind
 
-        /// Before anything is promised; one wait serves everything that came in during the last.
+        /// Before any caller is answered; one wait serves all records that arrived during the last one.
         public static let always = SyncPolicy(kind: .always)
-        /// When the system likes: fast, and safe against everything but a loss of power.
+        /// When the system does it: fast, and safe against everything but a loss of power.
         public static let never = SyncPolicy(kind: .never)
     }
 
-    /// Changes records on their way to the disk and back, to encrypt them. Both closures are called on the store's
-    /// thread.
+    /// Encrypts records on their way to the disk and decrypts them on the way back. Both closures are called on the
+    /// store's thread.
     public struct Transform: Sendable {
         public var seal: @Sendable ([UInt8]) throws -> [UInt8]
         public var open: @Sendable ([UInt8]) throws -> [UInt8]
@@ -38,10 +37,14 @@ public final class FileSessionStore: SessionStore {
     }
 
     public struct Options: Sendable {
+        /// The bounds of the store. Default: 10,000 messages and 16 MiB.
         public var limits = SessionStoreLimits()
+        /// When records are forced to the disk. Default: always.
         public var sync = SyncPolicy.always
+        /// The encryption of the records. Default: none.
         public var transform: Transform?
-        /// The log is rewritten when it is larger than this and more than twice as large as what is still needed.
+        /// The log is rewritten when it is larger than this, in bytes, and more than twice as large as what is still needed.
+        /// Default: 1,048,576 bytes (1 MiB).
         public var compactionSize = 1 << 20
 
         public init() {}
@@ -51,15 +54,15 @@ public final class FileSessionStore: SessionStore {
         var lock: FileLock?
         var file: AppendFile?
         var size = 0
-        /// The size that the log had when it was last written anew.
+        /// The size of the log after it was last rewritten.
         var compactSize = 0
         var clientID: String?
         var image = MQTTSessionImage()
-        /// Empty; the memory of the last records' bytes, for the next ones.
+        /// Empty: memory that was used for the bytes of the last records and is reused for the next ones.
         var spare: [UInt8] = []
     }
 
-    /// The directory, made when the store is opened unless it is there.
+    /// The directory, which is made when the store is opened, if need be.
     public let directory: String
     private let options: Options
     private let state = Lock(State())
@@ -81,9 +84,10 @@ public final class FileSessionStore: SessionStore {
             try FileSystem.makeDirectory(directory)
             guard state.lock == nil, let lock = try FileLock(directory + "/lock") else {
                 throw SessionStoreError(
-                    "another client or process uses the session store in \(directory): give each its own directory")
+                    "Another client or process uses the session store in \(directory). Give each a directory of its own."
+                )
             }
-            // A half-written successor of the log is nothing that anybody relied on.
+            // A rewritten log that is incomplete never replaced the log.
             try FileSystem.remove(newPath)
             let bytes = try FileSystem.contents(of: logPath) ?? []
             let log = try SessionLog.read(bytes, open: options.transform?.open)
@@ -91,7 +95,7 @@ public final class FileSessionStore: SessionStore {
             for record in log.records { state.image.apply(record) }
             state.clientID = log.clientID
             if let damage = log.damage, damage.bytesLost > 0, !log.isTorn {
-                // Kept for whoever wants to look at it.
+                // For an examination of the damage.
                 let copy = try AppendFile(directory + "/session.damaged", truncatedTo: 0)
                 try copy.append(bytes)
             }
@@ -122,13 +126,14 @@ public final class FileSessionStore: SessionStore {
             swap(&bytes, &state.spare)
             for record in records { try SessionLog.append(record, to: &bytes, seal: options.transform?.seal) }
             try write(bytes, &state)
-            // Only what is in the log: the next log is written from the image, and the caller was told of a failure.
+            // Only after the write has succeeded: the log is rewritten from the image, and must not contain records whose
+            // writing was reported as failed.
             for record in records { state.image.apply(record) }
             if bytes.capacity <= Self.spareLimit {
                 bytes.removeAll(keepingCapacity: true)
                 swap(&bytes, &state.spare)
             }
-            // What is still needed is at least this much: a log that only grows is not written anew for nothing.
+            // The least that is still needed: a log that only grows is not rewritten in vain.
             let needed = state.image.byteCount + state.image.messageCount * SessionLog.leastMessageSize
             if state.size > options.compactionSize, state.size > max(state.compactSize, needed) * 2 {
                 do {
@@ -163,23 +168,25 @@ public final class FileSessionStore: SessionStore {
 
     // MARK: Writing
 
-    /// What a store that has nothing to do holds on to at most.
+    /// The most bytes of memory that an idle store keeps for reuse.
     private static let spareLimit = 1 << 16
 
     private func write(_ bytes: [UInt8], _ state: inout State) throws {
-        guard let file = state.file else { throw SessionStoreError("the session store in \(directory) is not open") }
+        guard let file = state.file else {
+            throw SessionStoreError("The session store in \(directory) is not open. Let a client open it.")
+        }
         do {
             try file.append(bytes)
             if options.sync == .always { try file.sync() }
         } catch {
-            // Half a record in the middle would hide what is written after it.
+            // An incomplete record would hide the records after it.
             try? file.truncate(to: state.size)
             throw error
         }
         state.size += bytes.count
     }
 
-    /// Writes what is still needed into a new file, which takes the place of the log at once or not at all.
+    /// Writes what is still needed into a new file, which replaces the log completely or not at all.
     private func compact(_ state: inout State) throws {
         try FileSystem.remove(newPath)
         let file = try AppendFile(newPath, truncatedTo: 0)
@@ -196,7 +203,7 @@ public final class FileSessionStore: SessionStore {
             try file.sync()
             try FileSystem.rename(newPath, to: logPath)
         } catch {
-            // On a full disk its part takes the room that the log needs.
+            // On a full disk it takes the space that the log needs.
             try? FileSystem.remove(newPath)
             throw error
         }

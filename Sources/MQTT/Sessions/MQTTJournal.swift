@@ -2,15 +2,17 @@ import MQTTCore
 import Synchronization
 import Transport
 
-/// Brings a client's records to its store, on a thread of its own: what came in during one commit goes in the next.
+/// Writes a client's records to its store on the store's thread: those that arrive during one commit go into the next.
+///
+/// ``append(_:through:)`` is called under the link's lock, ``begin(clientID:)`` and ``removeAll()`` on any thread.
 final class MQTTJournal: Sendable {
     private struct State {
         var records: [MQTTStoreRecord] = []
         /// The ticket of the newest record.
         var ticket: UInt64 = 0
-        /// Something waits until one of the records is stored.
+        /// A packet or a caller waits until one of the records is stored.
         var isAwaited = false
-        /// Empty; the memory of the last records, for the next ones.
+        /// Empty: memory that was used for the last records and is reused for the next ones.
         var spare: [MQTTStoreRecord] = []
         var commitIsDue = false
         var failure: MQTTError?
@@ -19,7 +21,7 @@ final class MQTTJournal: Sendable {
     let store: any SessionStore
     let thread: SerialThread
     private let state = Lock(State())
-    /// Both on the journal's thread.
+    /// Both are called on the store's thread.
     private let persisted: @Sendable (UInt64) -> Void
     private let failed: @Sendable (MQTTError) -> Void
 
@@ -38,11 +40,13 @@ final class MQTTJournal: Sendable {
         thread.run { store.close() }
     }
 
-    /// Why nothing is stored any more.
+    /// Why nothing can be stored any more.
     var failure: MQTTError? { state.withLock { $0.failure } }
 
-    /// Takes records over; cheap, under the link's lock. `ticket` is that of the last one. Nothing waits for the ends of
-    /// messages: of them alone nobody is told.
+    /// Takes records over; cheap, under the link's lock. Records of messages that are done are stored without a report,
+    /// because nothing waits for them.
+    ///
+    /// - Parameter ticket: that of the last record.
     func append(_ records: [MQTTStoreRecord], through ticket: UInt64) {
         let isFirst = state.withLock { state in
             state.records += records
@@ -75,15 +79,15 @@ final class MQTTJournal: Sendable {
         state.withLock { swap(&records, &$0.spare) }
     }
 
-    /// What a journal that has nothing to do holds on to at most.
+    /// The most records for which an idle journal keeps memory.
     private static let spareLimit = 1024
 
-    /// Notes whose session it is.
+    /// Stores the client identifier of the session.
     func begin(clientID: String) {
         thread.run { self.attempt { try self.store.setClientID(clientID) } }
     }
 
-    /// Forgets everything; returns when it is done.
+    /// Deletes everything in the store; returns when that is done.
     func removeAll() async throws(MQTTError) {
         let call = PendingCall<Result<Void, MQTTError>>()
         thread.run {

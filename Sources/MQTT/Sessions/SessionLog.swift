@@ -1,23 +1,23 @@
 import MQTTCore
 
-/// The format of a session's log: a header, then frames.
+/// The format of a session's log: a header, then frames. On the store's thread.
 ///
-/// A frame is a length, the CRC-32C of the length, the CRC-32C of the rest (four bytes each, big-endian), and so many
-/// bytes: a record, sealed if the store seals. The length has a checksum of its own, so that a length which is right
-/// but leads past the end tells of a write that was cut short, and a wrong one of damage.
+/// A frame is a length, the CRC-32C of the length, the CRC-32C of the rest (four bytes each, big-endian), and that number
+/// of bytes: a record, sealed if the store has a transform. The length has a checksum of its own: a correct length that
+/// exceeds the file means an incomplete write, a wrong one means damage.
 enum SessionLog {
     /// "MQTTLOG" and the version of the format.
     static let header = Array("MQTTLOG\u{1}".utf8)
-    /// The first byte of a record that names the client; records of the session have other ones.
+    /// The first byte of the record with the client identifier; records of the session begin with other bytes.
     private static let clientTag: UInt8 = 0x80
 
     struct Contents {
         var clientID: String?
         var records: [MQTTStoreRecord] = []
-        /// The bytes that were read and made sense.
+        /// The number of bytes that are valid.
         var validSize = 0
         var damage: StoredSession.Damage?
-        /// The end was not written whole, as when a process is killed: nothing of it was promised.
+        /// The last record is incomplete, as after the end of a process: no caller relied on it.
         var isTorn = false
     }
 
@@ -39,7 +39,7 @@ enum SessionLog {
         return bytes
     }
 
-    /// Appends a frame, whose head is filled in when its bytes are there.
+    /// Appends a frame, whose head is filled in after its bytes.
     private static func append(to bytes: inout [UInt8], _ body: (inout [UInt8]) throws -> Void) throws {
         let start = bytes.count
         bytes.append(contentsOf: repeatElement(0, count: headCount))
@@ -50,16 +50,16 @@ enum SessionLog {
         set(CRC32C.checksum(bytes[frame...]), in: &bytes, at: start + 8)
     }
 
-    /// Reads up to the first thing that makes no sense.
+    /// Reads up to the first invalid byte.
     ///
-    /// - Throws: what `open` throws for a record that is whole: another key would be needed.
+    /// - Throws: what `open` throws for a complete record: it needs another key.
     static func read(_ bytes: [UInt8], open: (([UInt8]) throws -> [UInt8])?) throws -> Contents {
         var contents = Contents()
         guard bytes.starts(with: header) else {
             if !bytes.isEmpty {
                 contents.isTorn = header.starts(with: bytes)
                 contents.damage = StoredSession.Damage(
-                    offset: 0, bytesLost: bytes.count, reason: "the file does not begin as a session's log does")
+                    offset: 0, bytesLost: bytes.count, reason: "the file does not begin like a session's log")
             }
             return contents
         }
@@ -83,7 +83,7 @@ enum SessionLog {
                     reason = try take(Array(bytes[start..<end]), open, into: &contents)
                 }
             }
-            if contents.isTorn { reason = "the last record is not whole" }
+            if contents.isTorn { reason = "the last record is incomplete" }
             if let reason {
                 contents.damage = StoredSession.Damage(
                     offset: offset, bytesLost: bytes.count - offset, reason: reason)
@@ -96,11 +96,11 @@ enum SessionLog {
     }
 
     private static let headCount = 12
-    /// What the frame of a message has beside its topic and payload: the record's own fields, and a fixed header of two
+    /// The size of the frame of a message without its topic and payload: the record's own fields, and a fixed header of two
     /// bytes, the length of the topic, an identifier and the length of no properties in PUBLISH.
     static let leastMessageSize = headCount + 11 + 7
 
-    /// Takes a frame in; returns what is wrong with it.
+    /// Adds the contents of a frame; returns what is wrong with them.
     private static func take(
         _ payload: [UInt8], _ open: (([UInt8]) throws -> [UInt8])?, into contents: inout Contents
     ) throws -> String? {
@@ -108,8 +108,10 @@ enum SessionLog {
         do {
             plain = try open?(payload) ?? payload
         } catch {
-            // The bytes are as they were written: it is not the disk's fault, and nothing may be given up for it.
-            throw SessionStoreError("the session store cannot be opened with this transform: \(error)")
+            // The bytes are as they were written, so nothing is lost: the application can try another key.
+            throw SessionStoreError(
+                "The session store cannot be opened with this transform: \(error). Use the transform that it was written with."
+            )
         }
         if plain.first == clientTag {
             guard let name = String(validating: plain.dropFirst(), as: UTF8.self) else {
@@ -118,7 +120,7 @@ enum SessionLog {
             contents.clientID = name
             return nil
         }
-        guard let record = MQTTStoreRecord(decoding: plain) else { return "the record makes no sense" }
+        guard let record = MQTTStoreRecord(decoding: plain) else { return "the record is invalid" }
         contents.records.append(record)
         return nil
     }

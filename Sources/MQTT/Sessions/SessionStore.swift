@@ -1,33 +1,35 @@
 public import MQTTCore
+import Synchronization
+import Transport
 
-/// Where a client keeps its session, so that it survives the process: messages that were accepted and not finally
+/// Where a client stores its session, so that it survives the process: messages that were accepted and not finally
 /// acknowledged, and the identifiers of received QoS 2 messages.
 ///
 /// All calls come from one thread that the client has for them, one at a time; they may block. Records are read in order
-/// and added at the end. What was appended when `append` returned has to be there after the process was killed at any
-/// moment after that. An error ends the client's connection for good: its promises could not be kept.
+/// and added at the end. What was appended when `append` returned has to survive the end of the process at any moment
+/// after that. An error ends the client's connection for good: it could not keep its promises.
 ///
 /// One client uses a store at a time; a store belongs to one client identifier.
 public protocol SessionStore: Sendable {
-    /// What the store keeps at most; the client refuses messages beyond it.
+    /// The bounds of the store; the client refuses messages beyond them.
     var limits: SessionStoreLimits { get }
-    /// Gets the store ready and returns what is there.
+    /// Opens the store and returns its contents.
     func open() throws -> StoredSession
-    /// Notes whose session it is; called again when the server assigns another identifier.
+    /// Stores the client identifier of the session; called again when the server assigns another one.
     func setClientID(_ clientID: String) throws
-    /// Adds records and returns when they are safe.
+    /// Adds records and returns when they are stored.
     func append(_ records: [MQTTStoreRecord]) throws
-    /// Forgets everything; the store stays open.
+    /// Deletes everything; the store stays open.
     func removeAll() throws
-    /// The client is gone; another one may open the store.
+    /// The client is released; another one may open the store.
     func close()
 }
 
-/// How much a ``SessionStore`` keeps.
+/// The bounds of a ``SessionStore``.
 public struct SessionStoreLimits: Sendable, Equatable {
-    /// Messages that are not done.
+    /// Messages that are not finally acknowledged. Default: 10,000.
     public var maximumMessages: Int
-    /// Bytes of their topics and payloads.
+    /// Bytes of their topics and payloads. Default: 16,777,216 bytes (16 MiB).
     public var maximumBytes: Int
 
     public init(maximumMessages: Int = 10_000, maximumBytes: Int = 16 << 20) {
@@ -36,13 +38,13 @@ public struct SessionStoreLimits: Sendable, Equatable {
     }
 }
 
-/// What a ``SessionStore`` held when it was opened.
+/// The contents of a ``SessionStore`` when it was opened.
 public struct StoredSession: Sendable {
-    /// Whose session it is; nil for a new store.
+    /// The client identifier of the session; nil for a new store.
     public var clientID: String?
-    /// What happened to the session, oldest first.
+    /// The session's records, oldest first.
     public var records: [MQTTStoreRecord]
-    /// What could not be read, if anything.
+    /// The part that could not be read, if any.
     public var damage: StoredSession.Damage?
 
     public init(clientID: String? = nil, records: [MQTTStoreRecord] = [], damage: StoredSession.Damage? = nil) {
@@ -53,11 +55,11 @@ public struct StoredSession: Sendable {
 }
 
 extension StoredSession {
-    /// The part of a store that could not be read. Everything before it was.
+    /// The part of a store that could not be read. Everything before it was read.
     public struct Damage: Sendable, Equatable {
-        /// Where the first bad byte's record begins.
+        /// Where the first damaged record begins, in bytes.
         public var offset: Int
-        /// The bytes from there to the end, which were given up.
+        /// The number of bytes from there to the end, which are lost.
         public var bytesLost: Int
         /// What was wrong.
         public var reason: String
@@ -70,11 +72,62 @@ extension StoredSession {
     }
 }
 
-/// A store that cannot be used: what happened and what to do.
+/// A store cannot be used: a sentence about what happened, then what to do.
 public struct SessionStoreError: Error, Sendable, CustomStringConvertible {
     public var description: String
 
     public init(_ description: String) {
         self.description = description
+    }
+}
+
+/// A session store in memory, which lasts as long as this object: within a process one client passes its session on to the
+/// next.
+public final class MemorySessionStore: SessionStore {
+    private struct State {
+        var clientID: String?
+        var image = MQTTSessionImage()
+        var isOpen = false
+    }
+
+    public let limits: SessionStoreLimits
+    private let state = Lock(State())
+
+    public init(limits: SessionStoreLimits = SessionStoreLimits()) {
+        self.limits = limits
+    }
+
+    /// The number of messages that are not finally acknowledged.
+    public var messageCount: Int { state.withLock { $0.image.messageCount } }
+
+    public func open() throws -> StoredSession {
+        try state.withLock { state in
+            guard !state.isOpen else {
+                throw SessionStoreError("Another client uses this session store. Give each client a store of its own.")
+            }
+            state.isOpen = true
+            return StoredSession(clientID: state.clientID, records: state.image.records)
+        }
+    }
+
+    public func setClientID(_ clientID: String) throws {
+        state.withLock { $0.clientID = clientID }
+    }
+
+    public func append(_ records: [MQTTStoreRecord]) throws {
+        state.withLock { state in
+            for record in records { state.image.apply(record) }
+        }
+    }
+
+    public func removeAll() throws {
+        state.withLock { state in
+            state.image = MQTTSessionImage()
+            state.clientID = nil
+        }
+    }
+
+    public func close() {
+        state.withLock { $0.isOpen = false }
     }
 }
