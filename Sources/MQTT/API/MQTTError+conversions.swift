@@ -2,6 +2,9 @@ import MQTTCore
 import Messaging
 import Transport
 
+/// The errors of a user of the client, made from those of the engine and from the server's reason codes; on any thread.
+///
+/// Each is a sentence about what happened and one about what to do.
 extension MQTTError {
     /// A refusal by the engine, before anything was written.
     init(_ misuse: MQTTUsageError) {
@@ -13,41 +16,51 @@ extension MQTTError {
             case .packetTooLarge, .qosNotSupported, .retainNotAvailable, .subscriptionNotSupported: .notAllowed
             default: .invalidRequest
             }
-        // The engine does not know what its caller's options are called.
-        let hint =
+        // The engine does not know what the client's options are called.
+        let advice =
             switch misuse.code {
-            case .queueFull: "; see maximumQueuedMessages, maximumQueuedBytes and queueOverflow"
+            case .queueFull: " Set maximumQueuedMessages, maximumQueuedBytes or queueOverflow."
             case .notConnected:
-                "; call connect(), or resume() if the client is suspended, and wait until it is connected"
-                    + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)"
+                " Call connect(), or resume() if the client is suspended, and wait until it is connected"
+                    + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)."
             default: ""
             }
-        self.init(code, misuse.message + hint, underlying: misuse)
+        self.init(code, Self.sentence(misuse.message) + advice, underlying: misuse)
     }
 
-    /// The end of a connection that the engine or the stream found.
+    /// The end of a connection that the engine found.
     ///
-    /// - Parameter isAnswerToConnect5: the connection was to speak 5.0 and was never accepted: older servers answer
-    ///   in their own format. A server that sends AUTH knows 5.0, whatever else is wrong with it.
+    /// - Parameter isAnswerToConnect5: CONNECT asked for 5.0 and was never accepted: older servers answer in their own
+    ///   format. A server that sends AUTH supports 5.0, whatever else is wrong with it.
     init(_ failure: MQTTConnectionFailure, isAnswerToConnect5: Bool = false) {
         switch failure {
         case .violation(let violation):
             let mayBeOlder = isAnswerToConnect5 && !Self.isAboutAuthentication(violation)
-            let hint = mayBeOlder ? "; if it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions" : ""
+            let advice =
+                mayBeOlder
+                ? "If it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions."
+                : "Check that the server speaks MQTT on this port."
             self.init(
-                .protocolError, "the server broke the MQTT protocol: \(violation.message)\(hint)",
+                .protocolError,
+                Self.sentence("The server broke the MQTT protocol: \(violation.message)") + " \(advice)",
                 reasonCode: violation.reasonCode, underlying: violation)
         case .connectTimeout:
             self.init(
                 .timedOut,
-                "the server did not answer CONNECT in time; check that it speaks MQTT on this port, or raise connectTimeout"
+                "The server did not answer CONNECT within connectTimeout. Check that it speaks MQTT on this port, or raise connectTimeout."
             )
         case .pingTimeout:
-            self.init(.connectionLost, "the server does not answer PINGREQ: the connection is dead")
+            self.init(
+                .connectionLost,
+                "The server did not answer PINGREQ within pingTimeout. Check the network, or raise pingTimeout.")
         case .keepAliveTimeout:
-            self.init(.connectionLost, "the peer was silent for longer than its keep alive")
+            self.init(
+                .connectionLost, "The peer was silent for longer than its keep alive interval. Check the network.")
         case .authenticationTimeout:
-            self.init(.timedOut, "the server did not answer the authentication in time")
+            self.init(
+                .timedOut,
+                "The server did not answer AUTH in time. Raise requestTimeout, or connectTimeout for all steps together."
+            )
         case .subscribeTimeout:
             self.init(
                 .timedOut,
@@ -58,47 +71,43 @@ extension MQTTError {
 
     /// CONNACK with a failure.
     init(refusal reason: MQTTReasonCode, properties: MQTTProperties) {
-        let words = reason.words(properties)
-        switch reason {
-        case .badAuthenticationMethod:
-            self.init(
-                .badCredentials,
-                "the server refused the connection: it does not support this authentication method; set another in "
-                    + "authentication", reasonCode: reason, properties: properties)
-        case .badUserNameOrPassword:
-            self.init(
-                .badCredentials, "the server refused the connection: bad user name or password", reasonCode: reason,
-                properties: properties)
-        case .notAuthorized:
-            self.init(
-                .badCredentials, "the server refused the connection: not authorized; check user name and password",
-                reasonCode: reason, properties: properties)
-        case .unsupportedProtocolVersion:
-            self.init(
-                .unsupportedVersion, "the server does not speak this version of MQTT (\(words)); choose another",
-                reasonCode: reason, properties: properties)
-        default:
-            self.init(
-                .refused, "the server refused the connection: \(words)", reasonCode: reason, properties: properties)
-        }
+        let answer = reason.words(properties)
+        let (code, advice): (Code, String) =
+            switch reason {
+            case .badAuthenticationMethod:
+                (.badCredentials, "It does not support this authentication method: set another in authentication.")
+            case .badUserNameOrPassword: (.badCredentials, "Check user name and password.")
+            case .notAuthorized: (.badCredentials, "Check user name and password, and what this user may do.")
+            case .unsupportedProtocolVersion:
+                (
+                    .unsupportedVersion,
+                    "It does not support this version of MQTT: set another version, or fallbackVersions."
+                )
+            default: (.refused, "Check the client's configuration against the server's.")
+            }
+        self.init(
+            code, Self.sentence("The server refused the connection: \(answer)") + " \(advice)", reasonCode: reason,
+            properties: properties)
     }
 
     /// DISCONNECT from the server.
     init(disconnect reason: MQTTReasonCode, properties: MQTTProperties) {
+        if reason == .sessionTakenOver {
+            self.init(
+                .takenOver,
+                "Another client connected with the same client identifier. Give each client an identifier of its own.",
+                reasonCode: reason, properties: properties)
+            return
+        }
         // 0x00 is called success in every other packet (MQTT 5.0, 3.14.2.1).
-        let words =
+        let answer =
             reason == .normalDisconnection
             ? "normal disconnection (0x00)" + (properties.reasonString.map { ": \($0)" } ?? "")
             : reason.words(properties)
-        if reason == .sessionTakenOver {
-            self.init(
-                .takenOver, "another client connected with the same client identifier; give each its own",
-                reasonCode: reason, properties: properties)
-        } else {
-            self.init(
-                .connectionLost, "the server ended the connection: \(words)", reasonCode: reason,
-                properties: properties)
-        }
+        self.init(
+            .connectionLost,
+            Self.sentence("The server ended the connection: \(answer)") + " See the server's log for the reason.",
+            reasonCode: reason, properties: properties)
     }
 
     /// A message that its publisher waits for, or that was enqueued, was not delivered.
@@ -116,14 +125,19 @@ extension MQTTError {
         case .unsendable:
             self.init(
                 .notAllowed,
-                "The server's limits do not allow this message: \(reason). Publish one within MQTTConnectionInfo's limits.",
+                Self.sentence("The server's limits do not allow this message: \(reason)")
+                    + " Compare it with MQTTConnectionInfo.limits.",
                 reasonCode: reason)
         case .discarded:
-            self.init(.disconnected, "The session was discarded; whether the message arrived is unknown.")
+            self.init(
+                .disconnected,
+                "The session was discarded; whether the message arrived is unknown. Publish it again if it may arrive twice."
+            )
         default:
             self.init(
                 .refused,
-                "The server refused the message: \(reason.words(properties)). Check what this user may publish.",
+                Self.sentence("The server refused the message: \(reason.words(properties))")
+                    + " Check what this user may publish.",
                 reasonCode: reason, properties: properties)
         }
     }
@@ -132,18 +146,27 @@ extension MQTTError {
     init(authentication error: any Error) {
         self.init(
             .badCredentials,
-            "The authentication failed: \(error). Check configuration.authentication.", underlying: error)
+            Self.sentence("The authentication failed: \(error)") + " Check configuration.authentication.",
+            underlying: error)
     }
 
+    /// A session store failed.
     init(store error: any Error) {
-        self.init(
-            .storeFailed,
-            "The session store cannot be used: \(error). Repair or replace it, then call connect() again.",
-            underlying: error)
+        let message =
+            error is SessionStoreError
+            ? "\(error)"
+            : Self.sentence("The session store cannot be used: \(error)")
+                + " Repair or replace it, then call connect() again."
+        self.init(.storeFailed, message, underlying: error)
     }
 
     /// Whether it is about AUTH or the authentication method, which only MQTT 5.0 has (4.12, 3.15).
     private static func isAboutAuthentication(_ violation: MQTTProtocolError) -> Bool {
         violation.clause.contains("4.12") || violation.clause.contains("3.15")
+    }
+
+    /// A text of the engine or of the server as a sentence: with a capital letter and a full stop.
+    private static func sentence(_ text: String) -> String {
+        (text.prefix(1).uppercased() + text.dropFirst()).withoutFullStop + "."
     }
 }
