@@ -38,7 +38,7 @@ struct Main {
     private static func write(to store: FileSessionStore, from first: UInt64, seed: UInt64) throws {
         var live: [UInt64] = []
         for record in try store.open().records {
-            if case .message(let sequence, _, _, _, _, _, _, _) = record { live.append(sequence) }
+            if case .message(let message) = record { live.append(message.sequence) }
         }
         say("ready")
         var random = seed
@@ -53,9 +53,9 @@ struct Main {
             } else {
                 let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(random >> 56))
                 try store.append([
-                    .message(
+                    .message(.init(
                         sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t/\(number)",
-                        payload: payload, qos: .exactlyOnce, retain: false, properties: [])
+                        payload: payload, qos: .exactlyOnce, retain: false, properties: []))
                 ])
                 live.append(number)
                 say("a \(number)")
@@ -73,9 +73,9 @@ struct Main {
             let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(number * 37 % 700))
             do {
                 try store.append([
-                    .message(
+                    .message(.init(
                         sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t", payload: payload,
-                        qos: .exactlyOnce, retain: false, properties: [])
+                        qos: .exactlyOnce, retain: false, properties: []))
                 ])
                 say("a \(number)")
                 if number % 7 == 0 {

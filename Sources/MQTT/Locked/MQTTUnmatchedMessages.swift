@@ -60,8 +60,9 @@ struct MQTTUnmatchedMessages: Sendable {
             engine.acknowledge(
                 record.delivery,
                 storing: .kept(
-                    sequence: message.sequence, packetID: record.packetID, topic: topic, payload: payload,
-                    qos: record.qos, retain: record.isRetained, properties: properties, time: wallClock), at: now)
+                    .init(
+                        sequence: message.sequence, packetID: record.packetID, topic: topic, payload: payload,
+                        qos: record.qos, retain: record.isRetained, properties: properties, time: wallClock)), at: now)
         } else {
             engine.acknowledge(record.delivery, at: now)
         }
@@ -101,19 +102,17 @@ struct MQTTUnmatchedMessages: Sendable {
     /// Restores what an earlier process retained, within the bounds of this one.
     mutating func restore(_ records: [MQTTStoreRecord], _ engine: inout MQTTEngine, at now: Int64) -> [Drop] {
         var drops: [Drop] = []
-        for case .kept(
-            let sequence, let packetID, let topic, let payload, let qos, let retain, let properties, let time)
-            in records
-        {
+        for case .kept(let message) in records {
             // The wall clock may have been changed: no message is retained for longer than this process would.
             let longest = max(0, policy.value.timeToLive.inNanoseconds)
             let present = now.advanced(byNanoseconds: engine.configuration.wallClockOffset) / 1_000_000
-            let (left, isFar) = max(0, time).subtractingReportingOverflow(present)
+            let (left, isFar) = max(0, message.time).subtractingReportingOverflow(present)
             let nanoseconds = isFar || left > longest / 1_000_000 ? longest : max(0, left) * 1_000_000
             drops += list.add(
                 Message(
-                    sequence: sequence, topic: topic, properties: properties.publishBytes, payload: payload,
-                    flags: qos.rawValue << 1 | (retain ? 1 : 0), packetID: packetID,
+                    sequence: message.sequence, topic: message.topic, properties: message.properties.publishBytes,
+                    payload: message.payload, flags: message.qos.rawValue << 1 | (message.retain ? 1 : 0),
+                    packetID: message.packetID,
                     deadline: now.advanced(byNanoseconds: nanoseconds)))
         }
         drops += known?.expire(at: now) ?? []

@@ -45,10 +45,7 @@ extension MQTTPacket {
         var body = PacketBody(version: version)
         switch self {
         case .publish(let packet):
-            try MQTTPacket.Publish.encode(
-                into: &output, version: version, topic: packet.topic, payload: unsafe packet.payload.span.bytes,
-                qos: packet.qos, retain: packet.isRetained, isDuplicate: packet.isDuplicate, packetID: packet.packetID,
-                properties: packet.properties, maximumPacketSize: maximumPacketSize)
+            try packet.encode(into: &output, version: version, maximumPacketSize: maximumPacketSize)
             return
         case .connect(let packet): try packet.write(to: &body)
         case .connack(let packet): try packet.write(to: &body)

@@ -43,6 +43,16 @@ extension MQTTPacket.Publish {
 }
 
 extension MQTTPacket.Publish {
+    /// Appends the packet; on an error nothing is appended.
+    func encode(
+        into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
+    ) throws(MQTTEncodingError) {
+        try MQTTPacket.Publish.encode(
+            into: &output, version: version, topic: topic, payload: unsafe payload.span.bytes, qos: qos,
+            retain: isRetained, isDuplicate: isDuplicate, packetID: packetID, properties: properties,
+            maximumPacketSize: maximumPacketSize)
+    }
+
     /// Appends a PUBLISH straight from its parts and returns its size; on an error nothing is appended.
     ///
     /// The room is taken once and written through; there is no other allocation.

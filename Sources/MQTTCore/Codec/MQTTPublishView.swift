@@ -34,10 +34,6 @@ public struct MQTTPublishScan: Sendable, Hashable {
     public var topicAlias: UInt16 = 0
     /// How many subscription identifiers there are.
     public var subscriptionIdentifierCount = 0
-    /// The first of them, zero if there is none.
-    public var firstSubscriptionIdentifier: UInt32 = 0
-    /// In seconds.
-    public var messageExpiryInterval: UInt32?
 }
 
 extension MQTTPublishView {
@@ -100,10 +96,7 @@ extension MQTTPublishView {
         while let found = try cursor.next(bytes) {
             switch found.identifier {
             case .topicAlias: scan.topicAlias = UInt16(truncatingIfNeeded: found.integer)
-            case .messageExpiryInterval: scan.messageExpiryInterval = found.integer
-            case .subscriptionIdentifier:
-                if scan.subscriptionIdentifierCount == 0 { scan.firstSubscriptionIdentifier = found.integer }
-                scan.subscriptionIdentifierCount += 1
+            case .subscriptionIdentifier: scan.subscriptionIdentifierCount += 1
             default: break
             }
         }

@@ -98,8 +98,6 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var inboundAliases = InboundAliases()
     var outboundAliases = OutboundAliases()
 
-    /// The topic published to last, which is known to be valid.
-    var lastTopic: [UInt8] = []
     /// When CONNECT or CONNACK is late; `Int64.max` for never.
     var connectDeadline = Int64.max
     /// Whose turn it is to send AUTH.

@@ -71,12 +71,10 @@ extension MQTTSession {
         for record in image.records {
             switch record {
             case .established: isHeld = true
-            case .message(let sequence, let id, let topic, let payload, let qos, let retain, let properties, let time):
-                guard slots[sequence] == nil, qos != .atMostOnce else { continue }
-                slots[sequence] = window.restore(
-                    sequence: sequence, id: id, topic: topic, payload: payload,
-                    flags: qos.rawValue << 1 | (retain ? 1 : 0), properties: properties, token: token(sequence),
-                    at: Self.time(time, now, wallClockOffset))
+            case .message(let message):
+                guard slots[message.sequence] == nil, message.qos != .atMostOnce else { continue }
+                slots[message.sequence] = window.restore(
+                    message, token: token(message.sequence), at: Self.time(message.time, now, wallClockOffset))
             case .released(let sequence):
                 if let index = slots[sequence], window.slots[Int(index)].kind == .published {
                     window.markReceived(index)

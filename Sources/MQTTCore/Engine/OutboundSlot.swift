@@ -131,8 +131,9 @@ extension OutboundSlot {
     func record(wallClockOffset: Int64) -> MQTTStoreRecord {
         let expires = !properties.isEmpty && properties.messageExpiryInterval != nil
         return .message(
-            sequence: sequence, packetID: packetID, topic: topic, payload: payload,
-            qos: QoS(rawValue: qos) ?? .atLeastOnce, retain: flags & 1 != 0, properties: properties,
-            time: expires ? time.advanced(byNanoseconds: wallClockOffset) / 1_000_000 : 0)
+            .init(
+                sequence: sequence, packetID: packetID, topic: topic, payload: payload,
+                qos: QoS(rawValue: qos) ?? .atLeastOnce, retain: flags & 1 != 0, properties: properties,
+                time: expires ? time.advanced(byNanoseconds: wallClockOffset) / 1_000_000 : 0))
     }
 }

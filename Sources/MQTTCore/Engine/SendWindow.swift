@@ -296,15 +296,14 @@ struct SendWindow: Sendable {
     // MARK: Restoring
 
     /// A message of an earlier process. One with an identifier counts as sent.
-    mutating func restore(
-        sequence: UInt64, id: UInt16, topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties,
-        token: UInt64, at time: Int64
-    ) -> Int32 {
+    mutating func restore(_ message: MQTTStoreRecord.Message, token: UInt64, at time: Int64) -> Int32 {
         let index = enqueue(
-            topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0, at: time)
-        slots[Int(index)].sequence = sequence
-        lastSequence = max(lastSequence, sequence)
-        restoreIdentifier(id, of: index)
+            topic: message.topic, payload: message.payload,
+            flags: message.qos.rawValue << 1 | (message.retain ? 1 : 0), properties: message.properties, token: token,
+            ticket: 0, at: time)
+        slots[Int(index)].sequence = message.sequence
+        lastSequence = max(lastSequence, message.sequence)
+        restoreIdentifier(message.packetID, of: index)
         return index
     }
 
@@ -318,11 +317,6 @@ struct SendWindow: Sendable {
         guard wasQueued else { return }
         slots[Int(index)].kind = .published
         published.append(index, &slots)
-    }
-
-    /// Takes out a restored message that a later record says is done.
-    mutating func forget(_ index: Int32) {
-        if slots[Int(index)].kind == .queued { dropQueued(index) } else { finish(index) }
     }
 
     /// The slots in flight in the order in which they came in; without a connection there are no others.

@@ -1,62 +1,54 @@
-/// What is left of a log of ``MQTTStoreRecord``s: the state that its records add up to, from which a store writes the
-/// shortest log of the same meaning.
+/// The state that a log of ``MQTTStoreRecord``s adds up to, from which a store writes the shortest log with the same
+/// meaning.
 public struct MQTTSessionImage: Sendable {
-    private struct Message: Sendable {
-        var record: MQTTStoreRecord
-        var size: Int
-        /// When PUBREC came, as a number that rises with each; 0 if it did not.
+    private struct Unfinished: Sendable {
+        var message: MQTTStoreRecord.Message
+        /// When PUBREC arrived, as a number that rises with each; 0 if it did not.
         var release: UInt64 = 0
     }
 
     private var isEstablished = false
-    private var messages: [UInt64: Message] = [:]
+    private var messages: [UInt64: Unfinished] = [:]
     private var lastRelease: UInt64 = 0
     private var received: Set<UInt16> = []
 
-    private var keptMessages: [UInt64: MQTTStoreRecord] = [:]
+    private var keptMessages: [UInt64: MQTTStoreRecord.Message] = [:]
 
-    /// Kept messages of QoS 2 whose identifier was not released by PUBREL.
+    /// Retained messages of QoS 2 whose identifier was not released by PUBREL.
     private var keptIdentifiers: [UInt16: UInt64] = [:]
 
-    /// The records of received messages that are kept, oldest first.
-    public var kept: [MQTTStoreRecord] { keptMessages.sorted { $0.key < $1.key }.map(\.value) }
+    /// The records of received messages that the client retains, oldest first.
+    public var kept: [MQTTStoreRecord] { keptMessages.sorted { $0.key < $1.key }.map { .kept($0.value) } }
 
-    /// The bytes of topics and payloads of the messages that are not done.
+    /// The bytes of topics and payloads of the messages that are not finished.
     public private(set) var byteCount = 0
 
     public init() {}
 
-    /// The messages that are not done.
+    /// The number of messages that are not finished.
     public var messageCount: Int { messages.count }
 
-    /// Takes a record in. Records that make no sense are passed over.
+    /// Applies a record. Records that make no sense, as a damaged store may hold, are ignored.
     public mutating func apply(_ record: MQTTStoreRecord) {
         switch record {
         case .established: isEstablished = true
-        case .message(let sequence, _, let topic, let payload, let qos, _, _, _):
-            guard messages[sequence] == nil, qos != .atMostOnce else { return }
-            let size = topic.utf8.count + payload.count
-            messages[sequence] = Message(record: record, size: size)
-            byteCount += size
+        case .message(let message):
+            guard messages[message.sequence] == nil, message.qos != .atMostOnce else { return }
+            messages[message.sequence] = Unfinished(message: message)
+            byteCount += Self.size(of: message)
         case .identified(let sequence, let id):
-            guard
-                case .message(_, _, let topic, let payload, let qos, let retain, let properties, let time) =
-                    messages[sequence]?.record
-            else { return }
-            messages[sequence]?.record = .message(
-                sequence: sequence, packetID: id, topic: topic, payload: payload, qos: qos, retain: retain,
-                properties: properties, time: time)
+            messages[sequence]?.message.packetID = id
             // With a new identifier it is sent from the start again.
             messages[sequence]?.release = 0
         case .released(let sequence):
-            guard messages[sequence]?.release == 0,
-                case .message(_, let id, _, _, .exactlyOnce, _, _, _) = messages[sequence]?.record, id != 0
+            guard let found = messages[sequence], found.release == 0, found.message.qos == .exactlyOnce,
+                found.message.packetID != 0
             else { return }
             lastRelease += 1
             messages[sequence]?.release = lastRelease
         case .finished(let sequence):
-            guard let message = messages.removeValue(forKey: sequence) else { return }
-            byteCount -= message.size
+            guard let found = messages.removeValue(forKey: sequence) else { return }
+            byteCount -= Self.size(of: found.message)
         case .received(let id): received.insert(id)
         case .receivedReleased(let id):
             received.remove(id)
@@ -65,29 +57,28 @@ public struct MQTTSessionImage: Sendable {
             received = []
             for id in keptIdentifiers.keys { forgetIdentifier(id) }
         case .discarded: self = MQTTSessionImage()
-        case .kept(let sequence, let id, _, _, let qos, _, _, _):
-            guard keptMessages[sequence] == nil, qos != .atMostOnce else { return }
-            keptMessages[sequence] = record
-            guard qos == .exactlyOnce, id != 0 else { return }
-            forgetIdentifier(id)
-            received.insert(id)
-            keptIdentifiers[id] = sequence
+        case .kept(let message):
+            guard keptMessages[message.sequence] == nil, message.qos != .atMostOnce else { return }
+            keptMessages[message.sequence] = message
+            guard message.qos == .exactlyOnce, message.packetID != 0 else { return }
+            forgetIdentifier(message.packetID)
+            received.insert(message.packetID)
+            keptIdentifiers[message.packetID] = message.sequence
         case .keptFinished(let sequence): keptMessages[sequence] = nil
         }
     }
 
-    /// PUBREL came: the record of a kept message does not stand for its identifier any more.
+    /// PUBREL arrived: the record of a retained message no longer holds its identifier.
     private mutating func forgetIdentifier(_ id: UInt16) {
-        guard let sequence = keptIdentifiers.removeValue(forKey: id),
-            case .kept(_, _, let topic, let payload, let qos, let retain, let properties, let time)? =
-                keptMessages[sequence]
-        else { return }
-        keptMessages[sequence] = .kept(
-            sequence: sequence, packetID: 0, topic: topic, payload: payload, qos: qos, retain: retain,
-            properties: properties, time: time)
+        guard let sequence = keptIdentifiers.removeValue(forKey: id) else { return }
+        keptMessages[sequence]?.packetID = 0
     }
 
-    /// Sequences of messages whose PUBREC came, in the order of PUBREC: PUBREL is sent in the same one [MQTT-4.6.0-4].
+    private static func size(of message: MQTTStoreRecord.Message) -> Int {
+        message.topic.utf8.count + message.payload.count
+    }
+
+    /// Sequences of messages whose PUBREC arrived, in the order of PUBREC: PUBREL is sent in the same one [MQTT-4.6.0-4].
     private var released: [UInt64] {
         messages.lazy.filter { $0.value.release > 0 }.sorted { $0.value.release < $1.value.release }.map(\.key)
     }
@@ -95,8 +86,8 @@ public struct MQTTSessionImage: Sendable {
     /// The shortest log.
     public var records: [MQTTStoreRecord] {
         (isEstablished ? [.established] : [])
-            // Numbers are sorted, and not the records with them.
-            + messages.keys.sorted().compactMap { messages[$0]?.record }
+            // Sorting numbers is cheaper than moving the records with them.
+            + messages.keys.sorted().compactMap { messages[$0].map { .message($0.message) } }
             + released.map { .released(sequence: $0) }
             + received.sorted().map { .received(packetID: $0) } + kept
     }

@@ -17,15 +17,8 @@ extension MQTTStoreRecord {
     public func encode(into bytes: inout [UInt8]) throws(MQTTEncodingError) {
         switch self {
         case .established: bytes.append(Tag.established.rawValue)
-        case .message(let sequence, let packetID, let topic, let payload, let qos, let retain, let properties, let time):
-            bytes.append(time == 0 ? Tag.message.rawValue : Tag.timedMessage.rawValue)
-            Self.append(sequence, &bytes)
-            Self.append(packetID, &bytes)
-            if time != 0 { Self.append(time, &bytes) }
-            // The packet itself has to have an identifier; the record's own may be 0.
-            unsafe try MQTTPacket.Publish.encode(
-                into: &bytes, version: .v5_0, topic: topic, payload: payload.span.bytes, qos: qos, retain: retain,
-                packetID: 1, properties: properties)
+        case .message(let message):
+            try Self.append(message, message.time == 0 ? .message : .timedMessage, &bytes)
         case .identified(let sequence, let packetID):
             bytes.append(Tag.identified.rawValue)
             Self.append(sequence, &bytes)
@@ -44,15 +37,7 @@ extension MQTTStoreRecord {
             Self.append(packetID, &bytes)
         case .receivedForgotten: bytes.append(Tag.receivedForgotten.rawValue)
         case .discarded: bytes.append(Tag.discarded.rawValue)
-        case .kept(
-            let sequence, let packetID, let topic, let payload, let qos, let retain, let properties, let time):
-            bytes.append(Tag.kept.rawValue)
-            Self.append(sequence, &bytes)
-            Self.append(packetID, &bytes)
-            Self.append(time, &bytes)
-            unsafe try MQTTPacket.Publish.encode(
-                into: &bytes, version: .v5_0, topic: topic, payload: payload.span.bytes, qos: qos, retain: retain,
-                packetID: 1, properties: properties)
+        case .kept(let message): try Self.append(message, .kept, &bytes)
         case .keptFinished(let sequence):
             bytes.append(Tag.keptFinished.rawValue)
             Self.append(sequence, &bytes)
@@ -87,27 +72,37 @@ extension MQTTStoreRecord {
         case .identified: self = .identified(sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9))
         case .keptFinished: self = .keptFinished(sequence: sequence())
         case .message:
-            guard let publish = Self.publish(span, at: 11) else { return nil }
-            self = .message(
-                sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
-                payload: publish.payload,
-                qos: publish.qos, retain: publish.isRetained, properties: publish.properties)
+            guard let message = Self.message(span, sequence(), hasTime: false) else { return nil }
+            self = .message(message)
         case .timedMessage:
-            // Time 0 is written as a message without one.
-            guard let publish = Self.publish(span, at: 19), Self.time(span, at: 11) != 0 else { return nil }
-            self = .message(
-                sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
-                payload: publish.payload,
-                qos: publish.qos, retain: publish.isRetained, properties: publish.properties,
-                time: Self.time(span, at: 11))
+            // A message whose time is 0 is written without one.
+            guard let message = Self.message(span, sequence(), hasTime: true), message.time != 0 else { return nil }
+            self = .message(message)
         case .kept:
-            guard let publish = Self.publish(span, at: 19) else { return nil }
-            self = .kept(
-                sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9), topic: publish.topic,
-                payload: publish.payload,
-                qos: publish.qos, retain: publish.isRetained, properties: publish.properties,
-                time: Self.time(span, at: 11))
+            guard let message = Self.message(span, sequence(), hasTime: true) else { return nil }
+            self = .kept(message)
         }
+    }
+
+    private static func append(_ message: Message, _ tag: Tag, _ bytes: inout [UInt8]) throws(MQTTEncodingError) {
+        bytes.append(tag.rawValue)
+        append(message.sequence, &bytes)
+        append(message.packetID, &bytes)
+        if tag != .message { append(message.time, &bytes) }
+        // The packet itself must have an identifier; the record's own may be 0.
+        try MQTTPacket.Publish(
+            topic: message.topic, payload: message.payload, qos: message.qos, isRetained: message.retain, packetID: 1,
+            properties: message.properties
+        ).encode(into: &bytes, version: .v5_0)
+    }
+
+    /// The message that takes up all of the record.
+    private static func message(_ bytes: RawSpan, _ sequence: UInt64, hasTime: Bool) -> Message? {
+        guard bytes.byteCount > 19 || !hasTime, let publish = publish(bytes, at: hasTime ? 19 : 11) else { return nil }
+        return Message(
+            sequence: sequence, packetID: bytes.bigEndian(UInt16.self, at: 9), topic: publish.topic,
+            payload: publish.payload, qos: publish.qos, retain: publish.isRetained, properties: publish.properties,
+            time: hasTime ? time(bytes, at: 11) : 0)
     }
 
     private static func time(_ bytes: RawSpan, at offset: Int) -> Int64 {

@@ -210,9 +210,9 @@ struct StoreTests {
             $0.maximumQueuedMessages = 100_000
         })
         let log: [MQTTStoreRecord] = (0..<count).map {
-            .message(
+            .message(.init(
                 sequence: UInt64($0 + 1), packetID: 0, topic: "t", payload: Array("\($0)".utf8), qos: .exactlyOnce,
-                retain: false, properties: [])
+                retain: false, properties: []))
         }
         pair.client.engine = MQTTEngine(
             configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log))
@@ -236,11 +236,11 @@ struct StoreTests {
     @Test func `a message gets no identifier before those that came first`() throws {
         let pair = pair(holding: 3, window: 2)
         try pair.publish("3", qos: .exactlyOnce)
-        guard case .message(_, let id, _, _, _, _, _, _)? = pair.client.engine.storeRecords.last else {
+        guard case .message(let message)? = pair.client.engine.storeRecords.last else {
             Issue.record("the message is not stored")
             return
         }
-        #expect(id == 0)
+        #expect(message.packetID == 0)
         try pair.connect()
         var identified: [UInt64] = []
         for case .identified(let sequence, _) in pair.client.engine.storeRecords { identified.append(sequence) }
@@ -312,14 +312,10 @@ struct StoreTests {
         drain(pair.client, into: &log)
         // Whether the message was given an identifier or not: it was never sent.
         log = log.map { record in
-            guard
-                case .message(let sequence, _, let topic, let payload, let qos, let retain, let properties, let time) =
-                    record
-            else { return record }
-            #expect((time == 0) == properties.isEmpty)
-            return .message(
-                sequence: sequence, packetID: 0, topic: topic, payload: payload, qos: qos, retain: retain,
-                properties: properties, time: time)
+            guard case .message(var message) = record else { return record }
+            #expect((message.time == 0) == message.properties.isEmpty)
+            message.packetID = 0
+            return .message(message)
         }
         // Another process, whose monotonic clock begins elsewhere.
         pair.now = 5_000_000_000

@@ -10,9 +10,9 @@ struct FailingDiskTests {
     struct SealFailed: Error {}
 
     private func message(_ number: UInt64) -> MQTTStoreRecord {
-        .message(
+        .message(.init(
             sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t", payload: [1, 2, 3],
-            qos: .atLeastOnce, retain: false, properties: [])
+            qos: .atLeastOnce, retain: false, properties: []))
     }
 
     private func store(
@@ -85,7 +85,7 @@ struct FailingDiskTests {
         let stored = try store(scratch).open()
         #expect(stored.damage == nil)
         let found = stored.records.compactMap { record -> UInt64? in
-            if case .message(let sequence, _, _, _, _, _, _, _) = record { sequence } else { nil }
+            if case .message(let message) = record { message.sequence } else { nil }
         }
         #expect(Set(found) == accepted.subtracting(numbers("f ")))
         #expect(found.count == Set(found).count)

@@ -48,7 +48,8 @@ struct KilledWriterTests {
             store.close()
             var present: Set<UInt64> = []
             for record in stored.records {
-                guard case .message(let sequence, _, let topic, _, _, _, _, _) = record else { continue }
+                guard case .message(let message) = record else { continue }
+                let (sequence, topic) = (message.sequence, message.topic)
                 #expect(topic == "t/\(mode == "store" ? sequence : UInt64(topic.dropFirst(2)) ?? 0)")
                 present.insert(UInt64(topic.dropFirst(2)) ?? 0)
             }
