@@ -53,9 +53,10 @@ struct Main {
             } else {
                 let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(random >> 56))
                 try store.append([
-                    .message(.init(
-                        sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t/\(number)",
-                        payload: payload, qos: .exactlyOnce, retain: false, properties: []))
+                    .message(
+                        .init(
+                            sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t/\(number)",
+                            payload: payload, qos: .exactlyOnce, retain: false, properties: []))
                 ])
                 live.append(number)
                 say("a \(number)")
@@ -73,9 +74,11 @@ struct Main {
             let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(number * 37 % 700))
             do {
                 try store.append([
-                    .message(.init(
-                        sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t", payload: payload,
-                        qos: .exactlyOnce, retain: false, properties: []))
+                    .message(
+                        .init(
+                            sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t",
+                            payload: payload,
+                            qos: .exactlyOnce, retain: false, properties: []))
                 ])
                 say("a \(number)")
                 if number % 7 == 0 {

@@ -66,7 +66,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         let length = phase == .connecting ? firstPacket(of: bytes) : bytes.byteCount
         let count = engine.receive(bytes.extracting(0..<length), at: now, into: &scratch.effects)
         for message in scratch.effects.messages { scratch.topics.append(engine.topic(at: message.topic)) }
-        if scratch.effects.shouldClose { wantsClose = true }
+        if engine.shouldClose { wantsClose = true }
         if !queue.isEmpty { drain(at: now) }
         return count
     }
@@ -75,7 +75,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         guard !isFrozen else { return }
         scratch.begin(hub, id, now)
         engine.handleTimeout(at: now, into: &scratch.effects)
-        if scratch.effects.shouldClose { wantsClose = true }
+        if engine.shouldClose { wantsClose = true }
     }
 
     private func firstPacket(of bytes: RawSpan) -> Int {

@@ -17,11 +17,11 @@ struct STOMPClientHandler {
         for record in effects.events {
             send(effects.messages[next..<record.messagesBefore], bytes)
             next = record.messagesBefore
-            if case .connectReceived(let request) = record.event {
+            if case .connectReceived(let request) = record.kind {
                 connect(request)
             } else if isOpen {
-                handle(record.event)
-            } else if case .connectionFailed = record.event {
+                handle(record.kind)
+            } else if case .connectionFailed = record.kind {
                 ended()
             }
         }
@@ -35,10 +35,10 @@ struct STOMPClientHandler {
 
     /// Whether the client is let in and nothing has ended the connection: otherwise what it sent is passed over.
     private var isOpen: Bool {
-        link.perform { $0.engine.phase == .connected || $0.engine.phase == .disconnecting }
+        link.perform { $0.engine.phase == .connected || $0.engine.phase == .leaving }
     }
 
-    private func handle(_ event: STOMPEngineEvent) {
+    private func handle(_ event: STOMPEngineEvent.Kind) {
         switch event {
         case .subscribeReceived(let request):
             process(request.receipt) { (router, effects) throws(STOMPRefusal) in
@@ -65,7 +65,7 @@ struct STOMPClientHandler {
             ended()
             confirm(receipt)
             // Our side ends; what the client still sends is read and dropped, so that the RECEIPT arrives.
-            link.perform { $0.engine.closeConnection(at: now) }
+            link.perform { $0.engine.closeConnection() }
         case .connectionFailed: ended()
         default: break
         }

@@ -17,16 +17,16 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     init(id: Router.ConnectionID, hub: Hub) {
         self.id = id
         self.hub = hub
-        var configuration = STOMPEngineConfiguration()
+        var configuration = STOMPEngineConfiguration(role: .server)
         configuration.limits.maximumBodyBytes = hub.options.limits.maximumPacketSize
-        engine = STOMPEngine(serverWith: configuration)
+        engine = STOMPEngine(configuration: configuration)
         maximumOutboxBytes = hub.options.limits.maximumOutboxBytes
     }
 
     // MARK: What the link asks
 
     var wantsReadingPaused: Bool { false }
-    var wantsClose: Bool { mutating get { engine.wantsClose } }
+    var wantsClose: Bool { engine.shouldClose }
     /// A frozen broker's clocks stand still.
     var nextDeadline: Int64 { mutating get { isFrozen ? .max : engine.nextDeadline } }
 
@@ -45,7 +45,8 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPServerScratch) {
-        engine.connectionOpened(at: now)
+        // A server writes nothing that its configuration could make impossible.
+        try? engine.connectionOpened(at: now)
     }
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPServerScratch) {
@@ -92,7 +93,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
 
     mutating func setFrozen(_ frozen: Bool, at now: Int64) {
         isFrozen = frozen
-        if frozen { engine.readingPaused(at: now) } else { engine.readingResumed(at: now) }
+        engine.setReadingPaused(frozen, at: now)
     }
 }
 

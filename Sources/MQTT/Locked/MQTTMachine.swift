@@ -184,7 +184,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
     }
 
     private mutating func collect(into scratch: MQTTScratch, at now: Int64) {
-        if scratch.work.effects.shouldClose { wantsClose = true }
+        if engine.shouldClose { wantsClose = true }
         publishers.collect(into: scratch, &engine, at: now)
         flushRecords()
     }

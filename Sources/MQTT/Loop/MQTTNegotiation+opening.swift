@@ -9,7 +9,7 @@ extension MQTTNegotiation {
         let core = core!
         do throws(MQTTUsageError) {
             try core.link.perform { machine throws(MQTTUsageError) in
-                try machine.engine.configuration.checkConnectProperties()
+                try machine.engine.configuration.checkConnect()
             }
         } catch {
             throw MQTTError(error)

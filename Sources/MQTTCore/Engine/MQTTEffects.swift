@@ -13,9 +13,6 @@ public struct MQTTEffects: Sendable {
     /// Everything else. Each event knows how many messages of this batch came before it.
     public var events: [MQTTEngineEvent] = []
 
-    /// The engine has nothing more to say: write what is in `output`, then close the connection.
-    public var shouldClose = false
-
     /// An engine that had to refuse messages for lack of room has room again.
     public var queueHasRoom = false
 
@@ -23,7 +20,7 @@ public struct MQTTEffects: Sendable {
 
     /// Whether there is nothing to perform.
     public var isEmpty: Bool {
-        messages.isEmpty && completions.isEmpty && events.isEmpty && !shouldClose && !queueHasRoom
+        messages.isEmpty && completions.isEmpty && events.isEmpty && !queueHasRoom
     }
 
     /// Forgets everything and keeps the capacity.
@@ -32,7 +29,6 @@ public struct MQTTEffects: Sendable {
         lead = MQTTPlainLead()
         completions.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)
-        shouldClose = false
         queueHasRoom = false
     }
 }

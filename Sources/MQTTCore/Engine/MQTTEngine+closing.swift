@@ -87,12 +87,7 @@ extension MQTTEngine {
             }
         }
         effects.report(.connectionFailed(failure))
-        beginClosing(&effects)
-    }
-
-    mutating func beginClosing(_ effects: inout MQTTEffects) {
         phase = .closing
-        effects.shouldClose = true
     }
 
     /// Appends a packet that the peer can take.
@@ -120,7 +115,7 @@ extension MQTTEngine {
 extension MQTTEngine {
     /// Ends a client's connection gracefully: messages that waited for subscriptions leave, QoS 2 messages that were
     /// received and acknowledged by PUBREC are finished (PUBREL, PUBCOMP), and then DISCONNECT is written as by
-    /// ``disconnect(reason:properties:at:)``. ``MQTTEffects/shouldClose`` says when that has happened.
+    /// ``disconnect(reason:properties:at:)``. ``shouldClose`` is true once that has happened.
     ///
     /// - Parameter limit: how long the exchanges may take, in nanoseconds.
     /// - Throws: as ``disconnect(reason:properties:at:)`` does, before anything changes.
@@ -147,6 +142,6 @@ extension MQTTEngine {
         self.leaving.value = nil
         // It was checked when the connection began to end.
         try? disconnect(reason: leaving.reason, properties: leaving.properties, at: now)
-        beginClosing(&effects)
+        phase = .closing
     }
 }

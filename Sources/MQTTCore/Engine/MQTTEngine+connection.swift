@@ -58,25 +58,7 @@ extension MQTTEngine {
     var isServer: Bool { configuration.role == .server }
 
     private mutating func writeConnect() throws(MQTTUsageError) {
-        try configuration.checkConnectProperties()
-        if version < .v5_0 {
-            if configuration.clientID.isEmpty && (!configuration.cleanStart || version == .v3_1) {
-                throw MQTTUsageError(
-                    .invalidConfiguration,
-                    version == .v3_1
-                        ? "MQTT 3.1 requires a client identifier of 1 to 23 characters: set clientID"
-                        : "an empty client identifier requires cleanStart in MQTT 3.1.1 [MQTT-3.1.3-7]: set either")
-            }
-            if configuration.password != nil && configuration.userName == nil {
-                throw MQTTUsageError(
-                    .invalidConfiguration,
-                    "MQTT \(version) allows a password only with a user name [MQTT-3.1.2-22]: set userName")
-            }
-        } else if configuration.authenticationData != nil && configuration.authenticationMethod == nil {
-            throw MQTTUsageError(
-                .invalidConfiguration,
-                "authentication data without a method [MQTT 5.0 3.1.2.11.10]: set authenticationMethod")
-        }
+        try configuration.checkConnect()
         var connect = MQTTPacket.Connect(
             version: version, clientID: configuration.clientID, cleanStart: configuration.cleanStart,
             keepAlive: configuration.keepAlive, userName: configuration.userName, password: configuration.password,
@@ -126,7 +108,8 @@ extension MQTTEngine {
     ) throws(MQTTProtocolError) {
         guard !connack.reasonCode.isError else {
             effects.report(.connectionRefused(connack))
-            return beginClosing(&effects)
+            phase = .closing
+            return
         }
         let properties = connack.properties
         if let method = properties.authenticationMethod, !isOurMethod(method) {

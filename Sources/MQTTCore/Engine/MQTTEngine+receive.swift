@@ -138,7 +138,7 @@ extension MQTTEngine {
             }
         }
         effects.report(.disconnectReceived(disconnect))
-        beginClosing(&effects)
+        phase = .closing
     }
 }
 

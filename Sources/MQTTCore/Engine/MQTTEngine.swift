@@ -18,7 +18,7 @@
 /// 3. *Questions*, which change nothing.
 ///
 /// After any call: write ``output``, perform the effects, arm the timer if ``nextDeadline`` is earlier than what is
-/// armed. Late, early and repeated timeouts are harmless. When ``MQTTEffects/shouldClose`` is set, close the connection
+/// armed. Late, early and repeated timeouts are harmless. When ``shouldClose`` is true, close the connection
 /// once ``output`` is written, and report ``connectionClosed(at:into:)``.
 ///
 /// Tokens are integers of the caller's choice. A publish of QoS 1 or 2 ends with exactly one
@@ -140,20 +140,20 @@ public enum MQTTPublishOutcome: Sendable {
 extension MQTTEngine {
     /// The time at which ``handleTimeout(at:into:)`` wants to be called; `Int64.max` for never.
     public var nextDeadline: Int64 {
-        // Changes nothing: a value as large as this is copied for a question that only reads.
-        mutating get {
-            switch phase {
-            case .closed, .closing: return .max
-            case .leaving: return leaving.value?.deadline ?? .max
-            case .connecting, .deciding: return min(connectDeadline, authentication.deadline)
-            case .connected:
-                // Not by way of a copy of the window, which is large.
-                let request = session.window.requests.first
-                let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
-                return min(keepAlive.deadline, late, authentication.deadline)
-            }
+        switch phase {
+        case .closed, .closing: return .max
+        case .leaving: return leaving.value?.deadline ?? .max
+        case .connecting, .deciding: return min(connectDeadline, authentication.deadline)
+        case .connected:
+            // Not by way of a copy of the window, which is large.
+            let request = session.window.requests.first
+            let late = request < 0 ? Int64.max : session.window.slots[Int(request)].time
+            return min(keepAlive.deadline, late, authentication.deadline)
         }
     }
+
+    /// Whether the connection is over: write ``output``, then close it and call ``connectionClosed(at:into:)``.
+    public var shouldClose: Bool { phase == .closing }
 
     /// Whether the peer may know of the session in this engine: a connection was accepted before, and the session was
     /// to outlive it.
@@ -166,7 +166,7 @@ extension MQTTEngine {
     /// Whether a message was refused for want of room, so that ``MQTTEffects/queueHasRoom`` will tell of room.
     public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
-    public var inFlightCount: Int { mutating get { session.window.inFlightCount } }
+    public var inFlightCount: Int { session.window.inFlightCount }
 
     /// The topic of a message of the current effects.
     public func topic(at index: UInt32) -> String { topics.string(at: Int(index)) }

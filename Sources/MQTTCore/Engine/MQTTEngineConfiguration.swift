@@ -66,7 +66,7 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Further properties of CONNECT (user properties, Request Response Information, Request Problem Information).
     ///
     /// A property that has a field of its own in this configuration must not be among them: see
-    /// ``checkConnectProperties()``.
+    /// ``checkConnect()``.
     public var connectProperties: MQTTProperties {
         get { rest.values.connectProperties }
         set { change { $0.connectProperties = newValue } }
@@ -234,11 +234,34 @@ public struct MQTTEngineConfiguration: Sendable {
 }
 
 extension MQTTEngineConfiguration {
-    /// Throws if ``connectProperties`` holds a property that a field of this configuration sets. Checked before each
-    /// CONNECT is written, and by clients before they open a connection.
+    /// Throws if CONNECT cannot be written with this configuration. Checked before each CONNECT is written, and by
+    /// clients before they open a connection.
     ///
-    /// - Throws: ``MQTTUsageError/Code/propertyNotAllowed``.
-    public func checkConnectProperties() throws(MQTTUsageError) {
+    /// - Throws: ``MQTTUsageError/Code/propertyNotAllowed`` if ``connectProperties`` holds a property that a field of this
+    ///   configuration sets; ``MQTTUsageError/Code/invalidConfiguration`` for fields that contradict each other.
+    public func checkConnect() throws(MQTTUsageError) {
+        try checkConnectProperties()
+        if version < .v5_0 {
+            if clientID.isEmpty && (!cleanStart || version == .v3_1) {
+                throw MQTTUsageError(
+                    .invalidConfiguration,
+                    version == .v3_1
+                        ? "MQTT 3.1 requires a client identifier of 1 to 23 characters. Set clientID."
+                        : "An empty client identifier requires cleanStart in MQTT 3.1.1 [MQTT-3.1.3-7]. Set either.")
+            }
+            if password != nil && userName == nil {
+                throw MQTTUsageError(
+                    .invalidConfiguration,
+                    "MQTT \(version) allows a password only with a user name [MQTT-3.1.2-22]. Set userName.")
+            }
+        } else if authenticationData != nil && authenticationMethod == nil {
+            throw MQTTUsageError(
+                .invalidConfiguration,
+                "Authentication data needs a method [MQTT 5.0 3.1.2.11.10]. Set authenticationMethod.")
+        }
+    }
+
+    private func checkConnectProperties() throws(MQTTUsageError) {
         for property in connectProperties.list {
             let option: String? =
                 switch property.identifier {

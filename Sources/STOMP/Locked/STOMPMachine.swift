@@ -45,7 +45,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     var nextDeadline: Int64 { mutating get { min(engine.nextDeadline, receipts.nextLook) } }
     var isLatencyBound: Bool { mutating get { engine.pendingReceipts <= 1 } }
     var isAwaited: Bool { mutating get { engine.pendingReceipts > 0 } }
-    var wantsClose: Bool { mutating get { asksToClose || engine.wantsClose } }
+    var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
 
     mutating func outputTaken(at now: Int64) {
         lastWrite = now
@@ -66,7 +66,12 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
         asksToClose = false
         abandonsOutput = false
-        engine.connectionOpened(at: now, deadline: core?.connectDeadline)
+        do {
+            try engine.connectionOpened(at: now, deadline: core?.connectDeadline)
+        } catch {
+            // The client checked the configuration before it opened the connection.
+            asksToClose = true
+        }
     }
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPScratch) {
@@ -83,7 +88,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
         scratch.version = engine.version
         scratch.connection = engine.connection
-        if !scratch.effects.events.isEmpty, scratch.effects.events.contains(where: \.event.isConnected), let core {
+        if !scratch.effects.events.isEmpty, scratch.effects.events.contains(where: \.kind.isConnected), let core {
             scratch.subscriptions = core.writeSubscriptions(to: &engine)
         }
         collect(into: scratch)
@@ -100,10 +105,9 @@ struct STOMPMachine: LinkMachine, ~Copyable {
 
     /// Takes the waiters of what is complete out of the table, so that they are resumed after the lock.
     private mutating func collect(into scratch: STOMPScratch) {
-        if scratch.effects.shouldClose { asksToClose = true }
         guard !scratch.effects.completions.isEmpty else { return }
         let error = scratch.effects.events.lazy.compactMap { record -> STOMPServerError? in
-            if case .errorReceived(let error) = record.event { error } else { nil }
+            if case .errorReceived(let error) = record.kind { error } else { nil }
         }.first
         var run = ReceiptRun()
         for completion in scratch.effects.completions {

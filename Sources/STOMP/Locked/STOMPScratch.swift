@@ -23,10 +23,10 @@ final class STOMPScratch: LinkScratch {
 
     func perform(_ bytes: RawSpan) {
         if let core {
-            for record in effects.events where record.event.isConnected { core.handle(record.event, subscriptions) }
+            for record in effects.events where record.kind.isConnected { core.handle(record.kind, subscriptions) }
             if !effects.messages.isEmpty { deliver(bytes, core) }
-            for record in effects.events where !record.event.isConnected { core.handle(record.event) }
-            if effects.shouldClose && closed == nil { core.connectionIsEnding() }
+            for record in effects.events where !record.kind.isConnected { core.handle(record.kind) }
+            if closed == nil, effects.events.contains(where: \.kind.isEnd) { core.connectionIsEnding() }
             for (token, answer) in requestAnswers { core.requestAnswered(token, answer) }
             if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
             if let closed { core.connectionClosed(closed) }
@@ -113,7 +113,7 @@ final class STOMPScratch: LinkScratch {
     }
 }
 
-extension STOMPEngineEvent {
+extension STOMPEngineEvent.Kind {
     var isConnected: Bool {
         if case .connected = self { true } else { false }
     }
@@ -121,5 +121,13 @@ extension STOMPEngineEvent {
     /// Whether the connection failed because the peer was silent.
     var isHeartBeatLost: Bool {
         if case .connectionFailed(let failure) = self { failure.reason == .heartBeatLost } else { false }
+    }
+
+    /// Whether the engine reports that the connection is over.
+    var isEnd: Bool {
+        switch self {
+        case .disconnected, .connectionFailed: true
+        default: false
+        }
     }
 }

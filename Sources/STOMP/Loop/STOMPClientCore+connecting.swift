@@ -29,7 +29,10 @@ extension STOMPClientCore {
         }
         let options = configuration.connectOptions(credentials: credentials)
         do throws(STOMPUsageError) {
-            try link.perform { machine throws(STOMPUsageError) in try machine.engine.setConnectOptions(options) }
+            try link.perform { machine throws(STOMPUsageError) in
+                machine.engine.configuration.connect = options
+                try machine.engine.configuration.checkConnect()
+            }
         } catch {
             throw STOMPError(error)
         }

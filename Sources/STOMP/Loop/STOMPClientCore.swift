@@ -38,17 +38,15 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         self.opener = opener
         self.configuration = configuration
         self.loop = loop
-        let engineConfiguration = configuration.engineConfiguration
-        let options = configuration.connectOptions(credentials: configuration.credentials)
-        let machine: STOMPMachine
+        var engineConfiguration = configuration.engineConfiguration
+        engineConfiguration.connect = configuration.connectOptions(credentials: configuration.credentials)
         do throws(STOMPUsageError) {
-            machine = STOMPMachine(engine: try STOMPEngine(client: options, configuration: engineConfiguration))
+            try engineConfiguration.checkConnect()
             misconfiguration = nil
         } catch {
             misconfiguration = STOMPError(error)
-            // Stands in; `openStream` reports the mistake and never gets as far as using it.
-            machine = STOMPMachine(engine: STOMPEngine(serverWith: engineConfiguration))
         }
+        let machine = STOMPMachine(engine: STOMPEngine(configuration: engineConfiguration))
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)
@@ -133,7 +131,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
     }
 
     /// - Parameter subscriptions: what became of the SUBSCRIBE frames that were written with CONNECTED.
-    func handle(_ event: STOMPEngineEvent, _ subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []) {
+    func handle(_ event: STOMPEngineEvent.Kind, _ subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []) {
         switch event {
         case .connected(let connected):
             profile = connected.profile
@@ -182,7 +180,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         link.perform { machine in
             guard !machine.wantsReadingPaused else { return }
             machine.wantsReadingPaused = true
-            machine.engine.readingPaused(at: now)
+            machine.engine.setReadingPaused(true, at: now)
         }
     }
 
@@ -205,7 +203,7 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         link.perform { machine in
             guard machine.wantsReadingPaused else { return }
             machine.wantsReadingPaused = false
-            machine.engine.readingResumed(at: now)
+            machine.engine.setReadingPaused(false, at: now)
         }
     }
 }

@@ -11,34 +11,24 @@ public struct STOMPEffects: Sendable {
     public var completions: [STOMPReceiptCompletion] = []
 
     /// Everything else. Each event knows how many messages of this batch came before it.
-    public var events: [STOMPEventRecord] = []
-
-    /// The engine has nothing more to say: write what is in `output`, then close the connection.
-    public var shouldClose = false
+    public var events: [STOMPEngineEvent] = []
 
     public init() {}
 
     /// Whether there is nothing to perform.
-    public var isEmpty: Bool { messages.isEmpty && completions.isEmpty && events.isEmpty && !shouldClose }
+    public var isEmpty: Bool { messages.isEmpty && completions.isEmpty && events.isEmpty }
 
     /// Forgets everything and keeps the capacity.
     public mutating func removeAll() {
         messages.removeAll(keepingCapacity: true)
         completions.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)
-        shouldClose = false
     }
 
-    mutating func add(_ event: STOMPEngineEvent) {
-        events.append(STOMPEventRecord(event: event, messagesBefore: messages.count))
+    /// Appends an event at its place among the messages.
+    mutating func report(_ kind: STOMPEngineEvent.Kind) {
+        events.append(STOMPEngineEvent(messagesBefore: messages.count, kind: kind))
     }
-}
-
-/// An event and its place among the messages of the batch.
-public struct STOMPEventRecord: Sendable {
-    public var event: STOMPEngineEvent
-    /// How many of ``STOMPEffects/messages`` came before it.
-    public var messagesBefore: Int
 }
 
 /// The end of a wait for a receipt.

@@ -33,7 +33,7 @@ extension STOMPEngine {
         if role != .client {
             return STOMPUsageError(.wrongRole, "This is an operation of a client; the engine plays a server.")
         }
-        if phase == .disconnecting {
+        if phase == .leaving {
             return STOMPUsageError(.disconnecting, "Nothing may be sent after DISCONNECT. Connect again first.")
         }
         return STOMPUsageError(.notConnected, "There is no STOMP connection now.")

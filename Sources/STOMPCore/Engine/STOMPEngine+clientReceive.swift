@@ -11,8 +11,8 @@ extension STOMPEngine {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: .v12)
         // A server of 1.0 says no version.
         let text = frame.headers["version"] ?? "1.0"
-        guard let version = STOMPVersion(text.trimmingBlanks()), connectOptions.versions.contains(version) else {
-            let offered = Set(connectOptions.versions).sorted().map(\.description).joined(separator: ", ")
+        guard let version = STOMPVersion(text.trimmingBlanks()), configuration.connect.versions.contains(version) else {
+            let offered = Set(configuration.connect.versions).sorted().map(\.description).joined(separator: ", ")
             throw STOMPProtocolError(
                 .versionMismatch,
                 "The server chose STOMP \(text); offered were \(offered). Offer that version if it is wanted.")
@@ -26,12 +26,12 @@ extension STOMPEngine {
             server = beat
         }
         self.version = version
-        heartBeat = connectOptions.heartBeat.agreed(with: server)
+        heartBeat = configuration.connect.heartBeat.agreed(with: server)
         profile = configuration.profile ?? STOMPBrokerProfile(serverHeader: frame.headers["server"])
         phase = .connected
         phaseDeadline = .max
         timing = HeartBeatTiming(heartBeat, at: now)
-        effects.add(
+        effects.report(
             .connected(
                 STOMPConnected(
                     version: version, session: frame.headers["session"], server: frame.headers["server"],
@@ -45,7 +45,7 @@ extension STOMPEngine {
     mutating func handleServerFrame(
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
     ) throws(STOMPProtocolError) {
-        if scanner.command == .message, phase == .connected || phase == .disconnecting {
+        if scanner.command == .message, phase == .connected || phase == .leaving {
             return try handleMessage(bytes, base, into: &effects)
         }
         switch scanner.command {
@@ -55,7 +55,7 @@ extension STOMPEngine {
         case .connected, .message, .receipt: throw unexpected(bytes, base)
         default:
             guard phase != .connecting else { throw unexpected(bytes, base) }
-            effects.add(.unknownFrameReceived(STOMPFrame(scanner, in: bytes, from: base, version: version)))
+            effects.report(.unknownFrameReceived(STOMPFrame(scanner, in: bytes, from: base, version: version)))
         }
     }
 
@@ -130,10 +130,10 @@ extension STOMPEngine {
     private mutating func handleError(_ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects) {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: version)
         let error = STOMPServerError(frame)
-        effects.add(.errorReceived(error))
+        effects.report(.errorReceived(error))
         if phase == .connecting {
             let isAboutCredentials = STOMPBrokerProfile.refusesCredentials(error)
-            let hint = isAboutCredentials ? " Check user and password.\(connectOptions.backslashHint)" : ""
+            let hint = isAboutCredentials ? " Check user and password.\(configuration.connect.backslashHint)" : ""
             return fail(
                 STOMPConnectionFailure(
                     isAboutCredentials ? .credentialsRefused : .refused,
@@ -149,7 +149,7 @@ extension STOMPEngine {
             effects.completions.append(
                 STOMPReceiptCompletion(token: token, outcome: isAlone ? .refused : .presumablyRefused))
         }
-        if phase == .disconnecting { return finishDisconnect(into: &effects) }
+        if phase == .leaving { return finishDisconnect(into: &effects) }
         fail(
             STOMPConnectionFailure(.error, "The server ended the session: \(error.sentence)", error: error),
             waits: .sessionEnded, into: &effects)

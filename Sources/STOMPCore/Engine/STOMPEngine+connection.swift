@@ -3,42 +3,45 @@
 import Wire
 
 extension STOMPEngine {
-    /// The stream is open. A client writes CONNECT.
+    /// A connection to the peer is open. A client writes CONNECT; a server awaits it.
     ///
     /// - Parameter deadline: when CONNECTED (client) or CONNECT (server) is late, for callers whose time for connecting
-    ///   began before there was a stream. By default ``STOMPEngineConfiguration/connectTimeout`` from now on.
-    public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) {
+    ///   began before there was a connection. By default ``STOMPEngineConfiguration/connectTimeout`` from now on.
+    /// - Throws: what ``STOMPEngineConfiguration/checkConnect()`` throws; then nothing is written and no connection is
+    ///   begun.
+    public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(STOMPUsageError) {
+        let connect = role == .client ? try configuration.connect.encoded() : []
         clearConnection()
+        limits = configuration.limits.clamped
         connection &+= 1
         phase = .connecting
         phaseDeadline = deadline ?? now.advanced(byNanoseconds: configuration.connectTimeout)
-        output.append(contentsOf: connectFrame)
+        output += connect
     }
 
     /// The stream has ended, by whomever. All waits end; one end is reported unless it was before.
     public mutating func connectionClosed(at now: Int64, into effects: inout STOMPEffects) {
         switch phase {
-        case .offline, .ended: break
-        case .disconnecting:
+        case .closed, .closing: break
+        case .leaving:
             // The RECEIPT may never come; the end of the stream after DISCONNECT is a success (STOMP 1.2
             // "Connection Lingering").
             finishDisconnect(into: &effects)
         case .connecting: fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
-        case .accepting, .connected:
+        case .deciding, .connected:
             fail(
                 STOMPConnectionFailure(.closed, "The peer closed the connection without DISCONNECT."),
                 waits: .connectionLost, into: &effects)
         }
-        effects.shouldClose = false
         clearConnection()
-        phase = .offline
+        phase = .closed
     }
 
-    /// We stop reading for a while: silence of the peer is not counted meanwhile.
-    public mutating func readingPaused(at now: Int64) { timing.pause() }
-
-    /// We read again.
-    public mutating func readingResumed(at now: Int64) { timing.resume(at: now) }
+    /// The caller stopped or resumed reading by its own decision: while it does not read, silence of the peer proves
+    /// nothing. Heart-beats are still written.
+    public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
+        if paused { timing.pause() } else { timing.resume(at: now) }
+    }
 
     /// ``output`` was taken out to be written. Optional: it makes the time of the last byte sent, on which heart-beats
     /// are measured, that of the write for callers who send with an older time.
@@ -46,9 +49,9 @@ extension STOMPEngine {
 
     /// Does what is due at `now`. Calls that come early, late or twice do no harm.
     public mutating func handleTimeout(at now: Int64, into effects: inout STOMPEffects) {
-        guard phase != .offline else { return }
+        guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
-        guard phase == .connected || phase == .disconnecting else { return }
+        guard phase == .connected || phase == .leaving else { return }
         while now >= receipts.nextDeadline, let token = receipts.takeOldest() {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
         }
@@ -67,8 +70,8 @@ extension STOMPEngine {
     private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
         phaseDeadline = .max
         switch phase {
-        case .offline, .connected: break
-        case .connecting, .accepting:
+        case .closed, .connected, .closing: break
+        case .connecting, .deciding:
             let awaited = role == .client ? "CONNECTED" : "CONNECT"
             let seconds = configuration.connectTimeout / 1_000_000_000
             fail(
@@ -76,16 +79,15 @@ extension STOMPEngine {
                     .connectTimeout,
                     "\(awaited) did not come within \(seconds) s. Is there a STOMP peer behind that address?"),
                 waits: .connectionLost, into: &effects)
-        case .disconnecting:
+        case .leaving:
             finishDisconnect(into: &effects)
-        case .ended: effects.shouldClose = true
         }
     }
 
     /// The end that was wanted.
     mutating func finishDisconnect(into effects: inout STOMPEffects) {
         end(waits: .disconnected, into: &effects)
-        effects.add(.disconnected)
+        effects.report(.disconnected)
     }
 
     /// The end that nobody wanted: waits first, so that whoever reads effects in order finds the event last.
@@ -94,7 +96,7 @@ extension STOMPEngine {
         into effects: inout STOMPEffects
     ) {
         end(waits: outcome, into: &effects)
-        effects.add(.connectionFailed(failure))
+        effects.report(.connectionFailed(failure))
     }
 
     private mutating func end(waits outcome: STOMPReceiptCompletion.Outcome, into effects: inout STOMPEffects) {
@@ -103,10 +105,9 @@ extension STOMPEngine {
         while let token = receipts.takeOldest() {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: outcome))
         }
-        phase = .ended
+        phase = .closing
         phaseDeadline = .max
         timing = .off
-        effects.shouldClose = true
     }
 
     private var closedBeforeConnected: STOMPConnectionFailure {
@@ -115,7 +116,8 @@ extension STOMPEngine {
         }
         return STOMPConnectionFailure(
             .closedBeforeConnected,
-            "The server closed the connection before CONNECTED, without saying why.\(connectOptions.backslashHint)")
+            "The server closed the connection before CONNECTED, without saying why.\(configuration.connect.backslashHint)"
+        )
     }
 
     private mutating func clearConnection() {

@@ -8,7 +8,7 @@ extension STOMPEngine {
     ///
     /// Ranges in `effects` are offsets into `bytes`.
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout STOMPEffects) -> Int {
-        guard phase != .offline, phase != .ended else { return bytes.byteCount }
+        guard phase != .closed, phase != .closing else { return bytes.byteCount }
         if bytes.byteCount > bytesLeft { timing.read(at: now) }
         var base = 0
         do throws(STOMPProtocolError) {
@@ -31,7 +31,7 @@ extension STOMPEngine {
                 }
                 base &+= scanner.frameEnd
                 scanner.reset()
-                if phase == .ended { return bytes.byteCount }
+                if phase == .closing { return bytes.byteCount }
             }
             if phase == .connecting { try checkFirstCommand(bytes, base) }
         } catch {

@@ -8,7 +8,7 @@ extension STOMPEngine {
         session: String? = nil, server: String? = nil, heartBeat offered: STOMPHeartBeat = .none,
         headers: STOMPHeaders = [:], at now: Int64
     ) throws(STOMPUsageError) {
-        try requireServer(phase == .accepting, "CONNECTED answers a CONNECT, and none is waiting.")
+        try requireServer(phase == .deciding, "CONNECTED answers a CONNECT, and none is waiting.")
         let version = version
         let offersBeats = peerHeartBeat != .none || offered != .none
         let room = FrameWriter.room(for: session ?? "") + FrameWriter.room(for: server ?? "") + 128
@@ -24,20 +24,20 @@ extension STOMPEngine {
         timing = HeartBeatTiming(heartBeat, at: now)
     }
 
-    /// Answers CONNECT with ERROR; the stream is closed at the next `handleTimeout`, which is due at once.
+    /// Answers CONNECT with ERROR, which ends the connection.
     public mutating func refuse(
         message: String, headers: STOMPHeaders = [:], body: [UInt8] = [], at now: Int64
     ) throws(STOMPUsageError) {
-        try requireServer(phase == .accepting, "There is no CONNECT to refuse.")
+        try requireServer(phase == .deciding, "There is no CONNECT to refuse.")
         try sendError(message: message, headers: headers, body: body, at: now)
     }
 
-    /// Sends ERROR. It ends the session, unless `closes` is false, which only imitations of real brokers want.
+    /// Sends ERROR. It ends the connection, unless `closes` is false, which only imitations of real brokers want.
     public mutating func sendError(
         message: String, receiptID: String? = nil, headers: STOMPHeaders = [:], body: [UInt8] = [],
         closes: Bool = true, at now: Int64
     ) throws(STOMPUsageError) {
-        try requireServer(phase != .offline && phase != .ended, "There is no connection for an ERROR.")
+        try requireServer(phase != .closed && phase != .closing, "There is no connection for an ERROR.")
         let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
         // An ERROR to somebody whose CONNECT is not accepted cannot rely on a version, so nothing in it may need one.
         // UInt8 has no padding, so all bytes are initialised.
@@ -51,14 +51,14 @@ extension STOMPEngine {
         }
         timing.wrote(at: now)
         guard closes else { return }
-        phase = .ended
+        phase = .closing
         timing = .off
-        phaseDeadline = now
+        phaseDeadline = .max
     }
 
     /// Sends RECEIPT: the frame with that `receipt` header has been processed (STOMP 1.2 "RECEIPT").
     public mutating func sendReceipt(_ id: String, at now: Int64) throws(STOMPUsageError) {
-        try requireServer(phase == .connected || phase == .disconnecting, "There is no session for a RECEIPT.")
+        try requireServer(phase == .connected || phase == .leaving, "There is no session for a RECEIPT.")
         try FrameWriter.writeFrame(
             into: &output, "RECEIPT", STOMPEscaping(version), headRoom: FrameWriter.room(for: id) + 32, headers: [:],
             replacesUnencodable: true
@@ -110,17 +110,17 @@ extension STOMPEngine {
 
     /// Sends any frame as it is, for imitations of real brokers in tests.
     public mutating func sendFrame(_ frame: STOMPFrame, at now: Int64) throws(STOMPUsageError) {
-        try requireServer(phase != .offline && phase != .ended, "There is no connection for a frame.")
+        try requireServer(phase != .closed && phase != .closing, "There is no connection for a frame.")
         try STOMPEncoder(version: version).encode(frame, into: &output)
         timing.wrote(at: now)
     }
 
-    /// Ends the connection without a word, at the next `handleTimeout`, which is due at once.
-    public mutating func closeConnection(at now: Int64) {
-        guard phase != .offline, phase != .ended else { return }
-        phase = .ended
+    /// Ends the connection without sending anything.
+    public mutating func closeConnection() {
+        guard phase != .closed, phase != .closing else { return }
+        phase = .closing
         timing = .off
-        phaseDeadline = now
+        phaseDeadline = .max
     }
 
     /// The ERROR that answers a violation.
@@ -139,6 +139,6 @@ extension STOMPEngine {
 
     private func requireServer(_ condition: Bool, _ message: @autoclosure () -> String) throws(STOMPUsageError) {
         try require(role == .server, .wrongRole, "This is an operation of a server; the engine plays a client.")
-        try require(condition, phase == .disconnecting ? .disconnecting : .notConnected, message())
+        try require(condition, phase == .leaving ? .disconnecting : .notConnected, message())
     }
 }

@@ -11,7 +11,7 @@ extension STOMPEngine {
             return try handleConnect(bytes, base, at: now, into: &effects)
         }
         // What comes after DISCONNECT is not ours to answer.
-        guard phase == .accepting || phase == .connected else { return }
+        guard phase == .deciding || phase == .connected else { return }
         if scanner.command == .send {
             guard scanner.destination.isSet else { throw missing("destination", "SEND") }
             var record = STOMPMessageRecord(scanner, base)
@@ -22,23 +22,23 @@ extension STOMPEngine {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: version)
         let receipt = frame.headers["receipt"]
         switch scanner.command {
-        case .subscribe: effects.add(.subscribeReceived(try subscribeRequest(frame, receipt)))
-        case .unsubscribe: effects.add(.unsubscribeReceived(try unsubscribeRequest(frame, receipt)))
-        case .ack: effects.add(.ackReceived(try ackRequest(frame, receipt)))
+        case .subscribe: effects.report(.subscribeReceived(try subscribeRequest(frame, receipt)))
+        case .unsubscribe: effects.report(.unsubscribeReceived(try unsubscribeRequest(frame, receipt)))
+        case .ack: effects.report(.ackReceived(try ackRequest(frame, receipt)))
         case .nack where version.hasNegativeAcknowledgement:
-            effects.add(.nackReceived(try ackRequest(frame, receipt)))
-        case .begin: effects.add(.beginReceived(try transactionRequest(frame, receipt)))
-        case .commit: effects.add(.commitReceived(try transactionRequest(frame, receipt)))
-        case .abort: effects.add(.abortReceived(try transactionRequest(frame, receipt)))
+            effects.report(.nackReceived(try ackRequest(frame, receipt)))
+        case .begin: effects.report(.beginReceived(try transactionRequest(frame, receipt)))
+        case .commit: effects.report(.commitReceived(try transactionRequest(frame, receipt)))
+        case .abort: effects.report(.abortReceived(try transactionRequest(frame, receipt)))
         case .disconnect:
-            effects.add(.disconnectReceived(receipt: receipt))
+            effects.report(.disconnectReceived(receipt: receipt))
             // The client closes when it has its RECEIPT; one that does not is closed soon after.
-            phase = .disconnecting
+            phase = .leaving
             phaseDeadline = now.advanced(byNanoseconds: min(configuration.disconnectTimeout, 1_000_000_000))
             timing = .off
         default:
             // The specification has a server refuse what it does not know (STOMP 1.2 "ERROR").
-            effects.add(.unknownFrameReceived(frame))
+            effects.report(.unknownFrameReceived(frame))
             throw unexpected(bytes, base)
         }
     }
@@ -62,8 +62,8 @@ extension STOMPEngine {
         }
         version = common
         peerHeartBeat = beat
-        phase = .accepting
-        effects.add(
+        phase = .deciding
+        effects.report(
             .connectReceived(
                 STOMPConnectRequest(
                     version: common, host: frame.headers["host"], login: frame.headers["login"],

@@ -109,7 +109,7 @@ extension STOMPEngine {
     ) throws(STOMPUsageError) {
         // Without a session the message is stale, too: waiting for the next one would not help.
         try require(
-            connection == self.connection && (phase == .connected || phase == .disconnecting) || role != .client,
+            connection == self.connection && (phase == .connected || phase == .leaving) || role != .client,
             .staleMessage,
             "The message came over an earlier connection; the broker hands it out again. Do not acknowledge it.")
         try requireConnected()

@@ -73,9 +73,9 @@ extension STOMPEngine {
     public mutating func disconnect(headers: STOMPHeaders = [:], at now: Int64) throws(STOMPUsageError) {
         try require(role == .client, .wrongRole, "Only a client sends DISCONNECT; a server refuses or sends ERROR.")
         switch phase {
-        case .offline, .disconnecting, .ended: return
-        case .connecting, .accepting:
-            phase = .disconnecting
+        case .closed, .leaving, .closing: return
+        case .connecting, .deciding:
+            phase = .leaving
             phaseDeadline = now
             return
         case .connected: break
@@ -90,7 +90,7 @@ extension STOMPEngine {
         }
         receipts.add(token: 0, deadline: .max)
         disconnectReceipt = number
-        phase = .disconnecting
+        phase = .leaving
         phaseDeadline = now.advanced(byNanoseconds: configuration.disconnectTimeout)
         // Nothing may be written after DISCONNECT, heart-beats included (STOMP 1.2 "DISCONNECT"), and the deadline
         // above watches over the silence.

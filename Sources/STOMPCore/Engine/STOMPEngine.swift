@@ -20,29 +20,29 @@
 /// *The end* comes once per connection: `disconnected` or `connectionFailed`. From then on the engine reads nothing
 /// and writes nothing, even if the stream stays open: RabbitMQ sends RECEIPT after ERROR, and it must not count.
 public struct STOMPEngine: ~Copyable, Sendable {
-    public enum Role: UInt8, Sendable { case client, server }
-
     public enum Phase: UInt8, Sendable {
-        /// No stream.
-        case offline
-        /// A client has sent CONNECT; a server awaits it.
+        /// There is no connection.
+        case closed
+        /// A client awaits CONNECTED, a server awaits CONNECT.
         case connecting
-        /// A server has CONNECT and owes an answer.
-        case accepting
+        /// A server received CONNECT and has not answered yet.
+        case deciding
+        /// The connection is accepted.
         case connected
-        /// DISCONNECT is on its way.
-        case disconnecting
-        /// The end was reported; the stream is still to be closed.
-        case ended
+        /// DISCONNECT was sent and its RECEIPT is awaited; nothing new is begun.
+        case leaving
+        /// The end was reported; whatever arrives is ignored.
+        case closing
     }
 
-    public let role: Role
-    public internal(set) var configuration: STOMPEngineConfiguration
+    /// What the next connection uses; while one is open, a change waits for the next. The role never changes.
+    public var configuration: STOMPEngineConfiguration
+    let role: STOMPRole
 
     /// Bytes for the wire. The driver swaps them out.
     public var output: [UInt8] = []
 
-    public internal(set) var phase = Phase.offline
+    public internal(set) var phase = Phase.closed
     /// Counts connections from 1. Messages and transactions are good for the connection that they belong to.
     public internal(set) var connection: UInt32 = 0
     /// The version of this connection; 1.2 before it is known.
@@ -56,9 +56,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     public internal(set) var lineEndsReceived: UInt64 = 0
     public internal(set) var heartBeatsSent: UInt64 = 0
 
-    var connectOptions: STOMPConnectOptions
-    var connectFrame: [UInt8]
-    let limits: STOMPLimits
+    var limits: STOMPLimits
 
     var scanner = FrameScanner()
     /// What the last `receive` left over: only bytes beyond it are signs of life.
@@ -77,47 +75,23 @@ public struct STOMPEngine: ~Copyable, Sendable {
     var timing = HeartBeatTiming()
     var sendHead = SendHead()
 
-    /// A client's engine. Throws when CONNECT cannot say what the options want.
-    public init(
-        client options: STOMPConnectOptions, configuration: STOMPEngineConfiguration = STOMPEngineConfiguration()
-    ) throws(STOMPUsageError) {
-        connectFrame = try options.encoded()
-        connectOptions = options
-        role = .client
+    /// An engine without a connection.
+    public init(configuration: STOMPEngineConfiguration) {
         self.configuration = configuration
+        role = configuration.role
         limits = configuration.limits.clamped
     }
 
-    /// A server's engine, for one connection after another.
-    public init(serverWith configuration: STOMPEngineConfiguration = STOMPEngineConfiguration()) {
-        connectFrame = []
-        connectOptions = STOMPConnectOptions()
-        role = .server
-        self.configuration = configuration
-        limits = configuration.limits.clamped
-    }
-
-    /// Replaces what the next CONNECT says, fresh credentials for instance.
-    public mutating func setConnectOptions(_ options: STOMPConnectOptions) throws(STOMPUsageError) {
-        try require(role == .client, .wrongRole, "Only a client has options for CONNECT.")
-        connectFrame = try options.encoded()
-        connectOptions = options
-    }
-
-    /// When `handleTimeout` is to be called, or `Int64.max`.
+    /// The time at which ``handleTimeout(at:into:)`` is to be called; `Int64.max` for never.
     public var nextDeadline: Int64 {
-        // Changes nothing: a value as large as this is copied for a question that only reads.
-        mutating get {
-            guard phase != .offline else { return .max }
-            return min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline)
-        }
+        phase == .closed ? .max : min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline)
     }
 
-    /// Whether the connection is to be closed once `output` is written.
-    public var wantsClose: Bool { mutating get { phase == .ended } }
+    /// Whether the connection is over: write ``output``, then close it and call ``connectionClosed(at:into:)``.
+    public var shouldClose: Bool { phase == .closing }
 
     /// The number of receipts that are awaited.
-    public var pendingReceipts: Int { mutating get { receipts.pending } }
+    public var pendingReceipts: Int { receipts.pending }
 
     func require(
         _ condition: Bool, _ code: STOMPUsageError.Code, _ message: @autoclosure () -> String

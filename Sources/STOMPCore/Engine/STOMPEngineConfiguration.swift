@@ -1,20 +1,37 @@
-/// What an engine keeps over all its connections. Times are nanoseconds; `Int64.max` is "never".
+/// What an engine needs before a connection opens: its role, what a client sends in CONNECT, and every bound.
+///
+/// It may be changed between connections (fresh credentials, for example); a change takes effect when the next
+/// connection opens. Times are nanoseconds; `Int64.max` means never.
 public struct STOMPEngineConfiguration: Sendable {
+    /// Which end of the connection this engine plays. Default: client.
+    public var role: STOMPRole
+    /// What a client sends in CONNECT.
+    public var connect: STOMPConnectOptions
+    /// Bounds on what the peer sends.
     public var limits = STOMPLimits()
-    /// From `connectionOpened` to CONNECTED, or at a server to CONNECT.
+    /// From `connectionOpened` to CONNECTED, or at a server to CONNECT. Default: 30 seconds.
     public var connectTimeout: Int64 = 30_000_000_000
-    /// From DISCONNECT to the end, whatever the server does.
+    /// From DISCONNECT to the end of the connection, whatever the server does. Default: 5 seconds.
     public var disconnectTimeout: Int64 = 5_000_000_000
-    /// How long a receipt is awaited, the same for all.
+    /// How long a receipt is awaited, the same for all. Default: 60 seconds.
     public var receiptTimeout: Int64 = 60_000_000_000
-    /// Receipts awaited at the same time.
+    /// The number of receipts that may be awaited at the same time. Default: 65,536.
     public var maximumReceipts = 65_536
-    /// Overrules what the `server` header says.
+    /// Replaces the profile that the `server` header selects. Default: none.
     public var profile: STOMPBrokerProfile?
-    /// The versions that a server side speaks.
+    /// The versions that a server accepts. Default: all.
     public var serverVersions: [STOMPVersion] = STOMPVersion.allCases
 
-    public init() {}
+    public init(role: STOMPRole = .client, connect: STOMPConnectOptions = STOMPConnectOptions()) {
+        self.role = role
+        self.connect = connect
+    }
+
+    /// Throws if ``connect`` holds what CONNECT cannot carry. Checked before each CONNECT is written, and by clients
+    /// before they open a connection.
+    public func checkConnect() throws(STOMPUsageError) {
+        if role == .client { _ = try connect.encoded() }
+    }
 }
 
 /// Bounds for what a peer may make us hold, each checked before memory is taken (STOMP 1.2 "Size Limits").

@@ -1,33 +1,46 @@
-/// What happened, other than messages and receipts. Inputs of the peer are in the past tense.
-public enum STOMPEngineEvent: Sendable {
-    // At a client.
-    /// CONNECTED came, and its version was one of those offered.
-    indirect case connected(STOMPConnected)
-    /// An ERROR frame; ``connectionFailed(_:)`` follows.
-    indirect case errorReceived(STOMPServerError)
+/// One thing that happened, other than messages and receipts, and where between the messages of its batch.
+public struct STOMPEngineEvent: Sendable {
+    /// The number of messages in the same ``STOMPEffects`` that came before.
+    public var messagesBefore: Int
+    /// What happened.
+    public var kind: Kind
 
-    // At both.
-    /// The end that was asked for: RECEIPT of DISCONNECT, the end of the stream after it, or its deadline. At a server:
-    /// the client closed after DISCONNECT. Comes once per connection, or ``connectionFailed(_:)`` does.
-    case disconnected
-    /// The connection is over. Comes once per connection, and before the transport is closed when the engine noticed.
-    indirect case connectionFailed(STOMPConnectionFailure)
-    /// A frame that the specification does not list for this direction. It is passed over.
-    indirect case unknownFrameReceived(STOMPFrame)
+    public init(messagesBefore: Int, kind: Kind) {
+        self.messagesBefore = messagesBefore
+        self.kind = kind
+    }
 
-    // At a server.
-    /// CONNECT or STOMP: answer with `accept` or `refuse`. Frames that the client sent without waiting may follow in
-    /// the same batch; after `refuse` they are to be dropped.
-    indirect case connectReceived(STOMPConnectRequest)
-    indirect case subscribeReceived(STOMPSubscribeRequest)
-    indirect case unsubscribeReceived(STOMPUnsubscribeRequest)
-    indirect case ackReceived(STOMPAckRequest)
-    indirect case nackReceived(STOMPAckRequest)
-    indirect case beginReceived(STOMPTransactionRequest)
-    indirect case commitReceived(STOMPTransactionRequest)
-    indirect case abortReceived(STOMPTransactionRequest)
-    /// DISCONNECT: send the receipt when there is one. The connection is closed shortly after.
-    indirect case disconnectReceived(receipt: String?)
+    /// What can happen.
+    public enum Kind: Sendable {
+        // At a client.
+        /// CONNECTED came, and its version was one of those offered.
+        indirect case connected(STOMPConnected)
+        /// An ERROR frame; ``connectionFailed(_:)`` follows.
+        indirect case errorReceived(STOMPServerError)
+
+        // At both.
+        /// The end that was asked for: RECEIPT of DISCONNECT, the end of the stream after it, or its deadline. At a server:
+        /// the client closed after DISCONNECT. Comes once per connection, or ``connectionFailed(_:)`` does.
+        case disconnected
+        /// The connection is over. Comes once per connection, and before the transport is closed when the engine noticed.
+        indirect case connectionFailed(STOMPConnectionFailure)
+        /// A frame that the specification does not list for this direction. It is passed over.
+        indirect case unknownFrameReceived(STOMPFrame)
+
+        // At a server.
+        /// CONNECT or STOMP: answer with `accept` or `refuse`. Frames that the client sent without waiting may follow in
+        /// the same batch; after `refuse` they are to be dropped.
+        indirect case connectReceived(STOMPConnectRequest)
+        indirect case subscribeReceived(STOMPSubscribeRequest)
+        indirect case unsubscribeReceived(STOMPUnsubscribeRequest)
+        indirect case ackReceived(STOMPAckRequest)
+        indirect case nackReceived(STOMPAckRequest)
+        indirect case beginReceived(STOMPTransactionRequest)
+        indirect case commitReceived(STOMPTransactionRequest)
+        indirect case abortReceived(STOMPTransactionRequest)
+        /// DISCONNECT: send the receipt when there is one. The connection is closed shortly after.
+        indirect case disconnectReceived(receipt: String?)
+    }
 }
 
 /// What CONNECTED said.

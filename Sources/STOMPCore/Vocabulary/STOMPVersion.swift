@@ -37,6 +37,12 @@ public enum STOMPVersion: UInt8, Sendable, Hashable, Comparable, CaseIterable, C
     }
 }
 
+/// The two ends of a STOMP connection.
+public enum STOMPRole: UInt8, Sendable, Hashable {
+    case client
+    case server
+}
+
 /// How the messages of a subscription are acknowledged (STOMP 1.2 "SUBSCRIBE ack Header").
 public enum STOMPAckMode: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// Delivered is acknowledged; ACK and NACK must not be sent.

@@ -124,8 +124,9 @@ extension Growth {
     }
 
     private static func message(_ sequence: Int, qos: QoS = .atLeastOnce, packetID: UInt16 = 0) -> MQTTStoreRecord {
-        .message(.init(
-            sequence: UInt64(sequence), packetID: packetID, topic: MQTTRows.topic,
-            payload: [UInt8](repeating: 0x70, count: 24), qos: qos, retain: false, properties: []))
+        .message(
+            .init(
+                sequence: UInt64(sequence), packetID: packetID, topic: MQTTRows.topic,
+                payload: [UInt8](repeating: 0x70, count: 24), qos: qos, retain: false, properties: []))
     }
 }

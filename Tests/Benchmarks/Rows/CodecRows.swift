@@ -138,9 +138,9 @@ struct CodecRows {
     }
 
     private func connectedSTOMP() throws -> STOMPEngine {
-        var engine = try STOMPEngine(client: STOMPConnectOptions())
+        var engine = STOMPEngine(configuration: STOMPEngineConfiguration())
         var effects = STOMPEffects()
-        engine.connectionOpened(at: 0)
+        try engine.connectionOpened(at: 0)
         let accepted = Array("CONNECTED\nversion:1.2\n\n\0".utf8)
         _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
         engine.output.removeAll()

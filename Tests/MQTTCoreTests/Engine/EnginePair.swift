@@ -34,7 +34,7 @@ final class EnginePair {
             }
             completions += effects.completions
             events += effects.events.map(\.kind)
-            shouldClose = shouldClose || effects.shouldClose
+            shouldClose = shouldClose || engine.shouldClose
             hadRoom = hadRoom || effects.queueHasRoom
             effects.removeAll()
         }

@@ -117,7 +117,7 @@ struct PlainRunTests {
                 let expected = received((wrong + behind)[...], &alone, &effects)
                 let found = received((one + one + wrong + behind)[...], &among, &others)
                 #expect(found.0 == [message, message] + expected.0, "byte \(place), bit \(bit)")
-                #expect(others.shouldClose == effects.shouldClose && others.events.count == effects.events.count)
+                #expect(among.shouldClose == alone.shouldClose && others.events.count == effects.events.count)
             }
         }
     }

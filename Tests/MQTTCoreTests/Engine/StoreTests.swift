@@ -210,9 +210,10 @@ struct StoreTests {
             $0.maximumQueuedMessages = 100_000
         })
         let log: [MQTTStoreRecord] = (0..<count).map {
-            .message(.init(
-                sequence: UInt64($0 + 1), packetID: 0, topic: "t", payload: Array("\($0)".utf8), qos: .exactlyOnce,
-                retain: false, properties: []))
+            .message(
+                .init(
+                    sequence: UInt64($0 + 1), packetID: 0, topic: "t", payload: Array("\($0)".utf8), qos: .exactlyOnce,
+                    retain: false, properties: []))
         }
         pair.client.engine = MQTTEngine(
             configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log))

@@ -17,21 +17,23 @@ struct StoreCodingTests {
         case 7: return Int.random(in: 0..<10, using: &generator) == 0 ? .discarded : .receivedForgotten
         case 8: return .keptFinished(sequence: sequence)
         case 9:
-            return .kept(.init(
-                sequence: sequence, packetID: id, topic: "k/\(sequence)",
-                payload: generator.bytes(Int.random(in: 0..<30, using: &generator)),
-                qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
-                retain: Bool.random(using: &generator), properties: [],
-                time: Int64.random(in: .min ... .max, using: &generator)))
+            return .kept(
+                .init(
+                    sequence: sequence, packetID: id, topic: "k/\(sequence)",
+                    payload: generator.bytes(Int.random(in: 0..<30, using: &generator)),
+                    qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
+                    retain: Bool.random(using: &generator), properties: [],
+                    time: Int64.random(in: .min ... .max, using: &generator)))
         default:
             var properties = MQTTProperties()
             if Bool.random(using: &generator) { properties.userProperties = [.init("ä", "\u{FEFF}")] }
-            return .message(.init(
-                sequence: sequence, packetID: Bool.random(using: &generator) ? 0 : UInt16(sequence),
-                topic: "t/\(sequence)", payload: generator.bytes(Int.random(in: 0..<300, using: &generator)),
-                qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
-                retain: Bool.random(using: &generator), properties: properties,
-                time: Bool.random(using: &generator) ? 0 : Int64.random(in: .min ... .max, using: &generator)))
+            return .message(
+                .init(
+                    sequence: sequence, packetID: Bool.random(using: &generator) ? 0 : UInt16(sequence),
+                    topic: "t/\(sequence)", payload: generator.bytes(Int.random(in: 0..<300, using: &generator)),
+                    qos: Bool.random(using: &generator) ? .atLeastOnce : .exactlyOnce,
+                    retain: Bool.random(using: &generator), properties: properties,
+                    time: Bool.random(using: &generator) ? 0 : Int64.random(in: .min ... .max, using: &generator)))
         }
     }
 
@@ -87,9 +89,11 @@ struct StoreCodingTests {
     }
 
     private func exactlyOnce(_ sequence: UInt64) -> MQTTStoreRecord {
-        .message(.init(
-            sequence: sequence, packetID: UInt16(sequence), topic: "t", payload: [], qos: .exactlyOnce, retain: false,
-            properties: []))
+        .message(
+            .init(
+                sequence: sequence, packetID: UInt16(sequence), topic: "t", payload: [], qos: .exactlyOnce,
+                retain: false,
+                properties: []))
     }
 
     @Test func `PUBREL keeps the order of PUBREC, whatever ended or began anew in between`() {
@@ -120,9 +124,10 @@ struct StoreCodingTests {
     }
 
     @Test func `a kept message stands for its identifier until PUBREL`() {
-        let kept = MQTTStoreRecord.kept(.init(
-            sequence: 1, packetID: 5, topic: "k", payload: [1], qos: .exactlyOnce, retain: false, properties: [],
-            time: 9))
+        let kept = MQTTStoreRecord.kept(
+            .init(
+                sequence: 1, packetID: 5, topic: "k", payload: [1], qos: .exactlyOnce, retain: false, properties: [],
+                time: 9))
         var image = MQTTSessionImage()
         // All that was written of the two records when the process died.
         image.apply(kept)

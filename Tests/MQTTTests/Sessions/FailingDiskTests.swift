@@ -10,9 +10,10 @@ struct FailingDiskTests {
     struct SealFailed: Error {}
 
     private func message(_ number: UInt64) -> MQTTStoreRecord {
-        .message(.init(
-            sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t", payload: [1, 2, 3],
-            qos: .atLeastOnce, retain: false, properties: []))
+        .message(
+            .init(
+                sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t", payload: [1, 2, 3],
+                qos: .atLeastOnce, retain: false, properties: []))
     }
 
     private func store(

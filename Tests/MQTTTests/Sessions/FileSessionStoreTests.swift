@@ -6,10 +6,11 @@ import Testing
 @Suite("Session store: files", .turns)
 struct FileSessionStoreTests {
     private func message(_ number: UInt64, size: Int = 10) -> MQTTStoreRecord {
-        .message(.init(
-            sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t/\(number)",
-            payload: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: size), qos: .exactlyOnce,
-            retain: number % 2 == 0, properties: []))
+        .message(
+            .init(
+                sequence: number, packetID: UInt16(truncatingIfNeeded: number), topic: "t/\(number)",
+                payload: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: size), qos: .exactlyOnce,
+                retain: number % 2 == 0, properties: []))
     }
 
     private func store(

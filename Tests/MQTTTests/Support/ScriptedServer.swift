@@ -147,7 +147,7 @@ struct ScriptedMachine: LinkMachine, ~Copyable {
         if let last = scratch.effects.messages.last(where: { $0.delivery != 0 }) {
             engine.acknowledgeAll(through: last.delivery, at: now)
         }
-        if scratch.effects.shouldClose { wantsClose = true }
+        if engine.shouldClose { wantsClose = true }
         return consumed
     }
 

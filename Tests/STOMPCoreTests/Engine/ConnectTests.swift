@@ -71,7 +71,7 @@ import Testing
         client.open()
         client.receive("CONNECTED\n\(header)\n\0")
         #expect(client.takeLog() == ["failed versionMismatch", "close"])
-        #expect(client.engine.wantsClose == true)
+        #expect(client.engine.shouldClose == true)
     }
 
     @Test func malformedHeartBeatInConnectedFails() throws {
@@ -108,7 +108,7 @@ import Testing
         let options = try ScriptedEngine { $0.passcode = hasBackslash ? "a\\b" : "ab" }
         options.open()
         options.engine.connectionClosed(at: 0, into: &options.effects)
-        guard case .connectionFailed(let failure)? = options.effects.events.first?.event else {
+        guard case .connectionFailed(let failure)? = options.effects.events.first?.kind else {
             Issue.record("no failure")
             return
         }
@@ -126,7 +126,7 @@ import Testing
         let error = Array("ERROR\nmessage:User name [x] or password is invalid.\n\n\0".utf8)
         _ = client.engine.receive(error.span.bytes, at: 0, into: &client.effects)
         let failures = client.effects.events.compactMap { entry -> STOMPConnectionFailure? in
-            if case .connectionFailed(let failure) = entry.event { failure } else { nil }
+            if case .connectionFailed(let failure) = entry.kind { failure } else { nil }
         }
         #expect(failures.map(\.reason) == [.credentialsRefused])
         #expect(failures.first?.message.contains("asRabbitMQReads") == (escaping == .never))
@@ -152,7 +152,7 @@ import Testing
         client.open()
         client.receive(greeting)
         #expect(client.takeLog().last == "close")
-        #expect(client.engine.phase == .ended)
+        #expect(client.engine.phase == .closing)
     }
 
     @Test func secondConnectedFails() throws {
@@ -176,7 +176,7 @@ import Testing
         client.close()
         var options = STOMPConnectOptions()
         options.passcode = "new"
-        try client.engine.setConnectOptions(options)
+        client.engine.configuration.connect = options
         client.open()
         #expect(client.takeOutput().contains("passcode:new"))
         #expect(client.engine.connection == 2)

@@ -18,8 +18,8 @@ final class EnginePair {
         var options = STOMPConnectOptions()
         options.versions = [version]
         options.heartBeat = .init(outgoing: 1_000, incoming: 1_000)
-        client = PairedEngine(try STOMPEngine(client: options))
-        server = PairedEngine(STOMPEngine(serverWith: STOMPEngineConfiguration()))
+        client = PairedEngine(STOMPEngine(configuration: STOMPEngineConfiguration(connect: options)))
+        server = PairedEngine(STOMPEngine(configuration: STOMPEngineConfiguration(role: .server)))
     }
 
     func open(at now: Int64) {
@@ -45,14 +45,14 @@ final class EnginePair {
         var next = 0
         for index in 0...effects.messages.count {
             while next < effects.events.count, effects.events[next].messagesBefore <= index {
-                try serve(effects.events[next].event, at: now)
+                try serve(effects.events[next].kind, at: now)
                 next += 1
             }
             if index < effects.messages.count { try serve(effects.messages[index], bytes, at: now) }
         }
     }
 
-    private func serve(_ event: STOMPEngineEvent, at now: Int64) throws {
+    private func serve(_ event: STOMPEngineEvent.Kind, at now: Int64) throws {
         switch event {
         case .connectReceived: try server.engine.accept(heartBeat: .init(outgoing: 1_000, incoming: 1_000), at: now)
         case .subscribeReceived(let request):
@@ -113,7 +113,7 @@ final class PairedEngine {
     func open(at now: Int64) {
         unread = []
         wire = []
-        engine.connectionOpened(at: now)
+        try! engine.connectionOpened(at: now)
     }
 
     func close(at now: Int64) {
@@ -155,7 +155,7 @@ final class PairedEngine {
         for record in effects.messages {
             messages.append((record.subscription, String(decoding: bytes[record.body], as: UTF8.self)))
         }
-        events += effects.events.map(\.event)
+        events += effects.events.map(\.kind)
         completions += effects.completions
         effects.removeAll()
     }

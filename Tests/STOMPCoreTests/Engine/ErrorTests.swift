@@ -54,7 +54,7 @@ import Testing
     @Test func sessionIsOverForUsThoughTheStreamStaysOpen() throws {
         let client = try client(waits: 0)
         client.receive("ERROR\nmessage:no\n\n\0")
-        #expect(client.engine.wantsClose && client.engine.phase == .ended)
+        #expect(client.engine.shouldClose && client.engine.phase == .closing)
         let send: (ScriptedEngine) throws(STOMPUsageError) -> Void = { e throws(STOMPUsageError) in
             try e.engine.send(destination: "/q", body: [], at: 0)
         }
@@ -69,7 +69,7 @@ import Testing
         let client = try ScriptedEngine.connected()
         let text = Array("ERROR\nmessage:m\nversion:1.0,1.1,1.2\nreceipt-id:9\n\nline one\nline two\0".utf8)
         _ = client.engine.receive(text.span.bytes, at: 0, into: &client.effects)
-        guard case .errorReceived(let error)? = client.effects.events.first?.event else {
+        guard case .errorReceived(let error)? = client.effects.events.first?.kind else {
             Issue.record("no error")
             return
         }

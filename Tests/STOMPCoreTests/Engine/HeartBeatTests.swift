@@ -140,11 +140,11 @@ import Testing
 
     @Test func silenceIsNotCountedWhileWeDoNotRead() throws {
         let client = try client(.init(outgoing: 1_000, incoming: 1_000), "1000,1000")
-        client.engine.readingPaused(at: client.nanoseconds)
+        client.engine.setReadingPaused(true, at: client.nanoseconds)
         client.advance(to: 60_000)
         #expect(client.takeLog() == [])
         #expect(client.takeOutput().utf8.count >= 90, "our own heart-beats go on")
-        client.engine.readingResumed(at: client.nanoseconds)
+        client.engine.setReadingPaused(false, at: client.nanoseconds)
         client.advance(to: 61_999)
         #expect(client.takeLog() == [])
         client.advance(to: 62_000)

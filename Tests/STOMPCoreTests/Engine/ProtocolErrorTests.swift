@@ -41,7 +41,7 @@ import Testing
         client.receive(bytes)
         #expect(client.takeLog() == ["failed violation(malformedCommand)", "close"])
         let split = try ScriptedEngine.connected()
-        for byte in bytes.utf8 where !split.engine.wantsClose { split.receive([byte]) }
+        for byte in bytes.utf8 where !split.engine.shouldClose { split.receive([byte]) }
         #expect(split.takeLog() == ["failed violation(malformedCommand)", "close"])
         let server = try ScriptedEngine.serving()
         server.receive(bytes)

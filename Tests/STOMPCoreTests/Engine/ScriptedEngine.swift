@@ -7,21 +7,29 @@ final class ScriptedEngine {
     /// What happened so far, in order; taken by `takeLog`.
     private var log: [String] = []
     private var tail: [UInt8] = []
+    /// Whether the log has the engine's wish to close already.
+    private var isClosing = false
     private(set) var now: Int64 = 0
 
     init(client change: (inout STOMPConnectOptions) -> Void = { _ in }) throws {
         var options = STOMPConnectOptions()
         options.host = "h"
         change(&options)
-        engine = try STOMPEngine(client: options)
+        engine = STOMPEngine(configuration: STOMPEngineConfiguration(connect: options))
+        try engine.configuration.checkConnect()
     }
 
     init(client options: STOMPConnectOptions, configuration: STOMPEngineConfiguration) throws {
-        engine = try STOMPEngine(client: options, configuration: configuration)
+        var configuration = configuration
+        configuration.connect = options
+        try configuration.checkConnect()
+        engine = STOMPEngine(configuration: configuration)
     }
 
     init(server configuration: STOMPEngineConfiguration) {
-        engine = STOMPEngine(serverWith: configuration)
+        var configuration = configuration
+        configuration.role = .server
+        engine = STOMPEngine(configuration: configuration)
     }
 
     /// A client that is connected, with nothing in its output and its log.
@@ -65,7 +73,7 @@ final class ScriptedEngine {
 
     func open() {
         tail = []
-        engine.connectionOpened(at: nanoseconds)
+        do { try engine.connectionOpened(at: nanoseconds) } catch { preconditionFailure(error.message) }
     }
 
     func close() {
@@ -90,7 +98,7 @@ final class ScriptedEngine {
             now = max(now, engine.nextDeadline / 1_000_000)
             engine.handleTimeout(at: engine.nextDeadline, into: &effects)
             drain([])
-            if engine.wantsClose { break }
+            if engine.shouldClose { break }
         }
         now = time
     }
@@ -127,20 +135,21 @@ final class ScriptedEngine {
         var next = 0
         for (index, message) in effects.messages.enumerated() {
             while next < effects.events.count, effects.events[next].messagesBefore <= index {
-                log.append(describe(effects.events[next].event))
+                log.append(describe(effects.events[next].kind))
                 next += 1
             }
             let token = message.subscription == STOMPMessageRecord.unmatched ? "-" : "\(message.subscription)"
             let body = String(decoding: bytes[message.body], as: UTF8.self)
             log.append("message \(token) \(String(decoding: bytes[message.destination], as: UTF8.self)) \(body)")
         }
-        for event in effects.events[next...] { log.append(describe(event.event)) }
+        for event in effects.events[next...] { log.append(describe(event.kind)) }
         for completion in effects.completions { log.append("receipt \(completion.token) \(completion.outcome)") }
-        if effects.shouldClose { log.append("close") }
+        if engine.shouldClose, !isClosing { log.append("close") }
+        isClosing = engine.shouldClose
         effects.removeAll()
     }
 
-    private func describe(_ event: STOMPEngineEvent) -> String {
+    private func describe(_ event: STOMPEngineEvent.Kind) -> String {
         switch event {
         case .connected(let connected): "connected \(connected.version)"
         case .errorReceived(let error): "error \(error.message)"
