@@ -21,8 +21,8 @@ import Testing
     }
 
     /// Damaged streams give at most one end per connection, and no trap, in both roles.
-    @Test(arguments: [STOMPEngine.Role.client, .server])
-    func damagedStreamsEndAConnectionAtMostOnce(_ role: STOMPEngine.Role) throws {
+    @Test(arguments: [STOMPRole.client, .server])
+    func damagedStreamsEndAConnectionAtMostOnce(_ role: STOMPRole) throws {
         var generator = SeededGenerator(seed: Campaign.seed ^ 7)
         var ends = 0
         for round in 0..<Campaign.rounds(500_000, least: 2_000) {

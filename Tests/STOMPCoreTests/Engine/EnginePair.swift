@@ -105,7 +105,7 @@ final class PairedEngine {
     private var wire: [UInt8] = []
     /// Bodies of messages with the token of their subscription, events and completions since the last look.
     var messages: [(token: UInt64, body: String)] = []
-    var events: [STOMPEngineEvent] = []
+    var events: [STOMPEngineEvent.Kind] = []
     var completions: [STOMPReceiptCompletion] = []
 
     init(_ engine: consuming STOMPEngine) { self.engine = engine }
