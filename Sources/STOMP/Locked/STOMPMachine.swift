@@ -99,7 +99,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         scratch.core = core
         receipts.look(at: now, into: &scratch.resumptions)
         engine.handleTimeout(at: now, into: &scratch.effects)
-        if scratch.effects.events.contains(where: \.event.isHeartBeatLost) { abandonsOutput = true }
+        if scratch.effects.events.contains(where: \.kind.isHeartBeatLost) { abandonsOutput = true }
         collect(into: scratch)
     }
 
