@@ -55,7 +55,7 @@ enum MQTTConversation {
             completions += effects.completions.map {
                 Completion(token: $0.token, outcome: $0.outcome, reason: $0.reason)
             }
-            if effects.shouldClose { shouldClose = true }
+            if engine.shouldClose { shouldClose = true }
             effects.removeAll()
             output += engine.output
             engine.output = []

@@ -10,7 +10,7 @@ enum STOMPConversation {
         case disconnected
         case other(String)
 
-        init(_ event: STOMPEngineEvent) {
+        init(_ event: STOMPEngineEvent.Kind) {
             switch event {
             case .connectionFailed(let failure): self = .failed(failure.reason)
             case .disconnected: self = .disconnected
@@ -48,7 +48,7 @@ enum STOMPConversation {
             var next = 0
             for (index, message) in effects.messages.enumerated() {
                 while next < effects.events.count, effects.events[next].messagesBefore <= index {
-                    log.append(Entry(effects.events[next].event))
+                    log.append(Entry(effects.events[next].kind))
                     next += 1
                 }
                 log.append(
@@ -57,7 +57,7 @@ enum STOMPConversation {
                         headers: Array(bytes[message.headers]), destination: Array(bytes[message.destination]),
                         body: Array(bytes[message.body])))
             }
-            for event in effects.events[next...] { log.append(Entry(event.event)) }
+            for event in effects.events[next...] { log.append(Entry(event.kind)) }
             completions += effects.completions.map(\.token)
             effects.removeAll()
             output += engine.output
@@ -67,7 +67,7 @@ enum STOMPConversation {
         var ends: Int { log.count { $0.isEnd } }
     }
 
-    static func check(_ input: FuzzInput, role: STOMPEngine.Role) {
+    static func check(_ input: FuzzInput, role: STOMPRole) {
         var input = input
         let version = input.choice(STOMPVersion.allCases)
         let variant = input.byte()
@@ -89,17 +89,16 @@ enum STOMPConversation {
     }
 
     /// - Parameter variant: With bit 0 nothing was exchanged before.
-    private static func end(_ role: STOMPEngine.Role, _ version: STOMPVersion, _ variant: UInt8) -> End {
-        var configuration = STOMPEngineConfiguration()
+    private static func end(_ role: STOMPRole, _ version: STOMPVersion, _ variant: UInt8) -> End {
+        var configuration = STOMPEngineConfiguration(role: role)
         configuration.limits = STOMPLimits(
             maximumLineBytes: 512, maximumHeaders: 16, maximumHeaderBytes: 1_024, maximumBodyBytes: 2_048)
         do {
             switch role {
             case .client:
-                var options = STOMPConnectOptions()
-                options.host = "h"
-                var end = End(engine: try STOMPEngine(client: options, configuration: configuration))
-                end.engine.connectionOpened(at: 0)
+                configuration.connect.host = "h"
+                var end = End(engine: STOMPEngine(configuration: configuration))
+                try end.engine.connectionOpened(at: 0)
                 guard variant & 1 == 0 else { return end }
                 end.receive(Array("CONNECTED\nversion:\(version)\n\n\0".utf8))
                 try end.engine.subscribe(id: "a", destination: "/q", acknowledgement: .client, token: 1, at: 1)
@@ -107,8 +106,8 @@ enum STOMPConversation {
                 try end.engine.send(destination: "/q", body: [2], receiptToken: 6, at: 1)
                 return begun(end)
             case .server:
-                var end = End(engine: STOMPEngine(serverWith: configuration))
-                end.engine.connectionOpened(at: 0)
+                var end = End(engine: STOMPEngine(configuration: configuration))
+                try end.engine.connectionOpened(at: 0)
                 guard variant & 1 == 0 else { return end }
                 end.receive(Array("CONNECT\naccept-version:\(version)\nhost:h\n\n\0".utf8))
                 try end.engine.accept(at: 1)
