@@ -68,6 +68,7 @@ struct ObligationsTests {
         #expect(effects.messages.map { engine.topic(at: $0.topic) } == ["a", "b"])
         #expect(effects.messages.map { Array(bytes[$0.payload]) } == [[1], [2, 3]])
         #expect(effects.events.map(\.messagesBefore) == [0, 2])
-        #expect(engine.shouldClose)
+        let shouldClose = engine.shouldClose
+        #expect(shouldClose)
     }
 }

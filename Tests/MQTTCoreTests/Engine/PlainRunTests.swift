@@ -117,7 +117,8 @@ struct PlainRunTests {
                 let expected = received((wrong + behind)[...], &alone, &effects)
                 let found = received((one + one + wrong + behind)[...], &among, &others)
                 #expect(found.0 == [message, message] + expected.0, "byte \(place), bit \(bit)")
-                #expect(among.shouldClose == alone.shouldClose && others.events.count == effects.events.count)
+                let ends = (among.shouldClose, alone.shouldClose)
+                #expect(ends.0 == ends.1 && others.events.count == effects.events.count)
             }
         }
     }
