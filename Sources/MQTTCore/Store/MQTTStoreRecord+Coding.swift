@@ -58,28 +58,25 @@ extension MQTTStoreRecord {
         guard bytes.count == end else { return nil }
         // The bytes of an array of bytes: nothing to reinterpret.
         let span = unsafe bytes.span.bytes
-        func sequence() -> UInt64 {
-            UInt64(span.bigEndian(UInt32.self, at: 1)) << 32 | UInt64(span.bigEndian(UInt32.self, at: 5))
-        }
         switch tag {
         case .established: self = .established
         case .receivedForgotten: self = .receivedForgotten
         case .discarded: self = .discarded
         case .received: self = .received(packetID: span.bigEndian(UInt16.self, at: 1))
         case .receivedReleased: self = .receivedReleased(packetID: span.bigEndian(UInt16.self, at: 1))
-        case .released: self = .released(sequence: sequence())
-        case .finished: self = .finished(sequence: sequence())
-        case .identified: self = .identified(sequence: sequence(), packetID: span.bigEndian(UInt16.self, at: 9))
-        case .keptFinished: self = .keptFinished(sequence: sequence())
+        case .released: self = .released(sequence: Self.sequence(span))
+        case .finished: self = .finished(sequence: Self.sequence(span))
+        case .identified: self = .identified(sequence: Self.sequence(span), packetID: span.bigEndian(UInt16.self, at: 9))
+        case .keptFinished: self = .keptFinished(sequence: Self.sequence(span))
         case .message:
-            guard let message = Self.message(span, sequence(), hasTime: false) else { return nil }
+            guard let message = Self.message(span, hasTime: false) else { return nil }
             self = .message(message)
         case .timedMessage:
             // A message whose time is 0 is written without one.
-            guard let message = Self.message(span, sequence(), hasTime: true), message.time != 0 else { return nil }
+            guard let message = Self.message(span, hasTime: true), message.time != 0 else { return nil }
             self = .message(message)
         case .kept:
-            guard let message = Self.message(span, sequence(), hasTime: true) else { return nil }
+            guard let message = Self.message(span, hasTime: true) else { return nil }
             self = .kept(message)
         }
     }
@@ -97,12 +94,16 @@ extension MQTTStoreRecord {
     }
 
     /// The message that takes up all of the record.
-    private static func message(_ bytes: RawSpan, _ sequence: UInt64, hasTime: Bool) -> Message? {
-        guard bytes.byteCount > 19 || !hasTime, let publish = publish(bytes, at: hasTime ? 19 : 11) else { return nil }
+    private static func message(_ bytes: RawSpan, hasTime: Bool) -> Message? {
+        guard let publish = publish(bytes, at: hasTime ? 19 : 11) else { return nil }
         return Message(
-            sequence: sequence, packetID: bytes.bigEndian(UInt16.self, at: 9), topic: publish.topic,
+            sequence: sequence(bytes), packetID: bytes.bigEndian(UInt16.self, at: 9), topic: publish.topic,
             payload: publish.payload, qos: publish.qos, retain: publish.isRetained, properties: publish.properties,
             time: hasTime ? time(bytes, at: 11) : 0)
+    }
+
+    private static func sequence(_ bytes: RawSpan) -> UInt64 {
+        UInt64(bytes.bigEndian(UInt32.self, at: 1)) << 32 | UInt64(bytes.bigEndian(UInt32.self, at: 5))
     }
 
     private static func time(_ bytes: RawSpan, at offset: Int) -> Int64 {
