@@ -66,7 +66,8 @@ extension MQTTStoreRecord {
         case .receivedReleased: self = .receivedReleased(packetID: span.bigEndian(UInt16.self, at: 1))
         case .released: self = .released(sequence: Self.sequence(span))
         case .finished: self = .finished(sequence: Self.sequence(span))
-        case .identified: self = .identified(sequence: Self.sequence(span), packetID: span.bigEndian(UInt16.self, at: 9))
+        case .identified:
+            self = .identified(sequence: Self.sequence(span), packetID: span.bigEndian(UInt16.self, at: 9))
         case .keptFinished: self = .keptFinished(sequence: Self.sequence(span))
         case .message:
             guard let message = Self.message(span, hasTime: false) else { return nil }
