@@ -36,6 +36,11 @@ struct ArticleTests {
             try await copyReadings(client: client)
             #expect(broker.retainedCount == 1)
             #expect(broker.statistics.messagesIn == 5)
+            // The retained message comes first.
+            async let second = readOneAndUnsubscribe(client: client)
+            #expect(await eventually { broker.statistics.messagesOut == 2 })
+            try await client.publish("22.0", to: "house/kitchen/temperature")
+            #expect(try await second == "22.0")
         }
     }
 
@@ -44,6 +49,7 @@ struct ArticleTests {
         try await Self.withClients { broker, _, client in
             try await sendOrders(client: client)
             try await sendUrgently(client: client)
+            try await readOneOrder(client: client)
             try await copyOrders(client: client)
             #expect(broker.statistics.messagesIn == 5)
             let seller = Task { try await tellPrices(client: client) }

@@ -52,6 +52,20 @@ import Testing
         }
     }
 
+    @Test(arguments: ["MQTT", "STOMP", "Inspector"])
+    func `Each type that a module re-exports is listed on its landing page`(module: String) throws {
+        let sources = DocumentationPage.root.appending(path: "Sources/\(module)").resolvingSymlinksInPath()
+        let files = try FileManager.default.subpathsOfDirectory(atPath: sources.path)
+        let exports = try #require(files.first { $0.hasSuffix("Exports.swift") })
+        let text = try String(contentsOf: sources.appending(path: exports), encoding: .utf8)
+        let landing = DocumentationPage("Sources/\(module)/\(module).docc/\(module).md")
+        let names = text.matches(of: /@_exported public import \w+ \w+\.(\w+)/).map { String($0.output.1) }
+        #expect(!names.isEmpty)
+        for name in names {
+            #expect(landing.lines.contains("- ``\(name)``"), "\(landing.path) does not list \(name)")
+        }
+    }
+
     /// The targets of `[text](target)` and `![text](target)` outside code.
     static func targets(in page: DocumentationPage) -> [String] {
         page.prose.flatMap { line in

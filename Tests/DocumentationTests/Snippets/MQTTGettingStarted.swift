@@ -12,6 +12,18 @@ func watchTheHouse() async throws {
     }
 }
 
+func readOneAndUnsubscribe(client: MQTTClient) async throws -> String? {
+    let temperatures = try await client.subscribe(to: "house/kitchen/temperature", qos: .atLeastOnce)
+    for try await message in temperatures {
+        print(message.qos, message.isRetained, message.isDuplicate, message.payload.count)
+        break
+    }
+    var received = temperatures.makeAsyncIterator()
+    let next = try await received.next()
+    try await temperatures.unsubscribe()
+    return next?.text
+}
+
 func publishTemperatures(client: MQTTClient) async throws {
     // QoS 0: returns when the bytes are on their way.
     try await client.publish("21.5", to: "house/kitchen/temperature")

@@ -13,6 +13,15 @@ func workOnOrders() async throws {
     }
 }
 
+func readOneOrder(client: STOMPClient) async throws {
+    let orders = try await client.subscribe(to: "/queue/orders")
+    for try await order in orders {
+        print(order.destination, order.messageID ?? "", order.contentType ?? "", order.header("region") ?? "")
+        break
+    }
+    try await orders.unsubscribe()
+}
+
 func sendOrders(client: STOMPClient) async throws {
     // Returns when the bytes are on their way.
     try await client.send("{\"pizza\":1}", to: "/queue/orders")
