@@ -2,6 +2,7 @@ import Messaging
 import Synchronization
 import TestSupport
 import Testing
+import Wire
 import Transport
 
 @Suite(.turns) struct WaiterTableTests {
