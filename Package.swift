@@ -25,9 +25,12 @@ let common: [SwiftSetting] =
         .enableUpcomingFeature("InferIsolatedConformances"),
     ] + coverage
 
-/// The pure cores say `unsafe` wherever memory safety rests on our own reasoning.
+/// The library and the programs write `unsafe` wherever memory safety rests on reasoning that the compiler cannot check,
+/// and say why it holds: beside the place, at the head of a function or, where all places of a type have the same reason,
+/// at the type. Two kinds need no reason of their own: `span.bytes` of an array of bytes, which have no padding that
+/// could be uninitialized; and system calls that are passed a variable with `&` or a string for the time of the call.
 /// https://github.com/swiftlang/swift-evolution/blob/main/proposals/0458-strict-memory-safety.md
-let core: [SwiftSetting] = common + [.strictMemorySafety()]
+let strict: [SwiftSetting] = common + [.strictMemorySafety()]
 
 /// With FAKE_APPLE=1 in the environment, on Linux: Transport is built as on Apple's systems, over fakes of their
 /// frameworks (Tests/AppleStubs). On Apple's systems, and without the variable, none of them exists.
@@ -89,43 +92,43 @@ let package = Package(
     dependencies: [],
     targets: [
         // Pure cores: bytes and time in, bytes and events out.
-        .target(name: "Wire", swiftSettings: core),
-        .target(name: "MQTTCore", dependencies: ["Wire"], swiftSettings: core),
-        .target(name: "STOMPCore", dependencies: ["Wire"], swiftSettings: core),
-        .target(name: "HTTPCore", dependencies: ["Wire"], swiftSettings: core),
-        .target(name: "WebSocketCore", dependencies: ["HTTPCore", "Wire"], swiftSettings: core),
+        .target(name: "Wire", swiftSettings: strict),
+        .target(name: "MQTTCore", dependencies: ["Wire"], swiftSettings: strict),
+        .target(name: "STOMPCore", dependencies: ["Wire"], swiftSettings: strict),
+        .target(name: "HTTPCore", dependencies: ["Wire"], swiftSettings: strict),
+        .target(name: "WebSocketCore", dependencies: ["HTTPCore", "Wire"], swiftSettings: strict),
 
         // Every system call.
         .target(name: "CPosix"),
         .target(
             name: "Transport", dependencies: ["WebSocketCore", "HTTPCore", "Wire", "CPosix"] + appleFrameworks,
-            swiftSettings: common),
+            swiftSettings: strict),
 
         // What people import.
-        .target(name: "Messaging", dependencies: ["Transport", "Wire"], swiftSettings: common),
-        .target(name: "MQTT", dependencies: ["MQTTCore", "Messaging", "Transport", "Wire"], swiftSettings: common),
-        .target(name: "STOMP", dependencies: ["STOMPCore", "Messaging", "Transport", "Wire"], swiftSettings: common),
+        .target(name: "Messaging", dependencies: ["Transport", "Wire"], swiftSettings: strict),
+        .target(name: "MQTT", dependencies: ["MQTTCore", "Messaging", "Transport", "Wire"], swiftSettings: strict),
+        .target(name: "STOMP", dependencies: ["STOMPCore", "Messaging", "Transport", "Wire"], swiftSettings: strict),
         .target(
-            name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport", "Wire"], swiftSettings: common),
+            name: "LoopbackBroker", dependencies: ["MQTTCore", "STOMPCore", "Transport", "Wire"], swiftSettings: strict),
 
         .target(
             name: "Inspector", dependencies: ["HTTPCore", "Messaging", "Transport", "Wire"],
-            resources: [.embedInCode("Page")], swiftSettings: common),
+            resources: [.embedInCode("Page")], swiftSettings: strict),
 
         // The two little programs.
         .target(
             name: "WebPages", path: "Examples/Pages", exclude: ["Screenshots"], resources: [.embedInCode("Files")],
-            swiftSettings: common),
+            swiftSettings: strict),
         .target(
             name: "DeviceSupport",
             dependencies: ["HTTPCore", "Inspector", "LoopbackBroker", "Messaging", "Transport", "WebPages"],
-            path: "Examples/Shared", swiftSettings: common),
+            path: "Examples/Shared", swiftSettings: strict),
         .executableTarget(
             name: "locations-device", dependencies: ["STOMP", "LoopbackBroker", "DeviceSupport"],
-            path: "Examples/locations-device", swiftSettings: common),
+            path: "Examples/locations-device", swiftSettings: strict),
         .executableTarget(
             name: "motions-device", dependencies: ["MQTT", "LoopbackBroker", "DeviceSupport"],
-            path: "Examples/motions-device", swiftSettings: common),
+            path: "Examples/motions-device", swiftSettings: strict),
 
         // What tests share, and the programs that they run.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: common),

@@ -97,10 +97,21 @@ extension RawSpan {
     }
 
     /// A copy of the bytes in a range.
-    package func bytes(in range: Range<Int>) -> [UInt8] {
-        let part = extracting(range)
+    @inlinable
+    package func bytes(in range: Range<Int>) -> [UInt8] { extracting(range).copied }
+
+    /// A copy of all bytes.
+    @inlinable
+    package var copied: [UInt8] {
         // Safe: the buffer is used inside the closure only.
-        return unsafe part.withUnsafeBytes { unsafe [UInt8]($0) }
+        unsafe withUnsafeBytes { unsafe [UInt8]($0) }
+    }
+
+    /// Appends a copy of all bytes to an array.
+    @inlinable
+    package func append(to array: inout [UInt8]) {
+        // Safe: the buffer is used inside the closure only.
+        unsafe withUnsafeBytes { unsafe array.append(contentsOf: $0) }
     }
 }
 

@@ -91,7 +91,7 @@ package struct DeviceOptions: Sendable {
                 "\(option.name) needs a --broker with \(schemes.map { $0 + "://" }.joined(separator: " or "))")
         }
         for option in options where option.value != nil {
-            if let path = arguments.text(option), access(path, R_OK) != 0 {
+            if let path = arguments.text(option), unsafe access(path, R_OK) != 0 {
                 throw DeviceFailure(.noInput, "\(option.name): cannot read \(path.printable): \(systemMessage(errno))")
             }
         }

@@ -23,11 +23,11 @@ package struct Timestamp: Sendable, Equatable {
     /// The moment and the offset of this machine's clock, to the second as in the app.
     package static func now() -> Timestamp {
         var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
         var seconds = time.tv_sec
-        var local = tm()
-        localtime_r(&seconds, &local)
-        return Timestamp(
+        var local = unsafe tm()
+        unsafe localtime_r(&seconds, &local)
+        return unsafe Timestamp(
             nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec),
             offsetMinutes: Int16(clamping: local.tm_gmtoff / 60))
     }

@@ -16,13 +16,13 @@ final class InputFile: Sendable {
     /// - Throws: `.noInput` with the path and the system's reason.
     init(path: String) throws(DeviceFailure) {
         name = path.printable
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw DeviceFailure(.noInput, "cannot read \(name): \(systemMessage(errno))")
         }
         closesItself = true
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
             close(descriptor)
             throw DeviceFailure(.noInput, "cannot read \(name): it is a directory")
         }
@@ -46,20 +46,20 @@ final class InputFile: Sendable {
         let start = buffer.count
         buffer.append(contentsOf: repeatElement(0, count: size))
         while true {
-            let count = buffer.withUnsafeMutableBytes { bytes in
+            let count = unsafe buffer.withUnsafeMutableBytes { bytes in
                 #if canImport(Darwin)
                     Darwin.read(descriptor, bytes.baseAddress! + start, size)
                 #elseif canImport(Musl)
                     Musl.read(descriptor, bytes.baseAddress! + start, size)
                 #else
-                    Glibc.read(descriptor, bytes.baseAddress! + start, size)
+                    unsafe Glibc.read(descriptor, bytes.baseAddress! + start, size)
                 #endif
             }
             if count < 0, errno == EINTR { continue }
             if count < 0, errno == EAGAIN {
                 // Standard input may share a non-blocking description with another program.
                 var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                poll(&wait, 1, -1)
+                unsafe poll(&wait, 1, -1)
                 continue
             }
             let problem = errno
@@ -74,5 +74,5 @@ final class InputFile: Sendable {
 
 /// What the system says about an error number.
 func systemMessage(_ number: CInt) -> String {
-    String(cString: strerror(number))
+    unsafe String(cString: strerror(number))
 }

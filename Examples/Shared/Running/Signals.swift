@@ -54,13 +54,13 @@ package enum Signals {
         let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
         source.setEventHandler(handler: action)
         source.activate()
-        sources.append(source)
+        unsafe sources.append(source)
     }
 
     /// Whether our parent wants the signal to be without effect, as `nohup` does.
     private static func isIgnored(_ number: CInt) -> Bool {
         let previous = signal(number, SIG_IGN)
         signal(number, previous)
-        return unsafeBitCast(previous, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+        return unsafe unsafeBitCast(previous, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }

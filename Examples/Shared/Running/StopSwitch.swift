@@ -48,7 +48,7 @@ package final class StopSwitch: Sendable {
     ) async throws -> Result {
         let task = Task {
             // A program that is stopped already has its body run cancelled from the start.
-            if isStopped { withUnsafeCurrentTask { $0?.cancel() } }
+            if isStopped { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
             return try await body()
         }
         let id = onStop { task.cancel() }

@@ -13,19 +13,19 @@ enum Descriptor {
         var text = text
         return text.withUTF8 { bytes in
             var rest = UnsafeRawBufferPointer(bytes)
-            while let base = rest.baseAddress, !rest.isEmpty {
+            while let base = rest.baseAddress, unsafe !rest.isEmpty {
                 #if canImport(Darwin)
                     let count = Darwin.write(descriptor, base, rest.count)
                 #elseif canImport(Musl)
                     let count = Musl.write(descriptor, base, rest.count)
                 #else
-                    let count = Glibc.write(descriptor, base, rest.count)
+                    let count = unsafe Glibc.write(descriptor, base, rest.count)
                 #endif
                 if count >= 0 {
-                    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                    unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
                 } else if errno == EAGAIN {
                     var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    poll(&wait, 1, -1)
+                    unsafe poll(&wait, 1, -1)
                 } else if errno != EINTR {
                     return errno
                 }
@@ -43,7 +43,7 @@ enum Descriptor {
     /// Columns of the terminal, asked anew each time because windows change; nil when it does not say.
     static func width(_ descriptor: CInt) -> Int? {
         var size = winsize()
-        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
     }
 
@@ -52,7 +52,7 @@ enum Descriptor {
     static func openMissing() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             // The lowest free number is this one, since those below are open by now.
-            _ = open("/dev/null", O_RDWR)
+            _ = unsafe open("/dev/null", O_RDWR)
         }
     }
 }

@@ -22,13 +22,13 @@ package enum TerminalMode {
             if let original {
                 mode = original
             } else {
-                guard tcgetattr(STDIN_FILENO, &mode) == 0 else { return false }
+                guard unsafe tcgetattr(STDIN_FILENO, &mode) == 0 else { return false }
                 original = mode
                 atexit { TerminalMode.restore() }
             }
             // Ctrl-C stays a signal: ISIG is left alone.
             mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
-            return tcsetattr(STDIN_FILENO, TCSANOW, &mode) == 0
+            return unsafe tcsetattr(STDIN_FILENO, TCSANOW, &mode) == 0
         }
     }
 
@@ -41,7 +41,7 @@ package enum TerminalMode {
     package static func restore() {
         original.withLock { original in
             guard var mode = original else { return }
-            tcsetattr(STDIN_FILENO, TCSANOW, &mode)
+            unsafe tcsetattr(STDIN_FILENO, TCSANOW, &mode)
             original = nil
         }
     }

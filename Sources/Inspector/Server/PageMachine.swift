@@ -70,7 +70,7 @@ struct PageMachine: LinkMachine, ~Copyable {
         }
         if phase == .body {
             let rest = bytes.extracting(consumed..<bytes.byteCount)
-            body += rest.extracting(first: bodyLength - body.count).withUnsafeBytes { Array($0) }
+            body += rest.extracting(first: bodyLength - body.count).copied
             if body.count == bodyLength { answer(at: now, into: scratch) }
         }
         // What follows a request is not read: the connection ends after its answer.

@@ -1,5 +1,6 @@
 import STOMPCore
 import Transport
+import Wire
 
 /// Answers what one STOMP client asks; on the loop's thread, with no lock held.
 struct STOMPClientHandler {
@@ -108,7 +109,7 @@ struct STOMPClientHandler {
             guard let destination = headers["destination"] else { continue }
             let receipt = headers["receipt"]
             let transaction = headers["transaction"]
-            let body = bytes.extracting(record.body).withUnsafeBytes { Array($0) }
+            let body = bytes.bytes(in: record.body)
             let isDone = process(receipt) { (router, effects) throws(STOMPRefusal) in
                 if let replyTo = headers["reply-to"] { headers["reply-to"] = router.globalReplyTo(replyTo, of: id) }
                 let message = Message(destination: destination, headers: headers, body: body, at: now)

@@ -87,11 +87,11 @@ final class ServedStream: ByteStream, @unchecked Sendable {
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
-        isFrozen ? .wouldBlock : inner.read(into: buffer)
+        unsafe isFrozen ? .wouldBlock : inner.read(into: buffer)
     }
 
     func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
-        isFrozen ? .wouldBlock : inner.write(from: buffer)
+        unsafe isFrozen ? .wouldBlock : inner.write(from: buffer)
     }
 
     func endWriting() { inner.endWriting() }

@@ -1,5 +1,6 @@
 package import MQTTCore
 package import STOMPCore
+import Wire
 
 /// One application message on its way through the router, shared by all that receive it.
 package final class Message: Sendable {
@@ -96,7 +97,7 @@ extension Message {
     convenience init(
         _ record: MQTTMessageRecord, topic: String, in bytes: RawSpan, publisher: Int, at now: Int64
     ) {
-        let payload = bytes.extracting(record.payload).withUnsafeBytes { Array($0) }
+        let payload = bytes.bytes(in: record.payload)
         self.init(
             topic: topic, payload: payload, qos: record.qos, isRetained: record.isRetained,
             expiring: record.properties.isEmpty ? [] : record.decodeProperties(in: bytes), publisher: publisher,

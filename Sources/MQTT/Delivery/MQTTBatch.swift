@@ -7,10 +7,10 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     // Sendable because records and `gap` change only while the batch waits in a queue, under the queue's lock; once a
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
-    @exclusivity(unchecked) @usableFromInline private(set) var bytes: [UInt8]
+    @safe @exclusivity(unchecked) @usableFromInline private(set) var bytes: [UInt8]
     /// `topic` is an index into `topics`.
-    @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTBatchRecord]
-    @exclusivity(unchecked) private var details: [MQTTBatchDetail]
+    @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTBatchRecord]
+    @safe @exclusivity(unchecked) private var details: [MQTTBatchDetail]
     @usableFromInline let topics: [String]
     @usableFromInline let version: MQTTVersion
     /// Weak: a message that somebody keeps does not keep the connection.
@@ -18,7 +18,7 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// Whose messages they are.
     let route: MQTTRoute?
     /// How many messages were lost just before the first one.
-    @exclusivity(unchecked) @usableFromInline private(set) var gap = 0
+    @safe @exclusivity(unchecked) @usableFromInline private(set) var gap = 0
     private let pool: MQTTBatchPool?
 
     init(

@@ -56,11 +56,11 @@ struct MQTTBatchStorage {
         let spare = MemoryLayout<Piece>.size
         records.append(addingCapacity: messages.count) { records in
             bytes.append(addingCapacity: byteCount + spare) { output in
-                output.withUnsafeMutableBufferPointer { target, used in
-                    source.withUnsafeBytes { source in
+                unsafe output.withUnsafeMutableBufferPointer { target, used in
+                    unsafe source.withUnsafeBytes { source in
                         let target = UnsafeMutableRawBufferPointer(target)
                         used =
-                            arePlain
+                            unsafe arePlain
                             ? packPlain(messages, source, target, &records)
                             : packAny(messages, source, target, &records)
                     }
@@ -78,7 +78,7 @@ private func packAny(
     _ messages: Span<MQTTMessageRecord>, _ source: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer,
     _ records: inout OutputSpan<MQTTBatchRecord>
 ) -> Int {
-    pack(messages, source, target, &records, arePlain: false)
+    unsafe pack(messages, source, target, &records, arePlain: false)
 }
 
 /// The same for messages without properties that all have the batch's first topic.
@@ -86,7 +86,7 @@ private func packPlain(
     _ messages: Span<MQTTMessageRecord>, _ source: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer,
     _ records: inout OutputSpan<MQTTBatchRecord>
 ) -> Int {
-    pack(messages, source, target, &records, arePlain: true)
+    unsafe pack(messages, source, target, &records, arePlain: true)
 }
 
 @inline(__always)
@@ -109,10 +109,10 @@ private func pack(
                 topic: arePlain ? 0 : message.topic, flags: message.flags))
         let size = MemoryLayout<Piece>.size
         if count <= size, size <= source.count &- start, size <= target.count &- used {
-            to.storeBytes(
+            unsafe to.storeBytes(
                 of: from.loadUnaligned(fromByteOffset: start, as: Piece.self), toByteOffset: used, as: Piece.self)
         } else if count > 0 {
-            (to + used).copyMemory(from: from + start, byteCount: count)
+            unsafe (to + used).copyMemory(from: from + start, byteCount: count)
         }
         used &+= count
     }

@@ -54,7 +54,7 @@ public struct MQTTMessage: ReplyMessage {
         let record = batch.message(at: index)
         guard !record.properties.isEmpty else { return [] }
         let bytes = batch.bytes
-        return record.decodeProperties(in: bytes.span.bytes)
+        return unsafe record.decodeProperties(in: bytes.span.bytes)
     }
 
     /// What `+` and `#` of the subscription's filter match in the topic, in their order; `#` matches all that is left. Of

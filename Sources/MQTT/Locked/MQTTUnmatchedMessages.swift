@@ -41,7 +41,7 @@ struct MQTTUnmatchedMessages: Sendable {
     mutating func retain(
         _ record: MQTTMessageRecord, of bytes: RawSpan, topic: String, _ engine: inout MQTTEngine, at now: Int64
     ) -> [Drop] {
-        let payload = bytes.extracting(record.payload).withUnsafeBytes { Array($0) }
+        let payload = bytes.bytes(in: record.payload)
         var properties = MQTTProperties()
         var deadline = now.advanced(byNanoseconds: policy.value.timeToLive.inNanoseconds)
         if !record.properties.isEmpty {

@@ -94,7 +94,7 @@ final class MQTTRouter {
     private func match(_ topic: String) -> [MQTTRoute] {
         var routes: [MQTTRoute] = []
         let bytes = Array(topic.utf8)
-        tree.forEachMatch(bytes.span.bytes) { entry in
+        unsafe tree.forEachMatch(bytes.span.bytes) { entry in
             Self.add(entry.routes, to: &routes)
             for other in entry.others { Self.add(other.routes, to: &routes) }
         }

@@ -198,7 +198,7 @@ final class MQTTSubscriptions: @unchecked Sendable {
                     payloadCount: UInt32(message.payload.count), packetID: message.packetID, flags: message.flags))
         }
         var storage = MQTTBatchStorage()
-        storage.fill(records.span, of: bytes.span.bytes) { $0 }
+        unsafe storage.fill(records.span, of: bytes.span.bytes) { $0 }
         return MQTTBatch(storage, topics: messages.map(\.topic), version: .v5_0, core: core, route: route)
     }
 

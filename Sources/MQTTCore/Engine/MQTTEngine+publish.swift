@@ -219,7 +219,7 @@ extension MQTTEngine {
         _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties, alias: UInt16
     ) throws(MQTTEncodingError) {
         // The bytes of an array of bytes: nothing to reinterpret.
-        unsafe try MQTTPacket.Publish.encode(
+        try unsafe MQTTPacket.Publish.encode(
             into: &output, version: version, topic: topic, payload: payload.span.bytes,
             qos: QoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce, retain: flags & 1 != 0, isDuplicate: flags & 8 != 0,
             packetID: id, properties: version.hasProperties ? properties : [], topicAlias: alias,

@@ -104,7 +104,7 @@ struct InboundAliases: Sendable {
         if cache.use(entry.index, generation: entry.generation) { return entry.index }
         let bytes = Array(entry.topic.utf8)
         // The bytes of an array of bytes: nothing to reinterpret.
-        let index = unsafe try cache.index(of: bytes.span.bytes)
+        let index = try unsafe cache.index(of: bytes.span.bytes)
         entries[alias - 1].index = index
         entries[alias - 1].generation = cache.generation(at: index)
         return index

@@ -29,9 +29,9 @@ package protocol DeliverySource<Batch, Failure>: AnyObject, Sendable {
 @usableFromInline
 package final class DeliveryCursor<Batch: DeliveryBatch, Failure: ClientError> {
     // Exclusive access needs no check: a cursor belongs to one iterator, which is not Sendable.
-    @exclusivity(unchecked) @usableFromInline var batch: Batch?
-    @exclusivity(unchecked) @usableFromInline var index = 0
-    @exclusivity(unchecked) @usableFromInline var count = 0
+    @safe @exclusivity(unchecked) @usableFromInline var batch: Batch?
+    @safe @exclusivity(unchecked) @usableFromInline var index = 0
+    @safe @exclusivity(unchecked) @usableFromInline var count = 0
     private let queue: DeliveryQueue<Batch, Failure>
     private let source: any DeliverySource<Batch, Failure>
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// The bytes of a frame that a log keeps.
 package enum FrameBytes {
     /// Of frames that are too large to be kept.
@@ -11,7 +13,7 @@ package enum FrameBytes {
 
     /// The bytes of a part of what was exchanged.
     package static func copy(_ bytes: RawSpan, _ range: Range<Int>) -> [UInt8] {
-        bytes.extracting(range).withUnsafeBytes { Array($0) }
+        bytes.bytes(in: range)
     }
 
     /// Puts a `*` in place of each byte of the range, so that everything else stays where it is.

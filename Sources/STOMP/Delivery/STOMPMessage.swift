@@ -27,13 +27,13 @@ public struct STOMPMessage: ReplyMessage {
     /// All headers, decoded, in the order in which they were sent.
     public var headers: STOMPHeaders {
         let bytes = batch.bytes
-        return reader.headers(in: bytes.span.bytes.extracting(batch.records[index].headers))
+        return unsafe reader.headers(in: bytes.span.bytes.extracting(batch.records[index].headers))
     }
 
     /// The value of the first header of that name.
     public func header(_ name: String) -> String? {
         let bytes = batch.bytes
-        return reader.value(of: name, in: bytes.span.bytes.extracting(batch.records[index].headers))
+        return unsafe reader.value(of: name, in: bytes.span.bytes.extracting(batch.records[index].headers))
     }
 
     /// The destination that the message was sent to; a broker may write it differently from the subscription's.
@@ -97,6 +97,6 @@ public struct STOMPMessage: ReplyMessage {
     ) throws(STOMPError) {
         guard let core = batch.core else { throw .disconnectedByUser }
         let bytes = batch.bytes
-        try core.answer(bytes.span.bytes.extracting(batch.records[index].headers), body)
+        unsafe try core.answer(bytes.span.bytes.extracting(batch.records[index].headers), body)
     }
 }

@@ -1,6 +1,7 @@
 import Messaging
 import STOMPCore
 import Transport
+import Wire
 
 /// What one input of the machine led to, performed on the loop's thread after the lock is released. All links of a
 /// loop share one, so its arrays are allocated once.
@@ -96,7 +97,7 @@ final class STOMPScratch: LinkScratch {
         var moved: [STOMPMessageRecord]
         var copied: [UInt8]
         if needed * 2 >= end - start {
-            copied = bytes.extracting(start..<end).withUnsafeBytes { Array($0) }
+            copied = bytes.bytes(in: start..<end)
             moved = records.map { $0.moved(by: start) }
         } else {
             copied = []
@@ -105,7 +106,7 @@ final class STOMPScratch: LinkScratch {
             moved.reserveCapacity(records.count)
             for record in records {
                 moved.append(record.moved(by: record.frameStart - copied.count))
-                bytes.extracting(record.frame).withUnsafeBytes { copied.append(contentsOf: $0) }
+                bytes.extracting(record.frame).append(to: &copied)
             }
         }
         return STOMPBatch(

@@ -28,10 +28,10 @@ package struct IPLiteral: Sendable, Hashable {
         guard !number.utf8.contains(0) else { return nil }
         var four = in_addr()
         var sixteen = in6_addr()
-        if inet_pton(AF_INET, number, &four) == 1 {
-            bytes = withUnsafeBytes(of: &four) { Array($0) }
-        } else if inet_pton(AF_INET6, number, &sixteen) == 1 {
-            bytes = withUnsafeBytes(of: &sixteen) { Array($0) }
+        if unsafe inet_pton(AF_INET, number, &four) == 1 {
+            bytes = unsafe withUnsafeBytes(of: &four) { unsafe Array($0) }
+        } else if unsafe inet_pton(AF_INET6, number, &sixteen) == 1 {
+            bytes = unsafe withUnsafeBytes(of: &sixteen) { unsafe Array($0) }
         } else {
             return nil
         }

@@ -27,33 +27,33 @@ package struct NameQuery: Hashable, Sendable {
         guard !name.utf8.contains(0) else {
             return .failure(TransportError(.unknownHost, "a host name cannot hold a NUL character"))
         }
-        var hints = addrinfo()
-        hints.ai_flags = flags
-        hints.ai_family =
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_flags = flags
+        unsafe hints.ai_family =
             switch family {
             case .ipv4: AF_INET
             case .ipv6: AF_INET6
             case .any: AF_UNSPEC
             }
-        hints.ai_socktype = LibC.streamSocketType
+        unsafe hints.ai_socktype = LibC.streamSocketType
         var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(name, nil, &hints, &list)
-        guard code == 0, let list else { return .failure(failure(code)) }
-        defer { freeaddrinfo(list) }
+        let code = unsafe getaddrinfo(name, nil, &hints, &list)
+        guard code == 0, let list = unsafe list else { return .failure(failure(code)) }
+        defer { unsafe freeaddrinfo(list) }
         var addresses: [SocketAddress] = []
-        var entry: UnsafeMutablePointer<addrinfo>? = list
-        while let current = entry {
-            if let address = current.pointee.ai_addr {
-                addresses.append(SocketAddress(address, size: current.pointee.ai_addrlen))
+        var entry: UnsafeMutablePointer<addrinfo>? = unsafe list
+        while let current = unsafe entry {
+            if let address = unsafe current.pointee.ai_addr {
+                unsafe addresses.append(SocketAddress(address, size: current.pointee.ai_addrlen))
             }
-            entry = current.pointee.ai_next
+            unsafe entry = current.pointee.ai_next
         }
         guard !addresses.isEmpty else { return .failure(failure(0)) }
         return .success(addresses)
     }
 
     private func failure(_ code: Int32) -> TransportError {
-        let reason = code == 0 ? "no address" : String(cString: gai_strerror(code))
+        let reason = unsafe code == 0 ? "no address" : String(cString: gai_strerror(code))
         guard code == EAI_AGAIN else {
             return TransportError(
                 .unknownHost, "cannot find the host '\(name)': \(reason); check its spelling and DNS")

@@ -9,8 +9,8 @@ package struct SocketAddress: Sendable {
     init(_ pointer: UnsafePointer<sockaddr>, size: socklen_t) {
         storage = sockaddr_storage()
         self.size = min(size, socklen_t(MemoryLayout<sockaddr_storage>.size))
-        withUnsafeMutableBytes(of: &storage) { target in
-            target.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(self.size)))
+        unsafe withUnsafeMutableBytes(of: &storage) { target in
+            unsafe target.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(self.size)))
         }
     }
 
@@ -19,28 +19,32 @@ package struct SocketAddress: Sendable {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
-        let fits = withUnsafeMutableBytes(of: &address.sun_path) { target in
+        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { target in
             guard bytes.count < target.count else { return false }
-            target.copyBytes(from: bytes)
+            unsafe target.copyBytes(from: bytes)
             return true
         }
         guard fits, !bytes.isEmpty, !bytes.contains(0) else { return nil }
         let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-        self = withUnsafeBytes(of: &address) { raw in
+        self = unsafe withUnsafeBytes(of: &address) { raw in
             // A sockaddr_un is a sockaddr to every call that takes one.
-            SocketAddress(raw.baseAddress!.assumingMemoryBound(to: sockaddr.self), size: size)
+            unsafe SocketAddress(raw.baseAddress!.assumingMemoryBound(to: sockaddr.self), size: size)
         }
     }
 
     /// The same address with a port.
     func with(port: UInt16) -> SocketAddress {
         var result = self
-        withUnsafeMutablePointer(to: &result.storage) { pointer in
-            switch Int32(pointer.pointee.ss_family) {
+        unsafe withUnsafeMutablePointer(to: &result.storage) { pointer in
+            switch unsafe Int32(pointer.pointee.ss_family) {
             case AF_INET:
-                pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { $0.pointee.sin_port = port.bigEndian }
+                unsafe pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                    unsafe $0.pointee.sin_port = port.bigEndian
+                }
             case AF_INET6:
-                pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { $0.pointee.sin6_port = port.bigEndian }
+                unsafe pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+                    unsafe $0.pointee.sin6_port = port.bigEndian
+                }
             default: break
             }
         }
@@ -48,9 +52,9 @@ package struct SocketAddress: Sendable {
     }
 
     func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
-        withUnsafeBytes(of: storage) { raw in
+        unsafe withUnsafeBytes(of: storage) { raw in
             // sockaddr_storage is made to be read as any sockaddr.
-            body(raw.baseAddress!.assumingMemoryBound(to: sockaddr.self), size)
+            unsafe body(raw.baseAddress!.assumingMemoryBound(to: sockaddr.self), size)
         }
     }
 
@@ -58,22 +62,24 @@ package struct SocketAddress: Sendable {
     static func local(of descriptor: Int32) -> SocketAddress? {
         var storage = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutableBytes(of: &storage) { raw in
-            let pointer = raw.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-            guard getsockname(descriptor, pointer, &size) == 0 else { return nil }
-            return SocketAddress(pointer, size: size)
+        return unsafe withUnsafeMutableBytes(of: &storage) { raw in
+            let pointer = unsafe raw.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            guard unsafe getsockname(descriptor, pointer, &size) == 0 else { return nil }
+            return unsafe SocketAddress(pointer, size: size)
         }
     }
 
     /// The port, or 0 for addresses that have none.
     var port: UInt16 {
-        withPointer { pointer, _ in
-            switch Int32(pointer.pointee.sa_family) {
+        unsafe withPointer { pointer, _ in
+            switch unsafe Int32(pointer.pointee.sa_family) {
             case AF_INET:
-                pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { UInt16(bigEndian: $0.pointee.sin_port) }
+                unsafe pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                    unsafe UInt16(bigEndian: $0.pointee.sin_port)
+                }
             case AF_INET6:
-                pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
-                    UInt16(bigEndian: $0.pointee.sin6_port)
+                unsafe pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+                    unsafe UInt16(bigEndian: $0.pointee.sin6_port)
                 }
             default: 0
             }

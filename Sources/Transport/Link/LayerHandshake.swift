@@ -67,11 +67,11 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         guard completion != nil else { return }
         if readiness.contains(.write), !write() { return }
         guard readiness.contains(.read) || readiness.contains(.hangUp) else { return }
-        let buffer = loop.readBuffer
-        switch stream.read(into: buffer) {
+        let buffer = unsafe loop.readBuffer
+        switch unsafe stream.read(into: buffer) {
         case .bytes(let count):
             advance { () throws(TransportError) in
-                let bytes = RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                let bytes = unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                 try layers.receive(bytes, at: now, into: &layers.early)
             }
         case .wouldBlock:
@@ -124,8 +124,8 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
                     return true
                 }
             }
-            let result = wire.withUnsafeBytes {
-                stream.write(from: UnsafeRawBufferPointer(rebasing: $0[wireOffset...]))
+            let result = unsafe wire.withUnsafeBytes {
+                unsafe stream.write(from: UnsafeRawBufferPointer(rebasing: $0[wireOffset...]))
             }
             switch result {
             case .bytes(let count):

@@ -1,3 +1,5 @@
+import Wire
+
 /// A protocol between the stream and the engine (TLS, WebSocket, a proxy's handshake): bytes in, bytes out.
 ///
 /// Layers are driven by their link on the loop's thread. Both directions append to the arrays that they are given.
@@ -89,7 +91,7 @@ package final class LayerStack: @unchecked Sendable {
         _ bytes: RawSpan, from index: Int, at now: Int64, into plain: inout [UInt8]
     ) throws(TransportError) {
         guard index < layers.count else {
-            bytes.withUnsafeBytes { plain.append(contentsOf: $0) }
+            bytes.append(to: &plain)
             return
         }
         var above: [UInt8] = []
@@ -100,7 +102,7 @@ package final class LayerStack: @unchecked Sendable {
         } catch {
             // What was good before the failure still counts: the peer may have told there why it leaves.
             if index < opened && !above.isEmpty {
-                try receive(above.span.bytes, from: index + 1, at: now, into: &plain)
+                try unsafe receive(above.span.bytes, from: index + 1, at: now, into: &plain)
             }
             throw error
         }
@@ -109,7 +111,7 @@ package final class LayerStack: @unchecked Sendable {
             answer = []
         }
         try openNext(at: now)
-        if !above.isEmpty { try receive(above.span.bytes, from: index + 1, at: now, into: &plain) }
+        if !above.isEmpty { try unsafe receive(above.span.bytes, from: index + 1, at: now, into: &plain) }
     }
 
     /// An alert that a failing layer wrote still goes out if the layers below can carry it.
@@ -152,7 +154,7 @@ package final class LayerStack: @unchecked Sendable {
         for layer in layers[..<index].reversed() {
             var next: [UInt8] = []
             do throws(TransportError) {
-                try layer.send(current.span.bytes, wire: &next)
+                try unsafe layer.send(current.span.bytes, wire: &next)
             } catch {
                 failure = failure ?? error
             }

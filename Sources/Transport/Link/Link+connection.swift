@@ -153,7 +153,7 @@ final class Lingering: LoopHandler, @unchecked Sendable {
 
     override func ready(_ readiness: Readiness, at now: Int64) {
         guard let stream else { return }
-        switch stream.read(into: loop.readBuffer) {
+        switch unsafe stream.read(into: loop.readBuffer) {
         case .bytes, .wouldBlock: break
         case .endOfStream, .failed: finish()
         }

@@ -13,45 +13,47 @@ extension Link where Machine: ~Copyable {
     @discardableResult
     func receive(at now: Int64, evenIfPaused: Bool) -> Bool {
         guard let stream = state.withLock({ $0.stream }), !isReadingPaused || evenIfPaused else { return false }
-        let buffer = loop.readBuffer
+        let buffer = unsafe loop.readBuffer
         let moves = longTail.isEmpty
         let kept = layers == nil && moves ? tail.count : 0
         if kept > 0 {
-            tail.withUnsafeBytes { buffer.copyMemory(from: $0) }
+            // Safe: the tail is much shorter than the loop's buffer, which nothing else uses until this returns.
+            unsafe tail.withUnsafeBytes { unsafe buffer.copyMemory(from: $0) }
         }
-        let target = moves ? UnsafeMutableRawBufferPointer(rebasing: buffer[kept...]) : buffer
-        let result = stream.read(into: target)
+        // Safe: behind the tail; without a tail that is the whole buffer.
+        let result = unsafe stream.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[kept...]))
         received.calls += 1
         guard case .bytes(let count) = result else {
             ended(result, stream, at: now)
             return false
         }
         received.bytes += count
+        // Safe: so many bytes were written to the loop's buffer, which nothing else uses until this returns.
+        let bytes = unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<(kept + count)]))
         if let layers {
-            receiveThroughLayers(layers, RawSpan(_unsafeBytes: UnsafeRawBufferPointer(buffer)[..<count]), at: now)
+            receiveThroughLayers(layers, bytes, at: now)
         } else if moves {
-            let total = kept + count
-            let consumed = feed(UnsafeRawBufferPointer(rebasing: buffer[..<total]), at: now)
-            keep(UnsafeRawBufferPointer(rebasing: buffer[consumed..<total]))
+            let consumed = feed(bytes, at: now)
+            keep(bytes.extracting(droppingFirst: consumed))
             settle(at: now)
         } else {
-            longTail.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            longTail.append(bytes)
             feedTail(at: now)
             settle(at: now)
         }
         return true
     }
 
-    private func keep(_ rest: UnsafeRawBufferPointer) {
-        if rest.isEmpty {
+    private func keep(_ rest: RawSpan) {
+        if rest.byteCount == 0 {
             // An idle connection keeps no buffer.
             if !tail.isEmpty || tail.capacity > 4096 { tail = [] }
-        } else if rest.count > Self.longestMovedTail {
+        } else if rest.byteCount > Self.longestMovedTail {
             tail = []
             longTail.append(rest)
         } else {
             tail.removeAll(keepingCapacity: true)
-            tail.append(contentsOf: rest)
+            rest.append(to: &tail)
         }
     }
 
@@ -60,10 +62,10 @@ extension Link where Machine: ~Copyable {
         // Out of the property: whatever the effects lead to, these bytes stay.
         var bytes: [UInt8] = []
         swap(&bytes, &tail)
-        let consumed = bytes.withUnsafeBytes { feed($0, at: now) }
+        let consumed = unsafe feed(bytes.span.bytes, at: now)
         if consumed == bytes.count { return }
         if bytes.count - consumed > Self.longestMovedTail {
-            return bytes.withUnsafeBytes { longTail.append(UnsafeRawBufferPointer(rebasing: $0[consumed...])) }
+            return unsafe longTail.append(bytes.span.bytes.extracting(droppingFirst: consumed))
         }
         if consumed > 0 { bytes.removeFirst(consumed) }
         tail = bytes
@@ -72,7 +74,7 @@ extension Link where Machine: ~Copyable {
     private func feedLongTail(at now: Int64) {
         // What layers passed on follows what is there.
         if !tail.isEmpty {
-            tail.withUnsafeBytes { longTail.append($0) }
+            unsafe longTail.append(tail.span.bytes)
             tail = []
         }
         // As above.
@@ -84,16 +86,16 @@ extension Link where Machine: ~Copyable {
         if bytes.count > Self.longestMovedTail {
             longTail = bytes
         } else {
-            tail = bytes.withBytes { Array($0) }
+            tail = bytes.withBytes { $0.copied }
         }
     }
 
     /// Lets the machine consume what it can and performs the effects; returns how much was consumed.
-    private func feed(_ bytes: UnsafeRawBufferPointer, at now: Int64) -> Int {
+    private func feed(_ bytes: RawSpan, at now: Int64) -> Int {
         let scratch = self.scratch
         var consumed = 0
-        while consumed < bytes.count {
-            let span = RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
+        while consumed < bytes.byteCount {
+            let span = bytes.extracting(droppingFirst: consumed)
             let (count, wantsClose, tap) = state.withLock { state in
                 (machine.value.receive(span, at: now, into: scratch), machine.value.wantsClose, state.tap)
             }
@@ -102,7 +104,7 @@ extension Link where Machine: ~Copyable {
             consumed += count
             // A machine may stop early to have its effects performed; nothing consumed means that it needs more.
             if count == 0 { break }
-            if wantsClose { return bytes.count }
+            if wantsClose { return bytes.byteCount }
         }
         return consumed
     }
@@ -177,42 +179,47 @@ extension Link where Machine: ~Copyable {
 ///
 /// An array that grows takes twice as much as it holds, and both the old and the new memory while it moves: with a
 /// packet of 64 MiB twice as much as has arrived. This takes an eighth more than has arrived.
+// Safe to use: the memory is owned by this value alone and freed with it; `count` bytes of `capacity` are initialized.
+@safe
 struct GrowingBytes: ~Copyable {
-    // Owned by this value alone and freed with it; `count` bytes of `capacity` are initialized.
     private var base: UnsafeMutableRawPointer?
     private(set) var count = 0
     private(set) var capacity = 0
 
     init() {}
 
-    deinit { free(base) }
+    deinit { unsafe free(base) }
 
     var isEmpty: Bool { count == 0 }
 
-    mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
-        let needed = count + bytes.count
+    mutating func append(_ bytes: RawSpan) {
+        guard bytes.byteCount > 0 else { return }
+        let needed = count + bytes.byteCount
         if needed > capacity {
             capacity = needed + needed / 8
-            guard let larger = realloc(base, capacity) else {
+            guard let larger = unsafe realloc(base, capacity) else {
+                // As where an array cannot grow: without memory the process cannot continue. How much a peer can make
+                // the client hold is limited by its maximum packet size.
                 preconditionFailure("The system has no memory for a packet of \(needed) bytes.")
             }
-            base = larger
+            unsafe base = larger
         }
         // There is room behind `count`, and memory that is owned here does not overlap with the caller's.
-        base?.advanced(by: count).copyMemory(from: source, byteCount: bytes.count)
+        _ = unsafe bytes.withUnsafeBytes { unsafe memcpy(base! + count, $0.baseAddress!, $0.count) }
         count = needed
     }
 
     mutating func removeFirst(_ number: Int) {
         precondition((0...count).contains(number))
         count -= number
-        guard let base, number > 0, count > 0 else { return }
-        memmove(base, base + number, count)
+        guard let base = unsafe base, number > 0, count > 0 else { return }
+        // Both ends are inside the initialized bytes.
+        unsafe memmove(base, base + number, count)
     }
 
-    /// Gives the bytes to read, for the time of the call.
-    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        body(UnsafeRawBufferPointer(start: base, count: count))
+    /// Passes the bytes on for the time of the call.
+    func withBytes<Result>(_ body: (RawSpan) -> Result) -> Result {
+        // As many bytes are initialized, and they stay for the time of the call.
+        body(unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(start: base, count: count)))
     }
 }

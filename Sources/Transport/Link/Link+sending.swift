@@ -30,8 +30,8 @@ extension Link where Machine: ~Copyable {
     /// Writes what is in `wire`; returns false when it has to wait for room in the stream.
     private func writeOut(to stream: any ByteStream) -> Bool {
         while wireOffset < wire.count {
-            let result = wire.withUnsafeBytes { bytes in
-                stream.write(from: UnsafeRawBufferPointer(rebasing: bytes[wireOffset...]))
+            let result = unsafe wire.withUnsafeBytes { bytes in
+                unsafe stream.write(from: UnsafeRawBufferPointer(rebasing: bytes[wireOffset...]))
             }
             sent.calls += 1
             switch result {
@@ -131,7 +131,7 @@ extension Link where Machine: ~Copyable {
         if let tap {
             // Still ours: the token is held until a later step gives it back.
             let taken = if case .wrap = step { plain } else { wire }
-            tap.sent(taken.span.bytes)
+            unsafe tap.sent(taken.span.bytes)
         }
         return step
     }
@@ -204,7 +204,7 @@ extension Link where Machine: ~Copyable {
         // written.
         if !plain.isEmpty { return discardPlain() }
         guard wireIsChunk, wireOffset < wire.count else { return false }
-        machine.value.outputDiscarded(wire.span.bytes, writtenUpTo: wireOffset)
+        unsafe machine.value.outputDiscarded(wire.span.bytes, writtenUpTo: wireOffset)
         return true
     }
 
@@ -212,7 +212,7 @@ extension Link where Machine: ~Copyable {
     @discardableResult
     func discardPlain() -> Bool {
         guard !plain.isEmpty else { return false }
-        machine.value.outputDiscarded(plain.span.bytes, writtenUpTo: 0)
+        unsafe machine.value.outputDiscarded(plain.span.bytes, writtenUpTo: 0)
         plain.removeAll(keepingCapacity: true)
         return true
     }
@@ -222,7 +222,7 @@ extension Link where Machine: ~Copyable {
         guard machine.value.outputCount > 0 else { return }
         var discarded: [UInt8] = []
         swap(&machine.value.output, &discarded)
-        machine.value.outputDiscarded(discarded.span.bytes, writtenUpTo: 0)
+        unsafe machine.value.outputDiscarded(discarded.span.bytes, writtenUpTo: 0)
     }
 
     /// A caller found out late that the connection it was writing to is gone.

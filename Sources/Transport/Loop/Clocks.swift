@@ -3,7 +3,7 @@ package enum MonotonicClock {
     /// Nanoseconds since some moment in the past; never goes back.
     package static var now: Int64 {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 }
@@ -13,7 +13,7 @@ package enum WallClock {
     /// Milliseconds since 1970 began in UTC.
     package static var milliseconds: Int64 {
         var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) &* 1000 &+ Int64(time.tv_nsec) / 1_000_000
     }
 }

@@ -51,6 +51,8 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// What only the loop's thread touches.
+    // Safe to hold: the loop frees the read buffer when it ends.
+    @safe
     private struct Inside {
         var timers = TimerHeap()
         var handlers: [LoopHandler?] = []
@@ -76,7 +78,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     deinit {
-        inside.readBuffer.deallocate()
+        unsafe inside.readBuffer.deallocate()
     }
 
     // MARK: From any thread
@@ -112,7 +114,7 @@ package final class EventLoop: @unchecked Sendable {
     // MARK: On the loop's thread
 
     /// The buffer that handlers read into; its content is theirs until they return.
-    package var readBuffer: UnsafeMutableRawBufferPointer { inside.readBuffer }
+    package var readBuffer: UnsafeMutableRawBufferPointer { unsafe inside.readBuffer }
 
     /// Watches `descriptor` for `handler` until `unregister`.
     package func register(_ handler: LoopHandler, descriptor: Int32, interest: Readiness) {
@@ -149,7 +151,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// The one object of its type that all handlers of this loop share for scratch.
     package func scratch<Scratch: AnyObject>(_ type: Scratch.Type, make: () -> Scratch) -> Scratch {
-        if let existing = inside.scratch[ObjectIdentifier(type)] { return unsafeDowncast(existing, to: type) }
+        if let existing = inside.scratch[ObjectIdentifier(type)] { return unsafe unsafeDowncast(existing, to: type) }
         let made = make()
         inside.scratch[ObjectIdentifier(type)] = made
         return made
@@ -178,7 +180,7 @@ package final class EventLoop: @unchecked Sendable {
                 switch item {
                 case .post(let handler, let code): handler.posted(code, at: now)
                 case .job(let job): job()
-                case .task(let task): task.runSynchronously(on: asUnownedTaskExecutor())
+                case .task(let task): unsafe task.runSynchronously(on: asUnownedTaskExecutor())
                 }
             }
             work.removeAll(keepingCapacity: work.capacity <= 4096)

@@ -1,5 +1,7 @@
 #if os(Linux) || os(Android)
     /// `epoll`, woken by an `eventfd`.
+    // Safe to use: the events are written by the system within their number, read up to it, and freed with the object.
+    @safe
     final class EpollSelector: Selector, @unchecked Sendable {
         // Sendable because the descriptors never change, `wake()` only writes to one of them,
         // and all else is called by the loop's thread alone.
@@ -28,7 +30,7 @@
         }
 
         deinit {
-            ready.deallocate()
+            unsafe ready.deallocate()
             close(epoll)
             close(wakeDescriptor)
         }
@@ -42,21 +44,21 @@
         }
 
         func remove(_ descriptor: Int32, token: Int) {
-            var event = epoll_event()
-            _ = epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
+            var event = unsafe epoll_event()
+            _ = unsafe epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
         }
 
         func wait(timeout: Int64, events: inout [ReadyEvent]) {
             let count = awaitEvents(timeout)
             guard count > 0 else { return }
             for index in 0..<Int(count) {
-                let token = ready[index].data.u64
+                let token = unsafe ready[index].data.u64
                 if token == Self.wakeToken {
                     var counter: UInt64 = 0
-                    _ = read(wakeDescriptor, &counter, 8)
+                    _ = unsafe read(wakeDescriptor, &counter, 8)
                     continue
                 }
-                let flags = ready[index].events
+                let flags = unsafe ready[index].events
                 var readiness: Readiness = []
                 if flags & EventBits.input != 0 { readiness.insert(.read) }
                 if flags & EventBits.output != 0 { readiness.insert(.write) }
@@ -68,25 +70,25 @@
         /// Milliseconds are what timers need; only the pauses of a link are shorter.
         private func awaitEvents(_ timeout: Int64) -> Int32 {
             if timeout > 0 && timeout < 1_000_000 && isPrecise {
-                let count = epoll_wait_nanoseconds(epoll, ready.baseAddress, Int32(ready.count), timeout)
+                let count = unsafe epoll_wait_nanoseconds(epoll, ready.baseAddress, Int32(ready.count), timeout)
                 if count >= 0 || errno == EINTR { return count }
                 // Linux before 5.11, or a sandbox that does not know the call.
                 isPrecise = false
             }
-            return epoll_wait(epoll, ready.baseAddress, Int32(ready.count), pollMilliseconds(timeout))
+            return unsafe epoll_wait(epoll, ready.baseAddress, Int32(ready.count), pollMilliseconds(timeout))
         }
 
         func wake() {
             var one: UInt64 = 1
-            _ = write(wakeDescriptor, &one, 8)
+            _ = unsafe write(wakeDescriptor, &one, 8)
         }
 
         private func control(_ operation: Int32, _ descriptor: Int32, _ token: UInt64, _ interest: Readiness) {
-            var event = epoll_event()
-            if interest.contains(.read) { event.events |= EventBits.input }
-            if interest.contains(.write) { event.events |= EventBits.output }
-            event.data.u64 = token
-            _ = epoll_ctl(epoll, operation, descriptor, &event)
+            var event = unsafe epoll_event()
+            if interest.contains(.read) { unsafe event.events |= EventBits.input }
+            if interest.contains(.write) { unsafe event.events |= EventBits.output }
+            unsafe event.data.u64 = token
+            _ = unsafe epoll_ctl(epoll, operation, descriptor, &event)
         }
     }
 #endif

@@ -4,19 +4,21 @@ package struct FileError: Error, CustomStringConvertible {
     package let path: String
     package let errno: Int32
 
-    package var description: String { "\(call) \(path): \(String(cString: strerror(errno)))" }
+    package var description: String { unsafe "\(call) \(path): \(String(cString: strerror(errno)))" }
 }
 
 /// The blocking calls on files that a log needs.
 package enum FileSystem {
     /// Makes a directory unless it is there; its parent has to be.
     package static func makeDirectory(_ path: String) throws(FileError) {
-        if mkdir(path, 0o700) != 0 && errno != EEXIST { throw FileError(call: "mkdir", path: path, errno: errno) }
+        if unsafe mkdir(path, 0o700) != 0 && errno != EEXIST {
+            throw FileError(call: "mkdir", path: path, errno: errno)
+        }
     }
 
     /// The whole file, or nil if there is none.
     package static func contents(of path: String) throws(FileError) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
             throw FileError(call: "open", path: path, errno: errno)
@@ -25,7 +27,7 @@ package enum FileSystem {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = read(descriptor, &chunk, chunk.count)
+            let count = unsafe read(descriptor, &chunk, chunk.count)
             if count > 0 {
                 bytes.append(contentsOf: chunk[..<count])
             } else if count == 0 {
@@ -41,12 +43,12 @@ package enum FileSystem {
     }
 
     package static func remove(_ path: String) throws(FileError) {
-        if unlink(path) != 0 && errno != ENOENT { throw FileError(call: "unlink", path: path, errno: errno) }
+        if unsafe unlink(path) != 0 && errno != ENOENT { throw FileError(call: "unlink", path: path, errno: errno) }
     }
 
     /// Makes names in a directory survive a loss of power.
     package static func syncDirectory(_ path: String) throws(FileError) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
         defer { close(descriptor) }
         if fsync(descriptor) != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
@@ -61,7 +63,7 @@ package final class AppendFile {
     /// - Parameter truncatedTo: what follows after so many bytes is cut off first.
     package init(_ path: String, truncatedTo size: Int) throws(FileError) {
         self.path = path
-        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
         if ftruncate(descriptor, off_t(size)) != 0 { throw FileError(call: "ftruncate", path: path, errno: errno) }
     }
@@ -73,7 +75,7 @@ package final class AppendFile {
     package func append(_ bytes: [UInt8]) throws(FileError) {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            let count = unsafe rest.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if count < 0 && errno != EINTR {
@@ -106,7 +108,7 @@ package final class FileLock {
 
     /// Returns nil if somebody else has it.
     package init?(_ path: String) throws(FileError) {
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             if errno == EWOULDBLOCK { return nil }

@@ -26,7 +26,7 @@ enum LibC {
     /// Replaces the file at `new`, if there is one, by the file at `old` in one step.
     static func rename(_ old: String, _ new: String) -> Int32 {
         #if canImport(Glibc)
-            Glibc.rename(old, new)
+            unsafe Glibc.rename(old, new)
         #elseif canImport(Musl)
             Musl.rename(old, new)
         #elseif canImport(Android)

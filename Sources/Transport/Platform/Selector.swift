@@ -61,7 +61,7 @@ final class PollSelector: Selector, @unchecked Sendable {
 
     init() throws(TransportError) {
         var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else {
+        guard unsafe pipe(&ends) == 0 else {
             throw TransportError(.systemLimit, "cannot make an event loop: \(System.describe(errno))", errno: errno)
         }
         for end in ends {
@@ -98,7 +98,7 @@ final class PollSelector: Selector, @unchecked Sendable {
     }
 
     func wait(timeout: Int64, events: inout [ReadyEvent]) {
-        var left = poll(&descriptors, nfds_t(descriptors.count), pollMilliseconds(timeout))
+        var left = unsafe poll(&descriptors, nfds_t(descriptors.count), pollMilliseconds(timeout))
         var index = 0
         while left > 0, index < descriptors.count {
             let flags = Int32(descriptors[index].revents)
@@ -120,12 +120,12 @@ final class PollSelector: Selector, @unchecked Sendable {
 
     func wake() {
         var byte: UInt8 = 1
-        _ = write(wakeWriter, &byte, 1)
+        _ = unsafe write(wakeWriter, &byte, 1)
     }
 
     private func drainWakePipe() {
-        withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
-            while read(wakeReader, buffer.baseAddress, buffer.count) == buffer.count {}
+        unsafe withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+            while unsafe read(wakeReader, buffer.baseAddress, buffer.count) == buffer.count {}
         }
     }
 

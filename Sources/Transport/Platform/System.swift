@@ -10,7 +10,7 @@ package enum IOResult: Equatable, Sendable {
 package enum System {
     package static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         while true {
-            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            let count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
             if count > 0 { return .bytes(count) }
             if count == 0 { return .endOfStream }
             if errno == EINTR { continue }
@@ -25,7 +25,7 @@ package enum System {
             let flags = Int32(MSG_NOSIGNAL)
         #endif
         while true {
-            let count = send(descriptor, buffer.baseAddress, buffer.count, flags)
+            let count = unsafe send(descriptor, buffer.baseAddress, buffer.count, flags)
             if count >= 0 { return .bytes(count) }
             if errno == EINTR { continue }
             return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(errno)
@@ -60,7 +60,7 @@ package enum System {
 
     package static func setOption(_ descriptor: Int32, level: Int32, name: Int32, to value: Int32) {
         var value = value
-        _ = setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+        _ = unsafe setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// Turns Nagle's algorithm off: the outbox coalesces by itself, and latency counts.
@@ -77,7 +77,7 @@ package enum System {
             guard getsockopt(descriptor, SOL_SOCKET, SO_NWRITE, &count, &size) == 0 else { return .max }
         #else
             // SIOCOUTQ has the number of TIOCOUTQ.
-            guard ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 else { return .max }
+            guard unsafe ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 else { return .max }
         #endif
         return Int(count)
     }
@@ -86,17 +86,17 @@ package enum System {
     package static func takeSocketError(_ descriptor: Int32) -> Int32 {
         var code: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
-        guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 else { return errno }
+        guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 else { return errno }
         return code
     }
 
     /// A variable of the environment; nil if it is not there, or not UTF-8.
     package static func environment(_ name: String) -> String? {
-        getenv(name).flatMap { String(validatingCString: $0) }
+        unsafe getenv(name).flatMap { unsafe String(validatingCString: $0) }
     }
 
     package static func describe(_ code: Int32) -> String {
-        String(cString: strerror(code))
+        unsafe String(cString: strerror(code))
     }
 
     #if canImport(Glibc)

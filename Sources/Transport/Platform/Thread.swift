@@ -13,30 +13,30 @@ package func startThread(named name: StaticString, _ body: @escaping @Sendable (
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
-    let argument = Unmanaged.passRetained(Box(body)).toOpaque()
+    let argument = unsafe Unmanaged.passRetained(Box(body)).toOpaque()
     var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    pthread_attr_setstacksize(&attributes, 512 * 1024)
+    unsafe pthread_attr_init(&attributes)
+    unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    unsafe pthread_attr_setstacksize(&attributes, 512 * 1024)
     // A number in Glibc and Bionic, a pointer elsewhere.
     #if canImport(Darwin) || canImport(Musl)
         var thread: pthread_t?
     #else
         var thread = pthread_t()
     #endif
-    let code = pthread_create(
+    let code = unsafe pthread_create(
         &thread, &attributes,
         { raw in
             // Only Darwin declares that it is never nil.
-            let raw: UnsafeMutableRawPointer? = raw
-            Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
+            let raw: UnsafeMutableRawPointer? = unsafe raw
+            unsafe Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
             return nil
-        }, argument)
+        }, unsafe argument)
     #if os(Linux) || os(Android)
-        if code == 0 { pthread_setname_np(thread, name.description) }
+        if code == 0 { unsafe pthread_setname_np(thread, name.description) }
     #endif
-    pthread_attr_destroy(&attributes)
-    if code != 0 { Unmanaged<Box>.fromOpaque(argument).release() }
+    unsafe pthread_attr_destroy(&attributes)
+    if code != 0 { unsafe Unmanaged<Box>.fromOpaque(argument).release() }
     return code
 }
 
@@ -52,6 +52,8 @@ func sleepPrecisely() {
 /// The thread ends with the last reference, after the jobs that it was given.
 package final class SerialThread: Sendable {
     /// What the thread holds on to; not the `SerialThread`, whose end it waits for.
+    // Safe to use: mutex and condition are initialized as long as the queue lives.
+    @safe
     private final class Queue: @unchecked Sendable {
         // Sendable because `jobs` and `isOver` are touched with `mutex` held only.
         let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -60,27 +62,27 @@ package final class SerialThread: Sendable {
         var isOver = false
 
         init() {
-            mutex = .allocate(capacity: 1)
-            condition = .allocate(capacity: 1)
-            pthread_mutex_init(mutex, nil)
-            pthread_cond_init(condition, nil)
+            unsafe mutex = .allocate(capacity: 1)
+            unsafe condition = .allocate(capacity: 1)
+            unsafe pthread_mutex_init(mutex, nil)
+            unsafe pthread_cond_init(condition, nil)
         }
 
         deinit {
-            pthread_mutex_destroy(mutex)
-            pthread_cond_destroy(condition)
-            mutex.deallocate()
-            condition.deallocate()
+            unsafe pthread_mutex_destroy(mutex)
+            unsafe pthread_cond_destroy(condition)
+            unsafe mutex.deallocate()
+            unsafe condition.deallocate()
         }
 
         func run() {
             var taken: [@Sendable () -> Void] = []
             while true {
-                pthread_mutex_lock(mutex)
-                while jobs.isEmpty && !isOver { pthread_cond_wait(condition, mutex) }
+                unsafe pthread_mutex_lock(mutex)
+                while jobs.isEmpty && !isOver { unsafe pthread_cond_wait(condition, mutex) }
                 swap(&taken, &jobs)
                 let ends = isOver && taken.isEmpty
-                pthread_mutex_unlock(mutex)
+                unsafe pthread_mutex_unlock(mutex)
                 if ends { return }
                 for job in taken { job() }
                 // The memory serves for what comes next, unless that was a crowd.
@@ -91,11 +93,11 @@ package final class SerialThread: Sendable {
         /// Changes what the thread waits for. It is woken without the lock, which it would only wait for again, and only
         /// if it may be asleep.
         func change(_ body: (Queue) -> Void) {
-            pthread_mutex_lock(mutex)
+            unsafe pthread_mutex_lock(mutex)
             let mayBeAsleep = jobs.isEmpty
             body(self)
-            pthread_mutex_unlock(mutex)
-            if mayBeAsleep { pthread_cond_signal(condition) }
+            unsafe pthread_mutex_unlock(mutex)
+            if mayBeAsleep { unsafe pthread_cond_signal(condition) }
         }
     }
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// A server that opens connections to others for its clients.
 package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable {
@@ -79,11 +81,11 @@ final class ProxyLayer<Handshake: ProxyHandshake>: ByteLayer {
     ) throws(TransportError) {
         let consumed = handshake.isDone ? 0 : try handshake.receive(bytes, wire: &wire)
         guard handshake.isDone else { return }
-        bytes.extracting(droppingFirst: consumed).withUnsafeBytes { plain.append(contentsOf: $0) }
+        bytes.extracting(droppingFirst: consumed).append(to: &plain)
     }
 
     func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
-        plain.withUnsafeBytes { wire.append(contentsOf: $0) }
+        plain.append(to: &wire)
     }
 
     func close(wire: inout [UInt8]) {}

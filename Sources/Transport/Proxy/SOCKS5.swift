@@ -1,3 +1,5 @@
+import Wire
+
 /// The client's side of SOCKS 5 (RFC 1928), with user name and password (RFC 1929).
 ///
 /// Every answer has a length that its first bytes tell, 262 at most.
@@ -53,7 +55,7 @@ struct SOCKS5: ProxyHandshake {
     mutating func receive(_ bytes: RawSpan, wire: inout [UInt8]) throws(TransportError) -> Int {
         var index = 0
         while index < bytes.byteCount && !isDone {
-            answer.append(bytes.extracting(index..<(index + 1)).withUnsafeBytes { $0[0] })
+            answer.append(bytes.byte(at: index))
             index += 1
             try takeAnswer(wire: &wire)
         }

@@ -223,7 +223,7 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
 
     /// Returns 0 when the connection is under way, or why not.
     private func begin() -> Int32 {
-        let result = address.withPointer { connect(descriptor, $0, $1) }
+        let result = unsafe address.withPointer { unsafe connect(descriptor, $0, $1) }
         let code = result == 0 ? 0 : errno
         switch code {
         case 0, EINPROGRESS, EINTR:

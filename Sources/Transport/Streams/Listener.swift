@@ -26,7 +26,9 @@ package final class Listener: LoopHandler, @unchecked Sendable {
             // A restarted server takes its port back although old connections still linger there.
             System.setOption(descriptor, level: SOL_SOCKET, name: SO_REUSEADDR, to: 1)
         }
-        guard address.withPointer({ bind(descriptor, $0, $1) }) == 0, startListening(descriptor, 1024) == 0 else {
+        guard unsafe address.withPointer({ unsafe bind(descriptor, $0, $1) }) == 0,
+            startListening(descriptor, 1024) == 0
+        else {
             let code = errno
             _ = closeDescriptor(descriptor)
             throw failure(endpoint, code)
@@ -114,7 +116,7 @@ struct SocketFile: Equatable {
     /// Nil when no socket stands there.
     init?(_ path: String) {
         var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
         self.path = path
         device = status.st_dev
         number = status.st_ino
@@ -122,7 +124,7 @@ struct SocketFile: Equatable {
 
     /// Removes it, unless it is not there any more.
     func remove() {
-        if SocketFile(path) == self { unlink(path) }
+        if SocketFile(path) == self { unsafe unlink(path) }
     }
 
     /// Removes what a process left behind that was killed: a socket that refuses connections, because nobody listens.
@@ -132,7 +134,7 @@ struct SocketFile: Equatable {
         guard descriptor >= 0 else { return }
         defer { _ = closeDescriptor(descriptor) }
         // Does not wait, so a listener whose queue is full answers too, with EAGAIN.
-        let isRefused = address.withPointer { connect(descriptor, $0, $1) } != 0 && errno == ECONNREFUSED
+        let isRefused = unsafe address.withPointer { unsafe connect(descriptor, $0, $1) } != 0 && errno == ECONNREFUSED
         if isRefused { file.remove() }
     }
 }

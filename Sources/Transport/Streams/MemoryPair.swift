@@ -48,13 +48,13 @@ final class MemoryPipe: Sendable {
         mutating func append(_ bytes: UnsafeRawBufferPointer, inverting inverted: Int) {
             let start = storage.count
             written += bytes.count
-            storage.append(contentsOf: bytes)
+            unsafe storage.append(contentsOf: bytes)
             for index in start..<(start + inverted) { storage[index] = ~storage[index] }
         }
 
         mutating func remove(_ count: Int, into buffer: UnsafeMutableRawBufferPointer) {
-            storage.withUnsafeBytes { bytes in
-                buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[head..<(head + count)]))
+            unsafe storage.withUnsafeBytes { bytes in
+                unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[head..<(head + count)]))
             }
             head += count
             if head * 2 >= storage.count {
@@ -117,7 +117,7 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
             guard count > 0 else {
                 return state.isCut ? .failed(ECONNRESET) : state.writerIsClosed ? .endOfStream : .wouldBlock
             }
-            state.remove(count, into: buffer)
+            unsafe state.remove(count, into: buffer)
             return .bytes(count)
         }
         incoming.notifyBoth()
@@ -130,7 +130,7 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
             let room = max(0, state.faults.capacity - state.count)
             let count = min(buffer.count, room, max(0, state.faults.bytesUntilCut))
             let damaged = min(count, max(0, state.faults.bytesToCorrupt))
-            state.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), inverting: damaged)
+            unsafe state.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), inverting: damaged)
             state.faults.bytesToCorrupt -= damaged
             if state.faults.bytesUntilCut != .max {
                 state.faults.bytesUntilCut -= count

@@ -33,11 +33,11 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
-        System.read(descriptor, into: buffer)
+        unsafe System.read(descriptor, into: buffer)
     }
 
     package func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
-        let result = System.write(descriptor, from: buffer)
+        let result = unsafe System.write(descriptor, from: buffer)
         if case .bytes(let count) = result {
             written.store(written.load(ordering: .relaxed) &+ count, ordering: .relaxed)
         }

@@ -1,25 +1,29 @@
 import Synchronization
 
 /// A libssl that `dlopen` has loaded; it stays for as long as the process lives.
+// Safe to hold: the library is never unloaded.
+@safe
 struct OpenSSLLibrary {
     private let handle: UnsafeMutableRawPointer
     private let name: String
 
     /// A function by its name in C; libcrypto's are found through libssl, which depends on it.
     func function<Function>(_ symbol: String) throws(TransportError) -> Function {
-        guard let address = dlsym(handle, symbol) else {
+        guard let address = unsafe dlsym(handle, symbol) else {
             throw OpenSSL.unavailable("\(name) has no \(symbol): it is not OpenSSL 3")
         }
         // The symbol has the C type that its caller names.
-        return unsafeBitCast(address, to: Function.self)
+        return unsafe unsafeBitCast(address, to: Function.self)
     }
 
     /// Loads the first of `names` that can be loaded.
     static func open(_ names: [String]) throws(TransportError) -> OpenSSLLibrary {
         var reason = "this system has no place where it would be"
         for name in names {
-            if let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) { return OpenSSLLibrary(handle: handle, name: name) }
-            reason = dlerror().map { String(cString: $0) } ?? "\(name) cannot be loaded"
+            if let handle = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL) {
+                return unsafe OpenSSLLibrary(handle: handle, name: name)
+            }
+            reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "\(name) cannot be loaded"
         }
         throw OpenSSL.unavailable(reason)
     }
@@ -49,7 +53,7 @@ extension OpenSSL {
     /// - Parameter path: wins over `MESSAGING_LIBSSL`, which wins over the system's places.
     /// - Throws: `tlsUnavailable`.
     static func load(path: String?) throws(TransportError) -> OpenSSL {
-        let wanted = path ?? getenv("MESSAGING_LIBSSL").map { String(cString: $0) } ?? ""
+        let wanted = unsafe path ?? getenv("MESSAGING_LIBSSL").map { unsafe String(cString: $0) } ?? ""
         let result = loaded.withLock { loaded in
             if let known = loaded[wanted] { return known }
             let result = Result { () throws(TransportError) in
@@ -96,26 +100,26 @@ extension OpenSSL {
     func takeError() -> (code: UInt, text: String) {
         let code = errorGet()
         errorClear()
-        return (code, errorReason(code).map { String(cString: $0) } ?? "no reason given")
+        return unsafe (code, errorReason(code).map { unsafe String(cString: $0) } ?? "no reason given")
     }
 
     /// What `print` writes into a memory BIO.
     func text(_ print: (Pointer?) -> Int32) -> String {
-        let bio = bioNew(bioMemory())
-        defer { _ = bioFree(bio) }
-        guard print(bio) > 0 else { return "?" }
-        var bytes = [UInt8](repeating: 0, count: min(bioPending(bio), 4096))
-        let count = bioRead(bio, &bytes, Int32(bytes.count))
+        let bio = unsafe bioNew(bioMemory())
+        defer { _ = unsafe bioFree(bio) }
+        guard unsafe print(bio) > 0 else { return "?" }
+        var bytes = unsafe [UInt8](repeating: 0, count: min(bioPending(bio), 4096))
+        let count = unsafe bioRead(bio, &bytes, Int32(bytes.count))
         return String(decoding: bytes.prefix(Int(max(0, count))), as: UTF8.self)
     }
 
     /// A distinguished name on one line, control characters escaped.
     func text(name: Pointer?) -> String {
         // XN_FLAG_RFC2253 without ASN1_STRFLGS_ESC_MSB, which would spell UTF-8 out in hexadecimal.
-        text { printName($0, name, 0, 0x0111_0317 & ~0x4) }
+        unsafe text { unsafe printName($0, name, 0, 0x0111_0317 & ~0x4) }
     }
 
     func text(time: Pointer?) -> String {
-        text { printTime($0, time) }
+        unsafe text { unsafe printTime($0, time) }
     }
 }

@@ -2,6 +2,8 @@
 ///
 /// Signatures are those of the manual pages of OpenSSL 3.0. Pointers to its opaque types are `OpaquePointer`, `long`
 /// is `Int`, `size_t` is `Int`, `unsigned long` is `UInt`.
+// Safe to hold. A call with pointers is marked `unsafe`, and its caller says why the pointers are valid.
+@safe
 struct OpenSSL: Sendable {
     typealias Callback = @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32
     typealias PassphraseCallback =
@@ -120,90 +122,92 @@ extension OpenSSL {
     ///
     /// - Throws: `tlsUnavailable` with the name of the first that is missing.
     init(_ library: OpenSSLLibrary) throws(TransportError) {
-        initialize = try library.function("OPENSSL_init_ssl")
-        versionNumber = try library.function("OpenSSL_version_num")
-        errorGet = try library.function("ERR_get_error")
-        errorClear = try library.function("ERR_clear_error")
-        errorReason = try library.function("ERR_reason_error_string")
-        bioNew = try library.function("BIO_new")
-        bioMemory = try library.function("BIO_s_mem")
-        bioFrom = try library.function("BIO_new_mem_buf")
-        bioFree = try library.function("BIO_free")
-        bioRead = try library.function("BIO_read")
-        bioWrite = try library.function("BIO_write")
-        bioPending = try library.function("BIO_ctrl_pending")
-        method = try library.function("TLS_method")
-        contextNew = try library.function("SSL_CTX_new")
-        contextFree = try library.function("SSL_CTX_free")
-        contextControl = try library.function("SSL_CTX_ctrl")
-        contextSetOptions = try library.function("SSL_CTX_set_options")
-        contextSetVerify = try library.function("SSL_CTX_set_verify")
-        contextSetVerifier = try library.function("SSL_CTX_set_cert_verify_callback")
-        contextSetCertificateCallback = try library.function("SSL_CTX_set_cert_cb")
-        contextUseCertificate = try library.function("SSL_CTX_use_certificate")
-        contextUseKey = try library.function("SSL_CTX_use_PrivateKey")
-        contextCheckKey = try library.function("SSL_CTX_check_private_key")
-        contextStore = try library.function("SSL_CTX_get_cert_store")
-        contextParameters = try library.function("SSL_CTX_get0_param")
-        contextSystemPaths = try library.function("SSL_CTX_set_default_verify_paths")
-        contextSetSessionID = try library.function("SSL_CTX_set_session_id_context")
-        new = try library.function("SSL_new")
-        free = try library.function("SSL_free")
-        setBIO = try library.function("SSL_set_bio")
-        setConnect = try library.function("SSL_set_connect_state")
-        setAccept = try library.function("SSL_set_accept_state")
-        control = try library.function("SSL_ctrl")
-        setExtraData = try library.function("SSL_set_ex_data")
-        extraData = try library.function("SSL_get_ex_data")
-        setHost = try library.function("SSL_set1_host")
-        setHostFlags = try library.function("SSL_set_hostflags")
-        parameters = try library.function("SSL_get0_param")
-        setProtocols = try library.function("SSL_set_alpn_protos")
-        selectedProtocol = try library.function("SSL_get0_alpn_selected")
-        handshake = try library.function("SSL_do_handshake")
-        read = try library.function("SSL_read")
-        write = try library.function("SSL_write")
-        shutdown = try library.function("SSL_shutdown")
-        setShutdown = try library.function("SSL_set_shutdown")
-        getError = try library.function("SSL_get_error")
-        version = try library.function("SSL_get_version")
-        verifyResult = try library.function("SSL_get_verify_result")
-        takeSession = try library.function("SSL_get1_session")
-        setSession = try library.function("SSL_set_session")
-        sessionFree = try library.function("SSL_SESSION_free")
-        sessionIsResumable = try library.function("SSL_SESSION_is_resumable")
-        wasResumed = try library.function("SSL_session_reused")
-        readCertificate = try library.function("PEM_read_bio_X509")
-        readKey = try library.function("PEM_read_bio_PrivateKey")
-        decodeCertificate = try library.function("d2i_X509")
-        readContainer = try library.function("d2i_PKCS12_bio")
-        openContainer = try library.function("PKCS12_parse")
-        containerFree = try library.function("PKCS12_free")
-        stackFree = try library.function("OPENSSL_sk_free")
-        certificateFree = try library.function("X509_free")
-        keyFree = try library.function("EVP_PKEY_free")
-        storeAdd = try library.function("X509_STORE_add_cert")
-        parametersSetFlags = try library.function("X509_VERIFY_PARAM_set_flags")
-        parametersSetAddress = try library.function("X509_VERIFY_PARAM_set1_ip_asc")
-        verifyCertificate = try library.function("X509_verify_cert")
-        storeContextError = try library.function("X509_STORE_CTX_get_error")
-        storeContextDepth = try library.function("X509_STORE_CTX_get_error_depth")
-        storeContextCertificate = try library.function("X509_STORE_CTX_get_current_cert")
-        storeContextExtraData = try library.function("X509_STORE_CTX_get_ex_data")
-        storeContextIndex = try library.function("SSL_get_ex_data_X509_STORE_CTX_idx")
-        verifyErrorText = try library.function("X509_verify_cert_error_string")
-        subject = try library.function("X509_get_subject_name")
-        issuer = try library.function("X509_get_issuer_name")
-        printName = try library.function("X509_NAME_print_ex")
-        notBefore = try library.function("X509_get0_notBefore")
-        notAfter = try library.function("X509_get0_notAfter")
-        printTime = try library.function("ASN1_TIME_print")
-        certificateExtension = try library.function("X509_get_ext_d2i")
-        stackCount = try library.function("OPENSSL_sk_num")
-        stackValue = try library.function("OPENSSL_sk_value")
-        generalName = try library.function("GENERAL_NAME_get0_value")
-        generalNamesFree = try library.function("GENERAL_NAMES_free")
-        stringBytes = try library.function("ASN1_STRING_get0_data")
-        stringLength = try library.function("ASN1_STRING_length")
+        // The types above are those of the functions in C, by their manual pages.
+        try unsafe self.init(
+            initialize: library.function("OPENSSL_init_ssl"),
+            versionNumber: library.function("OpenSSL_version_num"),
+            errorGet: library.function("ERR_get_error"),
+            errorClear: library.function("ERR_clear_error"),
+            errorReason: library.function("ERR_reason_error_string"),
+            bioNew: library.function("BIO_new"),
+            bioMemory: library.function("BIO_s_mem"),
+            bioFrom: library.function("BIO_new_mem_buf"),
+            bioFree: library.function("BIO_free"),
+            bioRead: library.function("BIO_read"),
+            bioWrite: library.function("BIO_write"),
+            bioPending: library.function("BIO_ctrl_pending"),
+            method: library.function("TLS_method"),
+            contextNew: library.function("SSL_CTX_new"),
+            contextFree: library.function("SSL_CTX_free"),
+            contextControl: library.function("SSL_CTX_ctrl"),
+            contextSetOptions: library.function("SSL_CTX_set_options"),
+            contextSetVerify: library.function("SSL_CTX_set_verify"),
+            contextSetVerifier: library.function("SSL_CTX_set_cert_verify_callback"),
+            contextSetCertificateCallback: library.function("SSL_CTX_set_cert_cb"),
+            contextUseCertificate: library.function("SSL_CTX_use_certificate"),
+            contextUseKey: library.function("SSL_CTX_use_PrivateKey"),
+            contextCheckKey: library.function("SSL_CTX_check_private_key"),
+            contextStore: library.function("SSL_CTX_get_cert_store"),
+            contextParameters: library.function("SSL_CTX_get0_param"),
+            contextSystemPaths: library.function("SSL_CTX_set_default_verify_paths"),
+            contextSetSessionID: library.function("SSL_CTX_set_session_id_context"),
+            new: library.function("SSL_new"),
+            free: library.function("SSL_free"),
+            setBIO: library.function("SSL_set_bio"),
+            setConnect: library.function("SSL_set_connect_state"),
+            setAccept: library.function("SSL_set_accept_state"),
+            control: library.function("SSL_ctrl"),
+            setExtraData: library.function("SSL_set_ex_data"),
+            extraData: library.function("SSL_get_ex_data"),
+            setHost: library.function("SSL_set1_host"),
+            setHostFlags: library.function("SSL_set_hostflags"),
+            parameters: library.function("SSL_get0_param"),
+            setProtocols: library.function("SSL_set_alpn_protos"),
+            selectedProtocol: library.function("SSL_get0_alpn_selected"),
+            handshake: library.function("SSL_do_handshake"),
+            read: library.function("SSL_read"),
+            write: library.function("SSL_write"),
+            shutdown: library.function("SSL_shutdown"),
+            setShutdown: library.function("SSL_set_shutdown"),
+            getError: library.function("SSL_get_error"),
+            version: library.function("SSL_get_version"),
+            verifyResult: library.function("SSL_get_verify_result"),
+            takeSession: library.function("SSL_get1_session"),
+            setSession: library.function("SSL_set_session"),
+            sessionFree: library.function("SSL_SESSION_free"),
+            sessionIsResumable: library.function("SSL_SESSION_is_resumable"),
+            wasResumed: library.function("SSL_session_reused"),
+            readCertificate: library.function("PEM_read_bio_X509"),
+            readKey: library.function("PEM_read_bio_PrivateKey"),
+            decodeCertificate: library.function("d2i_X509"),
+            readContainer: library.function("d2i_PKCS12_bio"),
+            openContainer: library.function("PKCS12_parse"),
+            containerFree: library.function("PKCS12_free"),
+            stackFree: library.function("OPENSSL_sk_free"),
+            certificateFree: library.function("X509_free"),
+            keyFree: library.function("EVP_PKEY_free"),
+            storeAdd: library.function("X509_STORE_add_cert"),
+            parametersSetFlags: library.function("X509_VERIFY_PARAM_set_flags"),
+            parametersSetAddress: library.function("X509_VERIFY_PARAM_set1_ip_asc"),
+            verifyCertificate: library.function("X509_verify_cert"),
+            storeContextError: library.function("X509_STORE_CTX_get_error"),
+            storeContextDepth: library.function("X509_STORE_CTX_get_error_depth"),
+            storeContextCertificate: library.function("X509_STORE_CTX_get_current_cert"),
+            storeContextExtraData: library.function("X509_STORE_CTX_get_ex_data"),
+            storeContextIndex: library.function("SSL_get_ex_data_X509_STORE_CTX_idx"),
+            verifyErrorText: library.function("X509_verify_cert_error_string"),
+            subject: library.function("X509_get_subject_name"),
+            issuer: library.function("X509_get_issuer_name"),
+            printName: library.function("X509_NAME_print_ex"),
+            notBefore: library.function("X509_get0_notBefore"),
+            notAfter: library.function("X509_get0_notAfter"),
+            printTime: library.function("ASN1_TIME_print"),
+            certificateExtension: library.function("X509_get_ext_d2i"),
+            stackCount: library.function("OPENSSL_sk_num"),
+            stackValue: library.function("OPENSSL_sk_value"),
+            generalName: library.function("GENERAL_NAME_get0_value"),
+            generalNamesFree: library.function("GENERAL_NAMES_free"),
+            stringBytes: library.function("ASN1_STRING_get0_data"),
+            stringLength: library.function("ASN1_STRING_length"))
     }
 }

@@ -10,18 +10,18 @@ struct PEMReader {
     func certificates(_ source: PEMSource, _ purpose: String) throws(TransportError) -> [OpaquePointer] {
         // What is not text is one certificate in DER: a SEQUENCE.
         let bytes = try source.read(purpose)
-        if bytes.first == 0x30 { return [try certificate(der: bytes, source, purpose)] }
-        let bio = try open(source, purpose)
-        defer { _ = openSSL.bioFree(bio) }
-        var certificates: [OpaquePointer] = []
+        if bytes.first == 0x30 { return unsafe [try certificate(der: bytes, source, purpose)] }
+        let bio = try unsafe open(source, purpose)
+        defer { _ = unsafe openSSL.bioFree(bio) }
+        var certificates: [OpaquePointer] = unsafe []
         openSSL.errorClear()
-        while let certificate = openSSL.readCertificate(bio, nil, noPassphrase, nil) {
-            certificates.append(certificate)
+        while let certificate = unsafe openSSL.readCertificate(bio, nil, noPassphrase, nil) {
+            unsafe certificates.append(certificate)
         }
         let (code, reason) = openSSL.takeError()
         // The end of the text is told like a missing first line.
-        if code == Self.noStartLine, !certificates.isEmpty { return certificates }
-        for certificate in certificates { openSSL.certificateFree(certificate) }
+        if code == Self.noStartLine, unsafe !certificates.isEmpty { return unsafe certificates }
+        unsafe certificates.forEach { unsafe openSSL.certificateFree($0) }
         throw TransportError(
             .tlsConfiguration,
             code == Self.noStartLine
@@ -34,16 +34,16 @@ struct PEMReader {
         der: [UInt8], _ source: PEMSource, _ purpose: String
     ) throws(TransportError) -> OpaquePointer {
         openSSL.errorClear()
-        let certificate = der.withUnsafeBufferPointer { bytes in
+        let certificate = unsafe der.withUnsafeBufferPointer { bytes in
             var start = bytes.baseAddress
-            return openSSL.decodeCertificate(nil, &start, bytes.count)
+            return unsafe openSSL.decodeCertificate(nil, &start, bytes.count)
         }
-        guard let certificate else {
+        guard let certificate = unsafe certificate else {
             throw TransportError(
                 .tlsConfiguration,
                 "\(source) (\(purpose)) holds a damaged certificate: \(openSSL.takeError().text)")
         }
-        return certificate
+        return unsafe certificate
     }
 
     /// The key of an identity, and its certificate before those of the authorities. The caller frees all of them.
@@ -52,13 +52,13 @@ struct PEMReader {
     ) throws(TransportError) -> (key: OpaquePointer, certificates: [OpaquePointer]) {
         switch identity.kind {
         case .pkcs12(let source):
-            return try container(source, passphrase: identity.passphrase)
+            return try unsafe container(source, passphrase: identity.passphrase)
         case .pem(let certificates, let key):
-            let chain = try self.certificates(certificates, "certificate")
+            let chain = try unsafe self.certificates(certificates, "certificate")
             do throws(TransportError) {
-                return (try self.key(key, passphrase: identity.passphrase), chain)
+                return unsafe (try self.key(key, passphrase: identity.passphrase), chain)
             } catch {
-                for certificate in chain { openSSL.certificateFree(certificate) }
+                unsafe chain.forEach { unsafe openSSL.certificateFree($0) }
                 throw error
             }
         #if canImport(Network)
@@ -76,17 +76,17 @@ struct PEMReader {
     func container(
         _ source: PEMSource, passphrase: String?
     ) throws(TransportError) -> (key: OpaquePointer, certificates: [OpaquePointer]) {
-        let bio = try open(source, "PKCS #12 container")
-        defer { _ = openSSL.bioFree(bio) }
+        let bio = try unsafe open(source, "PKCS #12 container")
+        defer { _ = unsafe openSSL.bioFree(bio) }
         openSSL.errorClear()
-        guard let container = openSSL.readContainer(bio, nil) else {
+        guard let container = unsafe openSSL.readContainer(bio, nil) else {
             _ = openSSL.takeError()
             throw TransportError(
                 .tlsConfiguration, "\(source) holds no PKCS #12 container; it has to be a .p12 or .pfx file")
         }
-        defer { openSSL.containerFree(container) }
+        defer { unsafe openSSL.containerFree(container) }
         var (key, certificate, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil)
-        guard openSSL.openContainer(container, passphrase ?? "", &key, &certificate, &others) == 1 else {
+        guard unsafe openSSL.openContainer(container, passphrase ?? "", &key, &certificate, &others) == 1 else {
             let reason = openSSL.takeError().text
             throw TransportError(
                 .tlsConfiguration,
@@ -94,31 +94,31 @@ struct PEMReader {
                     ? "\(source) is encrypted; set the identity's passphrase (\(reason))"
                     : "\(source) cannot be opened: the passphrase is wrong, or it is damaged (\(reason))")
         }
-        defer { openSSL.stackFree(others) }
-        var certificates: [OpaquePointer] = []
-        for index in 0..<max(0, others == nil ? 0 : openSSL.stackCount(others)) {
-            if let other = openSSL.stackValue(others, index) { certificates.append(other) }
+        defer { unsafe openSSL.stackFree(others) }
+        var certificates: [OpaquePointer] = unsafe []
+        for index in unsafe 0..<max(0, others == nil ? 0 : openSSL.stackCount(others)) {
+            if let other = unsafe openSSL.stackValue(others, index) { unsafe certificates.append(other) }
         }
-        guard let key, let certificate else {
-            if let key { openSSL.keyFree(key) }
-            if let certificate { certificates.append(certificate) }
-            for certificate in certificates { openSSL.certificateFree(certificate) }
+        guard let key = unsafe key, let certificate = unsafe certificate else {
+            if let key = unsafe key { unsafe openSSL.keyFree(key) }
+            if let certificate = unsafe certificate { unsafe certificates.append(certificate) }
+            unsafe certificates.forEach { unsafe openSSL.certificateFree($0) }
             throw TransportError(.tlsConfiguration, "\(source) has to hold a private key and its certificate")
         }
-        return (key, [certificate] + certificates)
+        return unsafe (key, [certificate] + certificates)
     }
 
     /// The first private key of a source; the caller frees it.
     func key(_ source: PEMSource, passphrase: String?) throws(TransportError) -> OpaquePointer {
-        let bio = try open(source, "private key")
-        defer { _ = openSSL.bioFree(bio) }
+        let bio = try unsafe open(source, "private key")
+        defer { _ = unsafe openSSL.bioFree(bio) }
         openSSL.errorClear()
         var secret: [UInt8] = passphrase.map { Array($0.utf8) + [0] } ?? []
         defer { for index in secret.indices { secret[index] = 0 } }
-        let key = secret.withUnsafeMutableBytes { secret in
-            openSSL.readKey(bio, nil, passphrase == nil ? noPassphrase : givePassphrase, secret.baseAddress)
+        let key = unsafe secret.withUnsafeMutableBytes { secret in
+            unsafe openSSL.readKey(bio, nil, passphrase == nil ? noPassphrase : givePassphrase, secret.baseAddress)
         }
-        if let key { return key }
+        if let key = unsafe key { return unsafe key }
         let reason = openSSL.takeError().text
         let words: String
         let text = String(decoding: (try? source.read("private key")) ?? [], as: UTF8.self)
@@ -136,13 +136,13 @@ struct PEMReader {
 
     private func open(_ source: PEMSource, _ purpose: String) throws(TransportError) -> OpaquePointer? {
         let bytes = try source.read(purpose)
-        let bio = openSSL.bioNew(openSSL.bioMemory())
+        let bio = unsafe openSSL.bioNew(openSSL.bioMemory())
         // One BIO_write takes all: memory BIOs have no limit below that of an Int32, and the source is smaller.
-        guard bytes.isEmpty || openSSL.bioWrite(bio, bytes, Int32(bytes.count)) == Int32(bytes.count) else {
-            _ = openSSL.bioFree(bio)
+        guard unsafe bytes.isEmpty || openSSL.bioWrite(bio, bytes, Int32(bytes.count)) == Int32(bytes.count) else {
+            _ = unsafe openSSL.bioFree(bio)
             throw TransportError(.systemLimit, "no memory to read \(source)")
         }
-        return bio
+        return unsafe bio
     }
 }
 
@@ -150,10 +150,10 @@ struct PEMReader {
 private let noPassphrase: OpenSSL.PassphraseCallback = { _, _, _, _ in -1 }
 
 private let givePassphrase: OpenSSL.PassphraseCallback = { buffer, size, _, secret in
-    guard let buffer, let secret else { return -1 }
-    let text = secret.assumingMemoryBound(to: CChar.self)
-    let count = strlen(text)
+    guard let buffer = unsafe buffer, let secret = unsafe secret else { return -1 }
+    let text = unsafe secret.assumingMemoryBound(to: CChar.self)
+    let count = unsafe strlen(text)
     guard count <= Int(size) else { return -1 }
-    memcpy(buffer, text, count)
+    unsafe memcpy(buffer, text, count)
     return Int32(count)
 }

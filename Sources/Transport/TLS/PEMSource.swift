@@ -49,20 +49,20 @@ extension PEMSource {
     }
 
     private func contents(of path: String, _ purpose: String) throws(TransportError) -> [UInt8] {
-        guard !path.utf8.contains(0), let file = fopen(path, "rbe") else {
+        guard !path.utf8.contains(0), let file = unsafe fopen(path, "rbe") else {
             throw TransportError(
                 .tlsConfiguration, "cannot read \(self) (\(purpose)): \(System.describe(errno))", errno: errno)
         }
-        defer { fclose(file) }
+        defer { unsafe fclose(file) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
-            let count = fread(&chunk, 1, chunk.count, file)
+            let count = unsafe fread(&chunk, 1, chunk.count, file)
             guard count > 0 else { break }
             bytes.append(contentsOf: chunk[..<count])
             guard bytes.count <= Self.maximumSize else { throw tooLarge }
         }
-        guard ferror(file) == 0 else {
+        guard unsafe ferror(file) == 0 else {
             throw TransportError(
                 .tlsConfiguration, "cannot read \(self) (\(purpose)): \(System.describe(errno))", errno: errno)
         }

@@ -1,6 +1,9 @@
 import Synchronization
 
 /// What all TLS connections of one configuration share: authorities, identity, and sessions to be resumed.
+// Every `unsafe` in this class passes OpenSSL the context, which `init` makes and `deinit` frees, or certificates and keys that
+// PEMReader has returned and that are freed after OpenSSL has taken a reference of its own.
+@safe
 final class TLSContext: @unchecked Sendable {
     // Sendable because an SSL_CTX may be used by many threads once it is set up, and the sessions are locked.
     enum Kind: Hashable {
@@ -24,10 +27,10 @@ final class TLSContext: @unchecked Sendable {
             }
         openSSL = try OpenSSL.load(path: path)
         openSSL.errorClear()
-        guard let pointer = openSSL.contextNew(openSSL.method()) else {
+        guard let pointer = unsafe openSSL.contextNew(openSSL.method()) else {
             throw TransportError(.tlsFailed, "OpenSSL cannot set TLS up: \(openSSL.takeError().text)")
         }
-        self.pointer = pointer
+        unsafe self.pointer = pointer
         self.kind = kind
         try setUp()
         switch kind {
@@ -44,72 +47,74 @@ final class TLSContext: @unchecked Sendable {
     }
 
     deinit {
-        openSSL.contextFree(pointer)
+        unsafe openSSL.contextFree(pointer)
     }
 
     private func setUp() throws(TransportError) {
         let minimumVersion: Int32 = 123
         let version = options?.minimumVersion ?? .tls12
-        guard openSSL.contextControl(pointer, minimumVersion, Int(version.number), nil) == 1 else {
+        guard unsafe openSSL.contextControl(pointer, minimumVersion, Int(version.number), nil) == 1 else {
             throw TransportError(
                 .tlsFailed, "OpenSSL on this machine does not allow TLS \(version) as the lowest version")
         }
         let (noCompression, noRenegotiation) = (UInt64(1) << 17, UInt64(1) << 30)
-        _ = openSSL.contextSetOptions(pointer, noCompression | noRenegotiation)
+        _ = unsafe openSSL.contextSetOptions(pointer, noCompression | noRenegotiation)
         // Idle connections give their record buffers back.
         let (mode, releaseBuffers) = (Int32(33), 0x10)
-        _ = openSSL.contextControl(pointer, mode, releaseBuffers, nil)
+        _ = unsafe openSSL.contextControl(pointer, mode, releaseBuffers, nil)
         let sessionContext = Array("swift-messaging".utf8)
-        _ = openSSL.contextSetSessionID(pointer, sessionContext, UInt32(sessionContext.count))
+        _ = unsafe openSSL.contextSetSessionID(pointer, sessionContext, UInt32(sessionContext.count))
     }
 
     private func setUpVerification(_ options: TLSOptions) throws(TransportError) {
         // Called when the server asks for a certificate, which no error tells afterwards.
-        openSSL.contextSetCertificateCallback(pointer, noteRequest, Unmanaged.passUnretained(self).toOpaque())
-        guard options.verification.level != .none else { return openSSL.contextSetVerify(pointer, 0, nil) }
-        if options.trust.usesSystem { _ = openSSL.contextSystemPaths(pointer) }
+        unsafe openSSL.contextSetCertificateCallback(pointer, noteRequest, Unmanaged.passUnretained(self).toOpaque())
+        guard options.verification.level != .none else { return unsafe openSSL.contextSetVerify(pointer, 0, nil) }
+        if options.trust.usesSystem { _ = unsafe openSSL.contextSystemPaths(pointer) }
         try add(options.trust.authorities)
         verify(mode: 1)
     }
 
     /// The callback gets this object without a reference: it outlives its connections, which hold one.
     private func verify(mode: Int32) {
-        openSSL.contextSetVerify(pointer, mode, nil)
-        openSSL.contextSetVerifier(pointer, verifyPeer, Unmanaged.passUnretained(self).toOpaque())
+        unsafe openSSL.contextSetVerify(pointer, mode, nil)
+        unsafe openSSL.contextSetVerifier(pointer, verifyPeer, Unmanaged.passUnretained(self).toOpaque())
     }
 
     private func add(_ authorities: [PEMSource]) throws(TransportError) {
-        let store = openSSL.contextStore(pointer)
+        let store = unsafe openSSL.contextStore(pointer)
         for source in authorities {
-            let certificates = try PEMReader(openSSL: openSSL).certificates(source, "trusted authorities")
-            for certificate in certificates {
+            let certificates = try unsafe PEMReader(openSSL: openSSL).certificates(source, "trusted authorities")
+            unsafe certificates.forEach { certificate in
                 // Adding one twice is no error.
-                _ = openSSL.storeAdd(store, certificate)
-                openSSL.certificateFree(certificate)
+                _ = unsafe openSSL.storeAdd(store, certificate)
+                unsafe openSSL.certificateFree(certificate)
             }
         }
         // Whom the user names is trusted, whether it is a root or not.
         let partialChain: UInt = 0x80000
-        if !authorities.isEmpty { _ = openSSL.parametersSetFlags(openSSL.contextParameters(pointer), partialChain) }
+        if !authorities.isEmpty {
+            _ = unsafe openSSL.parametersSetFlags(openSSL.contextParameters(pointer), partialChain)
+        }
     }
 
     private func use(_ identity: TLSIdentity) throws(TransportError) {
         let reader = PEMReader(openSSL: openSSL)
-        let (key, certificates) = try reader.identity(identity)
+        let (key, certificates) = try unsafe reader.identity(identity)
         defer {
-            openSSL.keyFree(key)
-            for certificate in certificates { openSSL.certificateFree(certificate) }
+            unsafe openSSL.keyFree(key)
+            unsafe certificates.forEach { unsafe openSSL.certificateFree($0) }
         }
         openSSL.errorClear()
-        guard openSSL.contextUseCertificate(pointer, certificates[0]) == 1 else {
+        guard unsafe openSSL.contextUseCertificate(pointer, certificates[0]) == 1 else {
             throw TransportError(.tlsConfiguration, "\(identity) cannot be used: \(openSSL.takeError().text)")
         }
         let (chainCertificate, addsReference) = (Int32(89), 1)
-        for certificate in certificates.dropFirst() {
-            _ = openSSL.contextControl(
+        unsafe certificates.dropFirst().forEach { certificate in
+            _ = unsafe openSSL.contextControl(
                 pointer, chainCertificate, addsReference, UnsafeMutableRawPointer(certificate))
         }
-        guard openSSL.contextUseKey(pointer, key) == 1, openSSL.contextCheckKey(pointer) == 1 else {
+        guard unsafe openSSL.contextUseKey(pointer, key) == 1, unsafe openSSL.contextCheckKey(pointer) == 1 else {
             let reason = openSSL.takeError().text
             throw TransportError(
                 .tlsConfiguration, "the key of \(identity) does not belong to its certificate (\(reason))")
@@ -125,27 +130,30 @@ extension TLSContext {
     var verifiesChain: Bool { options.map { $0.verification.level != .none } ?? false }
 
     fileprivate func session(_ connection: OpaquePointer?) -> TLSSession? {
-        openSSL.extraData(connection, 0).map { Unmanaged<TLSSession>.fromOpaque($0).takeUnretainedValue() }
+        unsafe openSSL.extraData(connection, 0).map {
+            unsafe Unmanaged<TLSSession>.fromOpaque($0).takeUnretainedValue()
+        }
     }
 
     fileprivate func verify(_ storeContext: OpaquePointer?) -> Int32 {
-        let result = openSSL.verifyCertificate(storeContext)
+        let result = unsafe openSSL.verifyCertificate(storeContext)
         guard result != 1 else { return 1 }
-        let connection = openSSL.storeContextExtraData(storeContext, openSSL.storeContextIndex())
-        session(connection.map { OpaquePointer($0) })?.rejection =
-            CertificateRejection(openSSL, storeContext: storeContext)
+        let connection = unsafe openSSL.storeContextExtraData(storeContext, openSSL.storeContextIndex())
+        unsafe session(connection.map { OpaquePointer($0) })?.rejection =
+            unsafe CertificateRejection(openSSL, storeContext: storeContext)
         return 0
     }
 }
 
 private let verifyPeer: OpenSSL.Callback = { storeContext, context in
-    guard let context else { return 0 }
-    return Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().verify(storeContext)
+    guard let context = unsafe context else { return 0 }
+    return unsafe Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().verify(storeContext)
 }
 
 private let noteRequest: OpenSSL.Callback = { connection, context in
-    guard let context else { return 1 }
-    Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().session(connection)?.certificateWasRequested = true
+    guard let context = unsafe context else { return 1 }
+    unsafe Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().session(connection)?
+        .certificateWasRequested = true
     return 1
 }
 
@@ -220,6 +228,8 @@ package final class TLSContexts: Sendable {
 /// Sessions that may be resumed, one for each server. Each is used once, as RFC 8446 (appendix C.4) advises.
 struct TLSSessionCache {
     /// A reference to an `SSL_SESSION`.
+    // Safe to use: it owns a reference to the session, which `deinit` gives back.
+    @safe
     final class Entry: @unchecked Sendable {
         // Sendable because a session that no connection changes any more may be read by any thread.
         let pointer: OpaquePointer
@@ -227,12 +237,12 @@ struct TLSSessionCache {
 
         /// Takes the reference over.
         init(_ pointer: OpaquePointer, _ openSSL: OpenSSL) {
-            self.pointer = pointer
+            unsafe self.pointer = pointer
             self.openSSL = openSSL
         }
 
         deinit {
-            openSSL.sessionFree(pointer)
+            unsafe openSSL.sessionFree(pointer)
         }
     }
 

@@ -101,29 +101,29 @@ struct CertificateRejection: Sendable {
 extension CertificateRejection {
     /// - Parameter storeContext: an `X509_STORE_CTX` after its verification failed.
     init(_ openSSL: OpenSSL, storeContext: OpaquePointer?) {
-        let certificate = openSSL.storeContextCertificate(storeContext)
-        code = openSSL.storeContextError(storeContext)
-        reason = openSSL.verifyErrorText(Int(code)).map { String(cString: $0) } ?? "error \(code)"
-        depth = openSSL.storeContextDepth(storeContext)
-        subject = certificate.map { openSSL.text(name: openSSL.subject($0)) } ?? "?"
-        issuer = certificate.map { openSSL.text(name: openSSL.issuer($0)) } ?? "?"
-        notBefore = certificate.map { openSSL.text(time: openSSL.notBefore($0)) } ?? "?"
-        notAfter = certificate.map { openSSL.text(time: openSSL.notAfter($0)) } ?? "?"
-        names = certificate.map { Self.names(openSSL, $0) } ?? []
+        let certificate = unsafe openSSL.storeContextCertificate(storeContext)
+        code = unsafe openSSL.storeContextError(storeContext)
+        reason = unsafe openSSL.verifyErrorText(Int(code)).map { unsafe String(cString: $0) } ?? "error \(code)"
+        depth = unsafe openSSL.storeContextDepth(storeContext)
+        subject = unsafe certificate.map { unsafe openSSL.text(name: openSSL.subject($0)) } ?? "?"
+        issuer = unsafe certificate.map { unsafe openSSL.text(name: openSSL.issuer($0)) } ?? "?"
+        notBefore = unsafe certificate.map { unsafe openSSL.text(time: openSSL.notBefore($0)) } ?? "?"
+        notAfter = unsafe certificate.map { unsafe openSSL.text(time: openSSL.notAfter($0)) } ?? "?"
+        names = unsafe certificate.map { unsafe Self.names(openSSL, $0) } ?? []
     }
 
     /// At most twenty DNS names and addresses, fit to be shown.
     private static func names(_ openSSL: OpenSSL, _ certificate: OpaquePointer) -> [String] {
         let subjectAltName: Int32 = 85
-        guard let list = openSSL.certificateExtension(certificate, subjectAltName, nil, nil) else { return [] }
-        defer { openSSL.generalNamesFree(list) }
+        guard let list = unsafe openSSL.certificateExtension(certificate, subjectAltName, nil, nil) else { return [] }
+        defer { unsafe openSSL.generalNamesFree(list) }
         var names: [String] = []
-        for index in 0..<min(openSSL.stackCount(list), 20) {
+        for index in unsafe 0..<min(openSSL.stackCount(list), 20) {
             var kind: Int32 = -1
-            guard let value = openSSL.generalName(openSSL.stackValue(list, index), &kind),
-                kind == 2 || kind == 7, let start = openSSL.stringBytes(value)
+            guard let value = unsafe openSSL.generalName(openSSL.stackValue(list, index), &kind),
+                kind == 2 || kind == 7, let start = unsafe openSSL.stringBytes(value)
             else { continue }
-            let bytes = Array(UnsafeBufferPointer(start: start, count: Int(openSSL.stringLength(value))))
+            let bytes = unsafe Array(UnsafeBufferPointer(start: start, count: Int(openSSL.stringLength(value))))
             if let name = kind == 2 ? printable(bytes) : address(bytes) { names.append(name) }
         }
         return names
@@ -138,7 +138,7 @@ extension CertificateRejection {
         guard bytes.count == 4 || bytes.count == 16 else { return nil }
         var text = [CChar](repeating: 0, count: 64)
         let family = bytes.count == 4 ? AF_INET : AF_INET6
-        guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { return nil }
-        return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        guard unsafe inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { return nil }
+        return unsafe text.withUnsafeBufferPointer { unsafe String(cString: $0.baseAddress!) }
     }
 }

@@ -2,6 +2,9 @@
 ///
 /// It knows OpenSSL and nothing about what its errors mean to people; `TLSLayer` does. All calls come from one thread
 /// at a time, which OpenSSL's queue of errors needs.
+// Every `unsafe` in this class passes OpenSSL the connection or one of its BIOs, which `init` makes and `deinit` frees, or a
+// buffer with its length, which OpenSSL uses during the call only.
+@safe
 final class TLSSession {
     enum Step {
         /// Nothing more can be done before the peer sends more.
@@ -29,26 +32,27 @@ final class TLSSession {
     /// - Throws: `tlsFailed` without memory.
     init(_ context: TLSContext) throws(TransportError) {
         let openSSL = context.openSSL
-        guard let connection = openSSL.new(context.pointer), let input = openSSL.bioNew(openSSL.bioMemory()),
-            let output = openSSL.bioNew(openSSL.bioMemory())
+        guard let connection = unsafe openSSL.new(context.pointer),
+            let input = unsafe openSSL.bioNew(openSSL.bioMemory()),
+            let output = unsafe openSSL.bioNew(openSSL.bioMemory())
         else {
             throw TransportError(.tlsFailed, "OpenSSL cannot make a connection: \(openSSL.takeError().text)")
         }
         self.context = context
-        self.connection = connection
-        self.input = input
-        self.output = output
+        unsafe self.connection = connection
+        unsafe self.input = input
+        unsafe self.output = output
         // The connection owns both from here on.
-        openSSL.setBIO(connection, input, output)
-        _ = openSSL.setExtraData(connection, 0, Unmanaged.passUnretained(self).toOpaque())
-        if context.isServer { openSSL.setAccept(connection) } else { openSSL.setConnect(connection) }
+        unsafe openSSL.setBIO(connection, input, output)
+        _ = unsafe openSSL.setExtraData(connection, 0, Unmanaged.passUnretained(self).toOpaque())
+        if context.isServer { unsafe openSSL.setAccept(connection) } else { unsafe openSSL.setConnect(connection) }
     }
 
     deinit {
         // OpenSSL spoils the session of a connection that ends without a good-bye; RFC 5246 no longer asks for that.
         let (sent, received) = (Int32(1), Int32(2))
-        openSSL.setShutdown(connection, sent | received)
-        openSSL.free(connection)
+        unsafe openSSL.setShutdown(connection, sent | received)
+        unsafe openSSL.free(connection)
     }
 
     // MARK: Before the handshake
@@ -60,19 +64,19 @@ final class TLSSession {
         guard name.isAddress else {
             // RFC 6066 section 3: names only.
             let (hostName, kind) = (Int32(55), 0)
-            let isSet = name.text.withCString {
-                openSSL.control(connection, hostName, kind, UnsafeMutableRawPointer(mutating: $0))
+            let isSet = unsafe name.text.withCString {
+                unsafe openSSL.control(connection, hostName, kind, UnsafeMutableRawPointer(mutating: $0))
             }
             guard isSet == 1 else { throw name.isUnusable }
             guard context.verifiesName else { return }
             // Wildcards stand for one whole label; the common name is nothing to go by (RFC 9525).
             let (noPartialWildcards, neverCheckSubject) = (UInt32(0x4), UInt32(0x20))
-            openSSL.setHostFlags(connection, noPartialWildcards | neverCheckSubject)
-            guard openSSL.setHost(connection, name.text) == 1 else { throw name.isUnusable }
+            unsafe openSSL.setHostFlags(connection, noPartialWildcards | neverCheckSubject)
+            guard unsafe openSSL.setHost(connection, name.text) == 1 else { throw name.isUnusable }
             return
         }
         guard context.verifiesName else { return }
-        guard openSSL.parametersSetAddress(openSSL.parameters(connection), name.text) == 1 else {
+        guard unsafe openSSL.parametersSetAddress(openSSL.parameters(connection), name.text) == 1 else {
             throw name.isUnusable
         }
     }
@@ -89,50 +93,50 @@ final class TLSSession {
             list.append(contentsOf: name.utf8)
         }
         // Unlike the rest of OpenSSL, this returns 0 for success.
-        guard openSSL.setProtocols(connection, list, UInt32(list.count)) == 0 else {
+        guard unsafe openSSL.setProtocols(connection, list, UInt32(list.count)) == 0 else {
             throw TransportError(.tlsConfiguration, "the list of application protocols is too long")
         }
     }
 
     func resume(_ session: TLSSessionCache.Entry) {
-        _ = openSSL.setSession(connection, session.pointer)
+        _ = unsafe openSSL.setSession(connection, session.pointer)
     }
 
     // MARK: Moving bytes
 
     func feed(_ bytes: RawSpan) {
-        bytes.withUnsafeBytes { bytes in
+        unsafe bytes.withUnsafeBytes { bytes in
             // Memory BIOs take everything at once; what is given is at most one read of the loop.
-            if !bytes.isEmpty { _ = openSSL.bioWrite(input, bytes.baseAddress, Int32(bytes.count)) }
+            if unsafe !bytes.isEmpty { _ = unsafe openSSL.bioWrite(input, bytes.baseAddress, Int32(bytes.count)) }
         }
     }
 
     func handshake() -> Step {
         openSSL.errorClear()
-        let result = openSSL.handshake(connection)
+        let result = unsafe openSSL.handshake(connection)
         return result == 1 ? .established : step(result)
     }
 
     /// Decrypts everything that is there.
     func read(into plain: inout [UInt8]) -> Step {
-        withUnsafeTemporaryAllocation(byteCount: Self.recordSize, alignment: 16) { record in
+        unsafe withUnsafeTemporaryAllocation(byteCount: Self.recordSize, alignment: 16) { record in
             while true {
                 openSSL.errorClear()
-                let count = openSSL.read(connection, record.baseAddress, Int32(record.count))
+                let count = unsafe openSSL.read(connection, record.baseAddress, Int32(record.count))
                 guard count > 0 else { return step(count) }
-                plain.append(contentsOf: record[..<Int(count)])
+                unsafe plain.append(contentsOf: record[..<Int(count)])
             }
         }
     }
 
     /// Encrypts all of `plain`, in pieces that keep OpenSSL's own buffer small.
     func write(_ plain: RawSpan, into wire: inout [UInt8]) -> Step {
-        plain.withUnsafeBytes { bytes in
+        unsafe plain.withUnsafeBytes { bytes in
             var offset = 0
             while offset < bytes.count {
                 let count = min(bytes.count - offset, 4 * Self.recordSize)
                 openSSL.errorClear()
-                let written = openSSL.write(connection, bytes.baseAddress! + offset, Int32(count))
+                let written = unsafe openSSL.write(connection, bytes.baseAddress! + offset, Int32(count))
                 drain(into: &wire)
                 guard written > 0 else { return step(written) }
                 offset += Int(written)
@@ -144,19 +148,19 @@ final class TLSSession {
     /// Writes close_notify.
     func close() {
         openSSL.errorClear()
-        _ = openSSL.shutdown(connection)
+        _ = unsafe openSSL.shutdown(connection)
         openSSL.errorClear()
     }
 
     /// Moves what OpenSSL wants to send to `wire`.
     func drain(into wire: inout [UInt8]) {
         while true {
-            let count = openSSL.bioPending(output)
+            let count = unsafe openSSL.bioPending(output)
             guard count > 0 else { return }
             let start = wire.count
             wire.append(contentsOf: repeatElement(0, count: count))
-            let read = wire.withUnsafeMutableBytes {
-                openSSL.bioRead(output, $0.baseAddress! + start, Int32(clamping: count))
+            let read = unsafe wire.withUnsafeMutableBytes {
+                unsafe openSSL.bioRead(output, $0.baseAddress! + start, Int32(clamping: count))
             }
             wire.removeLast(count - Int(max(0, read)))
             guard read > 0 else { return }
@@ -164,7 +168,7 @@ final class TLSSession {
     }
 
     private func step(_ result: Int32) -> Step {
-        switch openSSL.getError(connection, result) {
+        switch unsafe openSSL.getError(connection, result) {
         case 2, 3: return .needsInput
         case 6: return .closed
         default:
@@ -178,24 +182,24 @@ final class TLSSession {
     // MARK: After the handshake
 
     /// Such as `TLSv1.3`.
-    var version: String { openSSL.version(connection).map { String(cString: $0) } ?? "?" }
-    var wasResumed: Bool { openSSL.wasResumed(connection) == 1 }
+    var version: String { unsafe openSSL.version(connection).map { unsafe String(cString: $0) } ?? "?" }
+    var wasResumed: Bool { unsafe openSSL.wasResumed(connection) == 1 }
     /// Whether what the handshake verified is in order; `X509_V_OK` is 0.
-    var isVerified: Bool { openSSL.verifyResult(connection) == 0 }
+    var isVerified: Bool { unsafe openSSL.verifyResult(connection) == 0 }
 
     /// What the server chose by ALPN.
     var applicationProtocol: String? {
         var (start, count): (UnsafePointer<UInt8>?, UInt32) = (nil, 0)
-        openSSL.selectedProtocol(connection, &start, &count)
-        guard let start, count > 0 else { return nil }
-        return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
+        unsafe openSSL.selectedProtocol(connection, &start, &count)
+        guard let start = unsafe start, count > 0 else { return nil }
+        return unsafe String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
     }
 
     /// The session, if it can be resumed; in TLS 1.3 only once a ticket has come.
     func resumableSession() -> TLSSessionCache.Entry? {
-        guard let session = openSSL.takeSession(connection) else { return nil }
-        let entry = TLSSessionCache.Entry(session, openSSL)
-        return openSSL.sessionIsResumable(session) == 1 ? entry : nil
+        guard let session = unsafe openSSL.takeSession(connection) else { return nil }
+        let entry = unsafe TLSSessionCache.Entry(session, openSSL)
+        return unsafe openSSL.sessionIsResumable(session) == 1 ? entry : nil
     }
 }
 
@@ -224,7 +228,7 @@ struct ServerName: Sendable {
                 "'\(host)' cannot be looked for in a certificate: give a DNS name in ASCII, or an address")
         }
         var address = in6_addr()
-        isAddress = inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
+        isAddress = unsafe inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
     }
 
     var isUnusable: TransportError {

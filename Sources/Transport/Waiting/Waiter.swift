@@ -6,6 +6,8 @@ import Wire
 /// It cannot be copied, and `resume` consumes it: the compiler refuses a program that resumes a task twice. Moving the
 /// waiter out of the place where it is stored is the only way to get it, so that of an answer, a cancellation and an end
 /// the one that moves it out is the one that resumes. Do that with the lock held, and resume after it is released.
+// Safe to use: consuming the waiter is the only way to resume the continuation, so that it is resumed once.
+@safe
 @frozen
 @usableFromInline
 package struct Waiter<Answer: Sendable>: ~Copyable, Sendable {
@@ -13,15 +15,15 @@ package struct Waiter<Answer: Sendable>: ~Copyable, Sendable {
 
     @inlinable
     package init(_ continuation: UnsafeContinuation<Answer, Never>) {
-        self.continuation = continuation
+        unsafe self.continuation = continuation
     }
 
     /// Lets the task continue with its answer.
     @inlinable
     package consuming func resume(returning answer: consuming sending Answer) {
-        let continuation = continuation
+        let continuation = unsafe continuation
         discard self
-        continuation.resume(returning: answer)
+        unsafe continuation.resume(returning: answer)
     }
 
     /// Dropped without an answer: the task waits for ever, which is always a mistake of ours.
@@ -36,7 +38,7 @@ package struct Waiter<Answer: Sendable>: ~Copyable, Sendable {
 package nonisolated(nonsending) func waiting<Answer: Sendable>(
     _ body: (consuming Waiter<Answer>) -> Void
 ) async -> Answer {
-    await withUnsafeContinuation { body(Waiter($0)) }
+    unsafe await withUnsafeContinuation { unsafe body(Waiter($0)) }
 }
 
 /// Suspends the caller until `body` or whatever it gives the waiter to resumes it.
@@ -54,7 +56,7 @@ package func waiting<Answer: Sendable>(
     await withTaskCancellationHandler {
         // The closure belongs to the actor only if it mentions it.
         _ = isolation
-        return await withUnsafeContinuation { body(Waiter($0)) }
+        return unsafe await withUnsafeContinuation { unsafe body(Waiter($0)) }
     } onCancel: {
         onCancel()
     }

@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Wire
 
 @testable import Transport
 
@@ -9,7 +10,7 @@ import Testing
         let part = [UInt8](repeating: 7, count: 512 << 10)
         var bytes = GrowingBytes()
         for number in 1...128 {
-            part.withUnsafeBytes { bytes.append($0) }
+            bytes.append(part.span.bytes)
             #expect(bytes.count == number * part.count)
             #expect(bytes.capacity <= bytes.count + bytes.count / 8)
         }
@@ -21,12 +22,12 @@ import Testing
         var expected: [UInt8] = []
         for _ in 0..<200 {
             let part = random.bytes(Int.random(in: 0...3_000, using: &random))
-            part.withUnsafeBytes { bytes.append($0) }
+            bytes.append(part.span.bytes)
             expected += part
             let gone = Int.random(in: 0...min(2_900, expected.count), using: &random)
             bytes.removeFirst(gone)
             expected.removeFirst(gone)
-            #expect(bytes.withBytes { Array($0) } == expected)
+            #expect(bytes.withBytes { $0.copied } == expected)
         }
     }
 }
