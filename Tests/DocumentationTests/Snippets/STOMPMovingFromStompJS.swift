@@ -1,0 +1,13 @@
+// The code of Sources/STOMP/STOMP.docc/MovingFromStompJS.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import STOMP
+
+func acknowledgeOrders() async throws {
+    var configuration = STOMPConfiguration()
+    configuration.credentials = Credentials(userName: "user", password: "secret")
+    let client = STOMPClient("wss://example.com/ws", configuration: configuration)
+    try await client.connect()
+    try await client.send("one pizza", to: "/queue/orders")
+    for try await order in try await client.subscribe(to: "/queue/orders", acknowledgement: .clientIndividual) {
+        try order.acknowledge()
+    }
+}
