@@ -160,6 +160,7 @@ let package = Package(
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP"] + devices),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "STOMP"]),
+        tests("Migration", with: [], exclude: ["Calls"]),
         tests("Benchmark", with: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
         tests(

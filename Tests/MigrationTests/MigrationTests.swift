@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+/// The articles "Moving from …" cover every public call of the library that they name, with names of ours that exist.
+struct MigrationTests {
+    static let names = Result { try PublicNames(below: MigrationGuide.sources) }
+
+    @Test(arguments: MigrationGuide.all)
+    func `a table has one row for each call of the library`(_ guide: MigrationGuide) throws {
+        let calls = try guide.calls()
+        let rows = try guide.rows().map(\.call)
+        #expect(try guide.heading().hasPrefix("# "), "the list does not name the library and its version")
+        #expect(calls.count > 20)
+        #expect(Set(calls).subtracting(rows).sorted() == [], "calls without a row")
+        #expect(Set(rows).subtracting(calls).sorted() == [], "rows without a call in the list")
+        #expect(rows.count == Set(rows).count, "a call has two rows")
+        #expect(calls.count == Set(calls).count, "the list has a call twice")
+    }
+
+    @Test(arguments: MigrationGuide.all)
+    func `every name of ours in a table is public`(_ guide: MigrationGuide) throws {
+        let names = try Self.names.get()
+        for row in try guide.rows() {
+            for name in MigrationGuide.names(in: row.ours) {
+                #expect(names.contains(name), "\(row.call): `\(name)` is not public")
+            }
+        }
+    }
+
+    /// Notes also name calls of the other library and plain code, so that only names that begin with a type of ours count.
+    @Test(arguments: MigrationGuide.all)
+    func `every name in the notes and the text that begins with a type of ours is public`(
+        _ guide: MigrationGuide
+    ) throws {
+        let names = try Self.names.get()
+        let prose = try guide.text().split(separator: "\n").filter { !$0.hasPrefix("| `") }
+        let cells = try guide.rows().map(\.notes) + prose.map(String.init)
+        for name in cells.flatMap(MigrationGuide.names(in:)) {
+            guard let dot = name.firstIndex(of: "."), dot > name.startIndex, names.contains(String(name[..<dot])) else {
+                continue
+            }
+            #expect(names.contains(name), "`\(name)` is not public")
+        }
+    }
+
+    @Test(arguments: MigrationGuide.all)
+    func `a call without a counterpart has a note that says what to do instead`(_ guide: MigrationGuide) throws {
+        for row in try guide.rows() where MigrationGuide.names(in: row.ours).isEmpty {
+            #expect(row.ours == "no counterpart", "\(row.call)")
+            #expect(!row.notes.isEmpty, "\(row.call)")
+        }
+    }
+}
+
+struct PublicNamesTests {
+    @Test func `members are found with their labels`() {
+        let names = PublicNames(
+            #"""
+            public struct Client: Sendable { // struct Hidden
+                public let id = "public var fake: Int { \(3) }"
+                public private(set) var count = 1 << 3
+                public init?(_ text: some StringProtocol, named name: String = "a, b") {}
+                public nonisolated(nonsending) func send<T: Sendable>(
+                    _ body: [UInt8], to topic: [String: Int], then: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
+                ) async throws(Failure) -> T { let inner = 1 }
+                public subscript(position: Int) -> Int { 0 }
+                public enum State: Sendable {
+                    case idle, waiting(Duration, attempt: Int)
+                    indirect case failed([Int]), ended = 3
+                }
+            }
+            extension Client.State { public static var first: Self { .idle } }
+            public protocol Coding { func encode(_ value: Int) }
+            public typealias Alias = Client
+            extension Client { public typealias Phase = State }
+            extension Client.Phase { public static let last = 1 }
+            """#)
+        for name in [
+            "Client", "Client.id", "Client.count", "Client.init(_:named:)", "Client.send(_:to:then:)",
+            "Client.subscript(_:)", "Client.State.idle", "Client.State.waiting(_:attempt:)", "Client.State.failed(_:)",
+            "Client.State.ended", "Client.State.first", "Coding.encode(_:)", "Alias", "Alias.id", "Client.Phase.last",
+            "Client.Phase",
+        ] {
+            #expect(names.contains(name), "\(name)")
+        }
+        #expect(names.names.count == 17)
+    }
+
+    @Test func `what is not public is not found`() {
+        let names = PublicNames(
+            """
+            public import struct Other.Thing
+            public struct Client {
+                let hidden = 1
+                package func inner() {}
+                struct Secret { public let value = 1 }
+                enum Kind { case one }
+            }
+            struct Internal { public let value = 1 }
+            extension String { public var text: String { self } }
+            """)
+        #expect(names.names == ["Client"])
+    }
+}
