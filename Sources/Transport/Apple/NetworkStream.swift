@@ -95,7 +95,7 @@
 
         func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
             let result = state.withLock { state -> IOResult in
-                if state.unread > 0 { return .bytes(state.take(into: buffer)) }
+                if state.unread > 0 { return unsafe .bytes(state.take(into: buffer)) }
                 if let failure = state.failure { return .failed(failure.errno) }
                 return state.hasEnded ? .endOfStream : .wouldBlock
             }
@@ -157,7 +157,7 @@
                 return (.bytes(count), count)
             }
             guard count > 0 else { return result }
-            let content = Data(buffer.prefix(count))
+            let content = unsafe Data(buffer.prefix(count))
             connection.send(
                 content: content,
                 completion: .contentProcessed { [weak self] error in self?.sent(count, error) })
@@ -293,7 +293,7 @@
                 let chunk = chunks[used]
                 let part = min(chunk.count - offset, buffer.count - count)
                 let start = chunk.startIndex + offset
-                chunk.copyBytes(
+                unsafe chunk.copyBytes(
                     to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), from: start..<(start + part))
                 count += part
                 offset += part

@@ -2,7 +2,7 @@
     import CoreFoundation
     import Dispatch
     import Network
-    import Security
+    public import Security
 
     /// One configuration of TLS for connections of Network.framework: what `TLSContext` is for OpenSSL.
     final class NetworkTLS: @unchecked Sendable {
@@ -39,7 +39,7 @@
             let name = try ServerName(options.serverName ?? host)
             let made = NWProtocolTLS.Options()
             let security = made.securityProtocolOptions
-            sec_protocol_options_set_tls_server_name(security, name.text)
+            unsafe sec_protocol_options_set_tls_server_name(security, name.text)
             sec_protocol_options_set_min_tls_protocol_version(
                 security, options.minimumVersion == .tls13 ? .TLSv13 : .TLSv12)
             for name in options.applicationProtocols ?? protocols {
@@ -47,7 +47,7 @@
                     throw TransportError(
                         .tlsConfiguration, "an application protocol has 1 to 255 bytes, unlike '\(name)'")
                 }
-                sec_protocol_options_add_tls_application_protocol(security, name)
+                unsafe sec_protocol_options_add_tls_application_protocol(security, name)
             }
             sec_protocol_options_set_tls_resumption_enabled(security, options.resumesSessions && identity == nil)
             sec_protocol_options_set_challenge_block(
@@ -59,7 +59,9 @@
             sec_protocol_options_set_verify_block(
                 security,
                 { [self] _, trust, complete in
-                    if let rejection = rejection(of: sec_trust_copy_ref(trust).takeRetainedValue(), name, peerName) {
+                    if let rejection = unsafe rejection(
+                        of: sec_trust_copy_ref(trust).takeRetainedValue(), name, peerName)
+                    {
                         failures.reject(rejection)
                         complete(false)
                     } else {
@@ -79,7 +81,7 @@
                 return TransportError(.tlsFailed, "the certificate of \(peerName) cannot be verified on this system")
             }
             var error: CFError?
-            if SecTrustEvaluateWithError(trust, &error) { return nil }
+            if unsafe SecTrustEvaluateWithError(trust, &error) { return nil }
             let code = error.map { CFErrorGetCode($0) } ?? 0
             return NetworkRejection(trust, code: OSStatus(truncatingIfNeeded: code), trust: options.trust)
                 .error(peerName)
@@ -87,26 +89,26 @@
 
         private func setAnchors(of trust: SecTrust) -> Bool {
             guard !options.trust.usesSystem || !authorities.isEmpty else { return true }
-            let anchors = withUnsafePointer(to: kCFTypeArrayCallBacks) {
-                CFArrayCreateMutable(kCFAllocatorDefault, 0, $0)
+            let anchors = unsafe withUnsafePointer(to: kCFTypeArrayCallBacks) {
+                unsafe CFArrayCreateMutable(kCFAllocatorDefault, 0, $0)
             }
             for der in authorities {
                 guard let certificate = Self.certificate(der) else { return false }
-                CFArrayAppendValue(anchors, Unmanaged.passUnretained(certificate).toOpaque())
+                unsafe CFArrayAppendValue(anchors, Unmanaged.passUnretained(certificate).toOpaque())
             }
             return SecTrustSetAnchorCertificates(trust, anchors) == errSecSuccess
                 && SecTrustSetAnchorCertificatesOnly(trust, !options.trust.usesSystem) == errSecSuccess
         }
 
         private static func certificate(_ der: [UInt8]) -> SecCertificate? {
-            CFDataCreate(kCFAllocatorDefault, der, der.count).flatMap {
+            unsafe CFDataCreate(kCFAllocatorDefault, der, der.count).flatMap {
                 SecCertificateCreateWithData(kCFAllocatorDefault, $0)
             }
         }
 
         static func string(_ text: String) -> CFString? {
             let bytes = Array(text.utf8)
-            return CFStringCreateWithBytes(
+            return unsafe CFStringCreateWithBytes(
                 kCFAllocatorDefault, bytes, bytes.count, CFStringBuiltInEncodings.UTF8.rawValue, false)
         }
     }
@@ -124,9 +126,9 @@
             usesSystemAlone = trust == .system
             var first: SecCertificate?
             if let certificates = SecTrustCopyCertificateChain(chain), CFArrayGetCount(certificates) > 0,
-                let value = CFArrayGetValueAtIndex(certificates, 0)
+                let value = unsafe CFArrayGetValueAtIndex(certificates, 0)
             {
-                first = Unmanaged<SecCertificate>.fromOpaque(value).takeUnretainedValue()
+                first = unsafe Unmanaged<SecCertificate>.fromOpaque(value).takeUnretainedValue()
             }
             isSelfSigned = first.map(Self.isSelfSigned) ?? false
             hasAlternativeNames = first.map(Self.hasAlternativeNames) ?? false
@@ -186,15 +188,15 @@
         }
 
         private static func bytes(_ data: CFData) -> [UInt8] {
-            Array(UnsafeBufferPointer(start: CFDataGetBytePtr(data), count: CFDataGetLength(data)))
+            unsafe Array(UnsafeBufferPointer(start: CFDataGetBytePtr(data), count: CFDataGetLength(data)))
         }
 
         private static func text(_ string: CFString) -> String {
             var buffer = [CChar](repeating: 0, count: 512)
-            let fits = CFStringGetCString(
+            let fits = unsafe CFStringGetCString(
                 string, &buffer, buffer.count, CFStringBuiltInEncodings.UTF8.rawValue)
             guard fits else { return "?" }
-            return buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+            return unsafe buffer.withUnsafeBufferPointer { unsafe String(cString: $0.baseAddress!) }
         }
     }
     /// A `SecIdentity` that may be kept in options.
@@ -230,19 +232,19 @@
 
         private func imported(_ source: PEMSource) throws(TransportError) -> sec_identity_t {
             let bytes = try source.read("PKCS #12 container")
-            let options = withUnsafePointer(to: kCFTypeDictionaryKeyCallBacks) { keys in
-                withUnsafePointer(to: kCFTypeDictionaryValueCallBacks) { values in
-                    CFDictionaryCreateMutable(kCFAllocatorDefault, 0, keys, values)
+            let options = unsafe withUnsafePointer(to: kCFTypeDictionaryKeyCallBacks) { keys in
+                unsafe withUnsafePointer(to: kCFTypeDictionaryValueCallBacks) { values in
+                    unsafe CFDictionaryCreateMutable(kCFAllocatorDefault, 0, keys, values)
                 }
             }
-            guard let options, let data = CFDataCreate(kCFAllocatorDefault, bytes, bytes.count),
+            guard let options, let data = unsafe CFDataCreate(kCFAllocatorDefault, bytes, bytes.count),
                 let secret = NetworkTLS.string(passphrase ?? "")
             else { throw unusable("no memory") }
-            CFDictionarySetValue(
+            unsafe CFDictionarySetValue(
                 options, Unmanaged.passUnretained(kSecImportExportPassphrase).toOpaque(),
                 Unmanaged.passUnretained(secret).toOpaque())
             var items: CFArray?
-            let status = SecPKCS12Import(data, options, &items)
+            let status = unsafe SecPKCS12Import(data, options, &items)
             if status == errSecAuthFailed || status == errSecPkcs12VerifyFailure {
                 throw unusable(
                     passphrase == nil
@@ -250,17 +252,17 @@
                         : "the passphrase is wrong, or the container is damaged")
             }
             guard status == errSecSuccess else { throw unusable("it is no PKCS #12 container (status \(status))") }
-            guard let items, CFArrayGetCount(items) > 0, let first = CFArrayGetValueAtIndex(items, 0) else {
+            guard let items, CFArrayGetCount(items) > 0, let first = unsafe CFArrayGetValueAtIndex(items, 0) else {
                 throw unusable("it holds no private key with its certificate")
             }
-            let item = Unmanaged<CFDictionary>.fromOpaque(first).takeUnretainedValue()
+            let item = unsafe Unmanaged<CFDictionary>.fromOpaque(first).takeUnretainedValue()
             guard
-                let found = CFDictionaryGetValue(
+                let found = unsafe CFDictionaryGetValue(
                     item, Unmanaged.passUnretained(kSecImportItemIdentity).toOpaque())
             else { throw unusable("it holds no private key with its certificate") }
-            let identity = Unmanaged<SecIdentity>.fromOpaque(found).takeUnretainedValue()
-            let chain = CFDictionaryGetValue(item, Unmanaged.passUnretained(kSecImportItemCertChain).toOpaque())
-                .map { Unmanaged<CFArray>.fromOpaque($0).takeUnretainedValue() }
+            let identity = unsafe Unmanaged<SecIdentity>.fromOpaque(found).takeUnretainedValue()
+            let chain = unsafe CFDictionaryGetValue(item, Unmanaged.passUnretained(kSecImportItemCertChain).toOpaque())
+                .map { unsafe Unmanaged<CFArray>.fromOpaque($0).takeUnretainedValue() }
             let made =
                 chain.map { sec_identity_create_with_certificates(identity, $0) } ?? sec_identity_create(identity)
             guard let made else { throw unusable("it has no key") }

@@ -28,11 +28,11 @@ enum LibC {
         #if canImport(Glibc)
             unsafe Glibc.rename(old, new)
         #elseif canImport(Musl)
-            Musl.rename(old, new)
+            unsafe Musl.rename(old, new)
         #elseif canImport(Android)
-            Android.rename(old, new)
+            unsafe Android.rename(old, new)
         #else
-            Darwin.rename(old, new)
+            unsafe Darwin.rename(old, new)
         #endif
     }
 }

@@ -74,7 +74,7 @@ package enum System {
         var count: Int32 = 0
         #if canImport(Darwin)
             var size = socklen_t(MemoryLayout<Int32>.size)
-            guard getsockopt(descriptor, SOL_SOCKET, SO_NWRITE, &count, &size) == 0 else { return .max }
+            guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_NWRITE, &count, &size) == 0 else { return .max }
         #else
             // SIOCOUTQ has the number of TIOCOUTQ.
             guard unsafe ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 else { return .max }

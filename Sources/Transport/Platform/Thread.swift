@@ -3,7 +3,7 @@ var currentThreadNumber: UInt {
     #if canImport(Glibc)
         UInt(pthread_self())
     #else
-        UInt(bitPattern: pthread_self())
+        unsafe UInt(bitPattern: pthread_self())
     #endif
 }
 
