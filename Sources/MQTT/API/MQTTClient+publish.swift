@@ -28,12 +28,12 @@ extension MQTTClient {
         guard core.settings.options.sessionStore == nil, !Task.isCancelled else {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
-        let word = await waiting { waiter in
+        let first = await waiting { waiter in
             core.publisher.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
         }
-        guard let token = word.token else { return MQTTReasonCode(rawValue: word.code) }
+        guard let call = first.call else { return MQTTReasonCode(rawValue: first.code) }
         do throws(MQTTError) {
-            return try await core.publisher.answer(to: token).get().reasonCode
+            return try await call.answer(ifCancelled: .failure(.cancelledWait)).get().reasonCode
         } catch {
             guard core.publisher.waitsForRoom(error) else { throw error }
         }

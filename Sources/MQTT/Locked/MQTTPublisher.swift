@@ -4,7 +4,7 @@ import Transport
 
 /// Publishing and enqueueing, from any thread: on the caller's task, which takes the link's lock for a moment, hands the
 /// message to the engine under it, and waits without it. ``MQTTPublishers`` is the side under the lock.
-struct MQTTPublisher: AnswerDesk {
+struct MQTTPublisher {
     let core: MQTTClientCore
 
     private var link: Link<MQTTMachine> { core.link }
@@ -112,9 +112,9 @@ struct MQTTPublisher: AnswerDesk {
                     message.payload, to: message.topic, qos: message.qos, retain: message.retain,
                     properties: message.properties, waiter)
             }
-            guard let token = first.token else { return MQTTPublishResult(MQTTReasonCode(rawValue: first.code)) }
+            guard let call = first.call else { return MQTTPublishResult(MQTTReasonCode(rawValue: first.code)) }
             do throws(MQTTError) {
-                return try await answer(to: token).get()
+                return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
             } catch {
                 guard waitsForRoom(error) else { throw error }
             }
@@ -125,10 +125,10 @@ struct MQTTPublisher: AnswerDesk {
     /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
     func publish(
         _ payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties,
-        _ waiter: consuming Waiter<QuickAnswer>
+        _ waiter: consuming MQTTPublishers.Table.QuickWaiter
     ) {
-        var waiter: Waiter<QuickAnswer>? = waiter
-        var ended: Resumption<QuickAnswer>?
+        var waiter: MQTTPublishers.Table.QuickWaiter? = waiter
+        var ended: Resumption<QuickAnswer<MQTTPublishers.Answer>>?
         let hasDropped = link.perform(urgent: true) { machine in
             guard let waiter = waiter.take() else { return false }
             ended = machine.publishers.publish(
@@ -232,13 +232,5 @@ struct MQTTPublisher: AnswerDesk {
         }
         if Task.isCancelled { throw .cancelledWait }
         if let failure = link.perform({ $0.journal?.failure }) { throw failure }
-    }
-
-    // MARK: AnswerDesk
-
-    var cancelledAnswer: MQTTPublishers.Answer { .failure(.cancelledWait) }
-
-    func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<MQTTPublishers.Answer>) -> Result) -> Result {
-        link.perform { body(&$0.publishers.table) }
     }
 }

@@ -10,6 +10,7 @@ import Wire
 /// ``MQTTPublisher`` is the caller's side.
 struct MQTTPublishers: ~Copyable, Sendable {
     typealias Answer = Result<MQTTPublishResult, MQTTError>
+    typealias Table = WaiterTable<Answer>
 
     /// Set in tokens that belong to a batch; single messages have tokens below it.
     static let batchBit: UInt64 = 1 << 63
@@ -17,7 +18,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
     static let unawaitedBit: UInt64 = 1 << 62
 
     /// Callers that wait for the acknowledgement of one message.
-    var table = WaiterTable<Answer>()
+    var table = Table()
     var batches = MQTTPublishBatches()
     /// Properties of PUBREC for messages whose PUBCOMP is still to come, by the token of their publisher.
     private var earlierProperties: [UInt64: MQTTProperties] = [:]
@@ -37,8 +38,8 @@ struct MQTTPublishers: ~Copyable, Sendable {
     /// Hands one message of QoS 1 or 2 to the engine. Returns the waiter with its answer if it need not wait.
     mutating func publish(
         _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
-        _ waiter: consuming Waiter<QuickAnswer>, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
-    ) -> Resumption<QuickAnswer>? {
+        _ waiter: consuming Table.QuickWaiter, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
+    ) -> Resumption<QuickAnswer<Answer>>? {
         let now = MonotonicClock.now
         let token = table.add(waiter, at: now)
         let isConnected = engine.phase == .connected

@@ -1,42 +1,35 @@
 import Transport
 public import Wire
+public import Wire
 
-/// Callers that wait for an answer, by a token that goes through the engine and comes back with the answer.
+/// Callers that wait for an acknowledgement or a receipt, by a token that goes through the engine and comes back with the
+/// answer. Kept under its link's lock.
 ///
-/// Waiting has two parts, because most answers come soon, and being cancellable costs as much as everything else that
-/// a caller does. First it waits for a *quick answer*: a success that is one byte, or word that there is more to hear.
-/// Whoever has waited for `patience` gets that word too, and goes on to wait for the *whole* answer, with a cancellation
-/// handler. So a cancelled caller returns after twice the patience at the latest.
+/// Waiting has two stages, because of what cancellation costs: a cancellation handler takes as long as everything else
+/// that an awaited message needs, and most answers come within a millisecond.
+/// 1. A caller first waits without a handler for a ``QuickAnswer``. A success that is one byte ends its wait here.
+/// 2. Every other answer, and every wait longer than `patience`, becomes a `PendingCall`: the quick answer carries it, and
+///    the caller waits for it with a cancellation handler, until ``answer(_:_:into:)`` or its cancellation ends the call.
 ///
-/// Kept under its link's lock; a waiter leaves its slot by being moved out, so that it is resumed once. Tokens are a slot
-/// and its generation: looking one up costs an index, and a token of an earlier use of the slot is recognised. The three
-/// highest bits of a token are zero: they are the client's to use.
+/// So a caller that is cancelled in the first stage returns when `look(at:into:)` moves it to the second, which is after
+/// twice the patience at the latest; in the second stage it returns at once. The token stays in use until its answer
+/// comes, even if no caller waits any more, so that a late answer never reaches another caller.
+///
+/// A token is a slot and its generation: finding it costs an index, and a token of an earlier use of the slot is
+/// recognized. Its three highest bits are zero; the client uses them.
 @usableFromInline
 package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
-    @usableFromInline package typealias QuickWaiter = Waiter<QuickAnswer>
-
-    @usableFromInline
-    enum Stage: UInt8, Sendable {
-        case free
-        /// Waits for the quick answer.
-        case quick
-        /// Was told to go on, and has not come yet.
-        case between
-        /// Waits for the whole answer.
-        case whole
-        /// Was told to go on; the answer is in `answers`.
-        case answered
-        /// Nobody waits any more.
-        case abandoned
-    }
+    @usableFromInline package typealias QuickWaiter = Waiter<QuickAnswer<Answer>>
 
     @usableFromInline
     struct Slot: ~Copyable, Sendable {
+        /// The caller in the first stage.
         @usableFromInline var quick: QuickWaiter?
-        @usableFromInline var whole: Waiter<Answer>?
+        /// The caller in the second stage.
+        @usableFromInline var call: PendingCall<Answer>?
         @usableFromInline var generation: UInt32 = 0
-        @usableFromInline var stage = Stage.free
-        /// It has waited through one look already.
+        @usableFromInline var isFree = false
+        /// Whether `look` has found it in the first stage before.
         @usableFromInline var wasSeen = false
 
         @inlinable init() {}
@@ -44,17 +37,16 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
 
     @usableFromInline var slots = UniqueArray<Slot>()
     @usableFromInline var free: [Int32] = []
-    @usableFromInline var answers: [UInt64: Answer] = [:]
 
-    /// When to look for callers that have waited long; `Int64.max` for never.
+    /// When to call `look(at:into:)`; `Int64.max` if no caller is in the first stage.
     @usableFromInline package var nextLook = Int64.max
 
-    /// Nanoseconds between two looks.
+    /// Nanoseconds between two calls of `look(at:into:)`.
     @inlinable package static var patience: Int64 { 50_000_000 }
 
     package init() {}
 
-    // MARK: The first part
+    // MARK: The first stage
 
     /// Takes a slot for a caller.
     @inlinable
@@ -67,125 +59,72 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
             slots.append(Slot())
         }
         slots[index].quick = consume waiter
-        slots[index].stage = .quick
+        slots[index].isFree = false
         slots[index].wasSeen = false
         if nextLook == .max { nextLook = now + Self.patience }
         return UInt64(index) | UInt64(slots[index].generation) << 32
     }
 
-    /// Gives the caller that waits for its quick answer a success, and its slot back. Nil, and nothing done, for others:
-    /// they want a whole `answer`.
+    /// Frees the slot of a caller in the first stage and returns its waiter, to be resumed with `QuickAnswer.success`.
+    /// Returns nil for a caller in the second stage, which needs an `answer`.
     @inlinable
     package mutating func succeed(_ token: UInt64) -> QuickWaiter? {
-        guard let index = index(of: token), slots[index].stage == .quick else { return nil }
-        let waiter = slots[index].quick.take()
+        guard let index = index(of: token), let waiter = slots[index].quick.take() else { return nil }
         giveBack(index)
         return waiter
     }
 
-    /// Has the caller go on to wait for the whole answer.
-    package mutating func goOn(_ token: UInt64) -> QuickWaiter? {
-        guard let index = index(of: token), slots[index].stage == .quick else { return nil }
-        slots[index].stage = .between
-        return slots[index].quick.take()
+    /// Moves a caller that has just been added to the second stage: its answer may take long.
+    package mutating func sendOn(_ token: UInt64) -> Resumption<QuickAnswer<Answer>>? {
+        guard let index = index(of: token), let waiter = slots[index].quick.take() else { return nil }
+        let call = PendingCall<Answer>()
+        slots[index].call = call
+        return Resumption(waiter, .later(call))
     }
 
-    /// Has everybody go on who has waited since before the last look.
+    /// Moves callers to the second stage that have been in the first for longer than `patience`.
     package mutating func look(at now: Int64, into resumptions: inout Resumptions<Answer>) {
         guard now >= nextLook else { return }
         nextLook = .max
-        for index in slots.indices where slots[index].stage == .quick {
-            guard slots[index].wasSeen else {
+        for index in slots.indices where slots[index].quick != nil {
+            if slots[index].wasSeen {
+                if let ended = sendOn(token(of: index)) { resumptions.quick.append(ended) }
+            } else {
                 slots[index].wasSeen = true
                 nextLook = now + Self.patience
-                continue
             }
-            let token = UInt64(index) | UInt64(slots[index].generation) << 32
-            if let waiter = goOn(token) { resumptions.quick.append(Resumption(waiter, .goOn(token))) }
         }
     }
 
-    // MARK: Both parts
+    // MARK: Both stages
 
-    /// The answer to a token has come. Nothing happens if nobody waits any more.
+    /// Answers a caller in either stage and frees its slot.
     package mutating func answer(_ token: UInt64, _ answer: Answer, into resumptions: inout Resumptions<Answer>) {
-        guard let index = index(of: token) else { return }
-        switch slots[index].stage {
-        case .free, .answered:
-            return
-        case .quick, .between:
-            answers[token] = answer
-            if let waiter = goOn(token) { resumptions.quick.append(Resumption(waiter, .goOn(token))) }
-            slots[index].stage = .answered
-        case .whole:
-            if let waiter = slots[index].whole.take() { resumptions.whole.append(Resumption(waiter, answer)) }
+        if let ended = answerAtOnce(token, answer) {
+            resumptions.quick.append(ended)
+        } else if let index = index(of: token), let call = slots[index].call.take() {
             giveBack(index)
-        case .abandoned:
-            giveBack(index)
+            if let ended = call.take(answer) { resumptions.whole.append(ended) }
         }
     }
 
-    /// The answer to a caller that has just been added: it is sent on to wait for the whole answer, which is there.
-    package mutating func answerAtOnce(_ token: UInt64, _ answer: Answer) -> Resumption<QuickAnswer>? {
-        let ended = sendOn(token)
-        guard let index = index(of: token) else { return ended }
-        answers[token] = answer
-        slots[index].stage = .answered
-        return ended
+    /// Answers a caller in the first stage, one that has just been added for instance, and frees its slot.
+    package mutating func answerAtOnce(_ token: UInt64, _ answer: Answer) -> Resumption<QuickAnswer<Answer>>? {
+        guard let waiter = succeed(token) else { return nil }
+        let call = PendingCall<Answer>()
+        call.end(answer)
+        return Resumption(waiter, .later(call))
     }
 
-    /// Sends a caller that has just been added on to wait for the whole answer.
-    package mutating func sendOn(_ token: UInt64) -> Resumption<QuickAnswer>? {
-        guard let waiter = goOn(token) else { return nil }
-        return Resumption(waiter, .goOn(token))
-    }
-
-    /// Gives the same answer to everybody.
+    /// Gives the same answer to all callers.
     package mutating func answerAll(_ answer: Answer, into resumptions: inout Resumptions<Answer>) {
-        for index in slots.indices {
-            self.answer(UInt64(index) | UInt64(slots[index].generation) << 32, answer, into: &resumptions)
-        }
+        for index in slots.indices { self.answer(token(of: index), answer, into: &resumptions) }
     }
 
-    /// Whether a caller waits for the answer to a token, in either part: it was not cancelled.
+    /// Whether a caller waits for the answer, in either stage: false if it was cancelled.
     package func isAwaited(_ token: UInt64) -> Bool {
         guard let index = index(of: token) else { return false }
-        return slots[index].stage != .abandoned
-    }
-
-    // MARK: The second part
-
-    /// The caller that was told to go on comes to wait. Returns it with its answer if it need not wait.
-    ///
-    /// - Parameter cancelled: the answer of a caller that was cancelled before it came.
-    package mutating func wait(
-        for token: UInt64, _ waiter: consuming Waiter<Answer>, cancelled: Answer
-    ) -> Resumption<Answer>? {
-        guard let index = index(of: token) else { return Resumption(waiter, cancelled) }
-        switch slots[index].stage {
-        case .between:
-            slots[index].stage = .whole
-            slots[index].whole = consume waiter
-            return nil
-        case .answered:
-            giveBack(index)
-            return Resumption(waiter, answers.removeValue(forKey: token) ?? cancelled)
-        case .free, .quick, .whole, .abandoned:
-            return Resumption(waiter, cancelled)
-        }
-    }
-
-    /// The caller's task is cancelled: returns its waiter. The token stays taken until its answer comes.
-    package mutating func cancel(_ token: UInt64) -> Waiter<Answer>? {
-        guard let index = index(of: token) else { return nil }
-        switch slots[index].stage {
-        case .free, .quick, .answered, .abandoned:
-            // An answer that is there already is what the caller gets.
-            return nil
-        case .between, .whole:
-            slots[index].stage = .abandoned
-            return slots[index].whole.take()
-        }
+        return slots[index].call.map { !$0.isOver } ?? true
     }
 
     // MARK: Slots
@@ -193,16 +132,49 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
     @inlinable
     func index(of token: UInt64) -> Int? {
         let index = Int(token & 0xFFFF_FFFF)
-        guard index < slots.count, slots[index].stage != .free, slots[index].generation == UInt32(token >> 32) else {
+        guard index < slots.count, !slots[index].isFree, slots[index].generation == UInt32(token >> 32) else {
             return nil
         }
         return index
     }
 
+    private func token(of index: Int) -> UInt64 { UInt64(index) | UInt64(slots[index].generation) << 32 }
+
     @inlinable
     mutating func giveBack(_ index: Int) {
-        slots[index].stage = .free
+        slots[index].isFree = true
         slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
         free.append(Int32(index))
+    }
+}
+
+/// What ends the first stage of a wait.
+@frozen
+@usableFromInline
+package struct QuickAnswer<Answer: Sendable>: Sendable {
+    /// The second stage, in which the answer comes; nil if the wait is over with a success.
+    package let call: PendingCall<Answer>?
+    /// The code of a success.
+    package let code: UInt8
+
+    package static func success(_ code: UInt8 = 0) -> QuickAnswer { QuickAnswer(call: nil, code: code) }
+    package static func later(_ call: PendingCall<Answer>) -> QuickAnswer { QuickAnswer(call: call, code: 0) }
+}
+
+/// Callers that were taken out of a table under the lock, to be resumed after it is released.
+@usableFromInline
+package struct Resumptions<Answer: Sendable>: ~Copyable, Sendable {
+    @usableFromInline package var quick = UniqueArray<Resumption<QuickAnswer<Answer>>>()
+    @usableFromInline package var whole = UniqueArray<Resumption<Answer>>()
+
+    @inlinable package init() {}
+
+    @inlinable package var isEmpty: Bool { quick.isEmpty && whole.isEmpty }
+
+    /// Resumes all callers; the capacity stays for the next use.
+    @inlinable
+    package mutating func resume() {
+        quick.drain { $0.resume() }
+        whole.drain { $0.resume() }
     }
 }

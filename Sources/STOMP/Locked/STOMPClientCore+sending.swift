@@ -38,10 +38,10 @@ extension STOMPClientCore {
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
     ) async throws(STOMPError) {
         if Task.isCancelled { throw .cancelledWait }
-        let word = await waiting { waiter in
-            var waiter: Waiter<QuickAnswer>? = waiter
+        let first = await waiting { waiter in
+            var waiter: WaiterTable<STOMPMachine.ReceiptAnswer>.QuickWaiter? = waiter
             // Order is settled here, before the caller suspends.
-            let ended = link.perform(urgent: true) { machine -> Resumption<QuickAnswer>? in
+            let ended = link.perform(urgent: true) { machine -> Resumption<QuickAnswer<STOMPMachine.ReceiptAnswer>>? in
                 guard let waiter = waiter.take() else { return nil }
                 let now = MonotonicClock.now
                 let token = machine.receipts.add(waiter, at: now)
@@ -55,7 +55,7 @@ extension STOMPClientCore {
             }
             ended?.resume()
         }
-        if let token = word.token { try await answer(to: token).get() }
+        if let call = first.call { try await call.answer(ifCancelled: .failure(.cancelledWait)).get() }
     }
 
     /// Writes a frame that has neither a body nor a receipt.
@@ -82,13 +82,5 @@ extension STOMPClientCore {
                 throw explain(error)
             }
         }
-    }
-}
-
-extension STOMPClientCore: AnswerDesk {
-    var cancelledAnswer: STOMPMachine.ReceiptAnswer { .failure(.cancelledWait) }
-
-    func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<STOMPMachine.ReceiptAnswer>) -> Result) -> Result {
-        link.perform { body(&$0.receipts) }
     }
 }

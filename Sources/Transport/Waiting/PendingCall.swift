@@ -1,10 +1,14 @@
 import Synchronization
 
-/// One caller that waits for what a job on another thread brings: held by the job, by tables and by queues in place of the
-/// caller's waiter, which they could not hold.
+/// One caller that waits for one answer, which comes from any thread: for an operation on another thread, a table or a
+/// queue to hold.
 ///
-/// The first `end` counts, whether it comes from the answer, from the caller's cancellation or from whatever makes an
-/// answer impossible, and whether the caller has come to wait by then or not.
+/// This is the usual way to wait. `WaiterSlots` serves many callers that wait for one event under one lock, and
+/// `WaiterTable` in Messaging serves awaited messages, where an allocation or a cancellation handler for each would show.
+///
+/// The first `end` counts, whether it is the answer, the caller's cancellation or a failure that makes an answer
+/// impossible, and whether the caller already waits by then or not.
+@usableFromInline
 package final class PendingCall<Answer: Sendable>: Sendable {
     private struct State: ~Copyable {
         var waiter: Waiter<Answer>?
@@ -24,22 +28,35 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     @discardableResult
     package func end(_ answer: Answer) -> Bool {
         var isFirst = false
+        take(answer, &isFirst)?.resume()
+        return isFirst
+    }
+
+    /// Ends the call under the lock of its owner: returns the caller, if it waits, to be resumed after the lock is released.
+    package func take(_ answer: Answer) -> Resumption<Answer>? {
+        var isFirst = false
+        return take(answer, &isFirst)
+    }
+
+    private func take(_ answer: Answer, _ isFirst: inout Bool) -> Resumption<Answer>? {
+        var isFirstNow = false
         let waiter = state.withLock { state -> Waiter<Answer>? in
             guard !state.isOver else { return nil }
-            isFirst = true
+            isFirstNow = true
             state.isOver = true
             if state.waiter == nil { state.early = answer }
             return state.waiter.take()
         }
-        waiter?.resume(returning: answer)
-        return isFirst
+        isFirst = isFirstNow
+        guard let waiter else { return nil }
+        return Resumption(waiter, answer)
     }
 
     /// Waits for the end; once.
     ///
     /// - Parameters:
     ///   - begin: called when the caller waits, unless the call has ended already.
-    ///   - onCancel: the caller's task was cancelled, maybe before `begin`; it has to see to an end.
+    ///   - onCancel: called when the caller's task is cancelled, possibly before `begin`; it has to end the call.
     package nonisolated(nonsending) func answer(
         _ begin: () -> Void = {}, onCancel: @Sendable () -> Void
     ) async -> Answer {
@@ -47,6 +64,14 @@ package final class PendingCall<Answer: Sendable>: Sendable {
             wait(waiter, begin)
         } onCancel: {
             onCancel()
+        }
+    }
+
+    /// Waits for the end or for the cancellation of the caller's task, which ends the call with `cancelled`; once.
+    package nonisolated(nonsending) func answer(ifCancelled cancelled: Answer) async -> Answer {
+        await answer {
+        } onCancel: {
+            end(cancelled)
         }
     }
 

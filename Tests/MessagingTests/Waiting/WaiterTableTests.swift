@@ -7,24 +7,18 @@ import Transport
 
 @Suite(.turns) struct WaiterTableTests {
     /// A table behind a lock, as in a link, with callers that wait in it.
-    private final class Desk: AnswerDesk {
-        typealias Answer = Int
+    private final class Desk: Sendable {
         let table = Mutex(WaiterTable<Int>())
         let tokens = Mutex<[Int: UInt64]>([:])
-        let cancelledAnswer = -1
 
-        func withWaiters<Result: ~Copyable>(_ body: (inout WaiterTable<Int>) -> Result) -> Result {
-            table.withLock { (table) -> Result in body(&table) }
-        }
-
-        /// Returns the answer, or 1,000 and the code of a quick success.
+        /// Returns the answer, 1,000 and the code of a quick success, or -1 when cancelled.
         func wait(_ caller: Int, at now: Int64 = 0) async -> Int {
-            let word = await withUnsafeContinuation { waiter in
+            let first = await withUnsafeContinuation { waiter in
                 let token = table.withLock { $0.add(Waiter(waiter), at: now) }
                 tokens.withLock { $0[caller] = token }
             }
-            guard let token = word.token else { return 1000 + Int(word.code) }
-            return await answer(to: token)
+            guard let call = first.call else { return 1000 + Int(first.code) }
+            return await call.answer(ifCancelled: -1)
         }
 
         func token(_ caller: Int) async -> UInt64 {
@@ -45,7 +39,7 @@ import Transport
             return true
         }
 
-        /// Returns how many were told to go on.
+        /// Returns how many callers were moved to the second stage.
         func look(at now: Int64) -> Int {
             var resumptions = Resumptions<Int>()
             table.withLock { $0.look(at: now, into: &resumptions) }
@@ -54,11 +48,13 @@ import Transport
             return count
         }
 
-        /// Has everybody wait for the whole answer.
+        /// Moves all callers to the second stage.
         func turnWhole() {
             _ = look(at: 1 << 40)
             _ = look(at: 1 << 41)
         }
+
+        func isAwaited(_ token: UInt64) -> Bool { table.withLock { $0.isAwaited(token) } }
 
         var nextLook: Int64 { table.withLock { $0.nextLook } }
     }
@@ -93,7 +89,10 @@ import Transport
         #expect(await second.value == 1002)
     }
 
-    @Test func `who waits long is told to go on at the second look, and nobody is looked for when nobody waits`() async
+    @Test
+    func
+        `a caller that waits long moves to the second stage at the second look, and no look is due when no caller waits`()
+        async
     {
         let desk = Desk()
         let patience = WaiterTable<Int>.patience
@@ -106,7 +105,7 @@ import Transport
         let late = Task { await desk.wait(2, at: 101 + patience) }
         let second = await desk.token(2)
         #expect(desk.look(at: 100 + 2 * patience) == 1)
-        #expect(!desk.succeed(first, 1), "it waits for the whole answer now")
+        #expect(!desk.succeed(first, 1), "it is in the second stage")
         desk.answer(first, 5)
         #expect(desk.succeed(second, 2))
         #expect(await early.value == 5)
@@ -137,8 +136,7 @@ import Transport
         _ = (await third.value, await fourth.value)
     }
 
-    @Test func `a caller that was cancelled while it waited for the quick answer hears of it when told to go on`() async
-    {
+    @Test func `a caller that was cancelled in the first stage returns when it moves to the second`() async {
         let desk = Desk()
         for number in 1...100 {
             let caller = Task { await desk.wait(number) }
@@ -151,30 +149,43 @@ import Transport
         #expect(await desk.token(100) & 0xFFFF_FFFF == 0, "one slot served all of them")
     }
 
-    @Test func `an answer that is there before a caller comes for it waits for the caller, cancelled or not`() async {
+    @Test func `an answer that comes before its caller waits reaches the caller, cancelled or not`() async {
         let desk = Desk()
-        let token: UInt64 = await withCheckedContinuation { made in
-            Task {
-                let word = await withUnsafeContinuation { waiter in
-                    var ended: Resumption<QuickAnswer>?
-                    let token = desk.table.withLock { table in
-                        let token = table.add(Waiter(waiter), at: 0)
-                        ended = table.answerAtOnce(token, 8)
-                        return token
-                    }
-                    made.resume(returning: token)
-                    ended.take()?.resume()
+        let caller = Task {
+            let first = await withUnsafeContinuation { waiter in
+                var ended: Resumption<QuickAnswer<Int>>?
+                let token = desk.table.withLock { table in
+                    let token = table.add(Waiter(waiter), at: 0)
+                    ended = table.answerAtOnce(token, 8)
+                    return token
                 }
-                #expect(word.token != nil)
+                desk.tokens.withLock { $0[1] = token }
+                ended.take()?.resume()
             }
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await first.call?.answer(ifCancelled: -1)
         }
-        let isAnswered = desk.table.withLock { $0.cancel(token) == nil }
-        #expect(isAnswered)
-        #expect(await desk.answer(to: token) == 8)
-        #expect(await desk.answer(to: token) == -1, "it is gone")
+        #expect(await caller.value == 8)
+        let isAwaited = await desk.isAwaited(desk.token(1))
+        #expect(!isAwaited, "its slot is free")
     }
 
-    @Test func `answers and cancellations that race resume everybody once`() async {
+    @Test func `a caller in the second stage returns at once when it is cancelled, without another look`() async {
+        let desk = Desk()
+        let callers = (1...20).map { number in Task { await desk.wait(number) } }
+        for number in 1...20 { _ = await desk.token(number) }
+        desk.turnWhole()
+        for caller in callers { caller.cancel() }
+        for caller in callers { #expect(await caller.value == -1) }
+        for number in 1...20 {
+            let token = await desk.token(number)
+            #expect(!desk.isAwaited(token))
+            desk.answer(token, 5)
+        }
+        #expect(desk.nextLook == .max)
+    }
+
+    @Test func `answers and cancellations that race resume each caller once`() async {
         let desk = Desk()
         for number in 0..<Campaign.rounds(20_000, least: 300) {
             let caller = Task { await desk.wait(number) }
@@ -199,7 +210,7 @@ import Transport
         for caller in callers { _ = await caller.value }
     }
 
-    @Test func `everybody can be answered at once`() async {
+    @Test func `all callers can be answered at once`() async {
         let desk = Desk()
         let callers = (1...20).map { number in Task { await desk.wait(number) } }
         for number in 1...20 { _ = await desk.token(number) }
