@@ -7,7 +7,7 @@ import Wire
 /// what happens is passed on to ``MQTTNegotiation``, ``MQTTSubscriptions`` and ``MQTTPersistence``.
 ///
 /// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
-final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {
+final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sendable {
     // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = MQTTError
 
@@ -105,10 +105,10 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
     /// Why the client does not try to be connected, and what to do about it.
     var notSupervised: MQTTError { link.perform { $0.publishers.refusal?.value } ?? .notSupervised(after: nil) }
 
-    // MARK: SupervisedClient
+    // MARK: ConnectingClient
 
-    static var stopped: MQTTError { .disconnectedByUser }
-
+    var credentialsSource: CredentialsSource { settings.credentials }
+    func report(_ event: MQTTEvent) { news.tell(event) }
     func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
 
     /// In the task of the attempt.
@@ -124,10 +124,7 @@ final class MQTTClientCore: SupervisedClient, SubscriptionOwner, @unchecked Send
 
     func dropConnection() { link.dropConnection() }
 
-    func verdict(on failure: MQTTError, wasConnected: Bool) -> ReconnectVerdict {
-        if !wasConnected, let server = opener.server { news.tell(.attemptFailed(server, failure)) }
-        return negotiation.verdict(on: failure)
-    }
+    func verdict(on failure: MQTTError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
 
     func stateChanged(to state: MQTTConnectionState) {
         supervise(state)

@@ -19,33 +19,12 @@ extension MQTTNegotiation {
             defer { redirection?.next = nil }
             return redirection?.next ?? redirection?.permanent[attempt.server]
         }
-        let server: BrokerURL
-        do throws(TransportError) {
-            server = try core.opener.choose(attempt.server, redirectedTo: other)
-        } catch {
-            throw MQTTError(connecting: error)
-        }
-        core.news.tell(.connecting(to: server))
-        try await prepareCredentials(attempt, server, core)
-        try await prepareAuthentication(attempt, core)
-        do throws(TransportError) {
-            return try await core.opener.open(server, isRedirected: other != nil, deadline: attempt.deadline)
-        } catch {
-            throw MQTTError(connecting: error)
-        }
-    }
-
-    private func prepareCredentials(
-        _ attempt: ConnectionAttempt, _ server: BrokerURL, _ core: MQTTClientCore
-    ) async throws(MQTTError) {
-        do {
-            let credentials = try await settings.credentials.credentials(for: attempt, at: server, on: core.loop)
+        return try await core.open(attempt, redirectedTo: other) { (credentials) async throws(MQTTError) in
             core.link.perform { machine in
                 machine.engine.configuration.userName = credentials?.userName
                 machine.engine.configuration.password = credentials?.password.map { Array($0.utf8) }
             }
-        } catch {
-            throw MQTTError(credentials: error)
+            try await prepareAuthentication(attempt, core)
         }
     }
 

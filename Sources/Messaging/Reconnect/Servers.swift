@@ -12,7 +12,7 @@ public struct ServerOrder: Sendable, Equatable {
     }
     let kind: Kind
 
-    /// As they are listed: the first is the preferred one, the others stand in for it.
+    /// As they are listed: the first is the preferred one, the others are tried when it fails.
     public static let listed = ServerOrder(kind: .listed)
     /// At random, drawn anew for each round: many clients spread over all servers.
     public static let shuffled = ServerOrder(kind: .shuffled)

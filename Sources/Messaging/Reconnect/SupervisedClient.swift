@@ -23,6 +23,57 @@ package protocol SupervisedClient: AnyObject, Sendable {
     func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict
 }
 
+/// A client of servers with credentials, whose attempts therefore begin in the same way.
+package protocol ConnectingClient: SupervisedClient where Failure: ClientError {
+    associatedtype Event: ClientEvent where Event.Failure == Failure
+
+    var opener: StreamOpener { get }
+    var loop: EventLoop { get }
+    var credentialsSource: CredentialsSource { get }
+    func report(_ event: Event)
+    /// What to do after a failure, which has been reported to the user already.
+    func verdict(on failure: Failure) -> ReconnectVerdict
+}
+
+extension ConnectingClient {
+    package static var stopped: Failure { .disconnectedByUser }
+
+    /// Chooses the server of an attempt, obtains credentials and opens a stream; in the task of the attempt.
+    ///
+    /// - Parameters:
+    ///   - other: where a server has referred the client to.
+    ///   - prepare: sets what the protocol's handshake contains; called before the stream is opened.
+    package func open(
+        _ attempt: ConnectionAttempt, redirectedTo other: Endpoint? = nil,
+        prepare: (Credentials?) async throws(Failure) -> Void
+    ) async throws(Failure) -> OpenedStream {
+        let server: BrokerURL
+        do throws(TransportError) {
+            server = try opener.choose(attempt.server, redirectedTo: other)
+        } catch {
+            throw Failure(connecting: error)
+        }
+        report(.connecting(to: server))
+        let credentials: Credentials?
+        do {
+            credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
+        } catch {
+            throw Failure(credentials: error)
+        }
+        try await prepare(credentials)
+        do throws(TransportError) {
+            return try await opener.open(server, isRedirected: other != nil, deadline: attempt.deadline)
+        } catch {
+            throw Failure(connecting: error)
+        }
+    }
+
+    package func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
+        if !wasConnected, let server = opener.server { report(.attemptFailed(server, failure)) }
+        return verdict(on: failure)
+    }
+}
+
 /// What follows a failure.
 package enum ReconnectVerdict: Sendable, Equatable {
     /// Connect again without a delay: the client has changed what it asks for (another version, another server).
