@@ -12,8 +12,8 @@ extension STOMPClient {
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let headers = try options.allHeaders(expiringRelatively: core.expiresRelatively)
-        while try !core.trySend(
+        let headers = try options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
+        while try !core.sender.trySend(
             body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,
             in: transaction?.transaction)
         {
@@ -39,12 +39,12 @@ extension STOMPClient {
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let headers = try options.allHeaders(expiringRelatively: core.expiresRelatively)
+        let headers = try options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
         while core.link.outboxIsFull {
             if Task.isCancelled { throw .cancelledWait }
             await core.link.room()
         }
-        try await core.confirmed(countsAsSent: true) { engine, token, now throws(STOMPUsageError) in
+        try await core.sender.confirmed(countsAsSent: true) { engine, token, now throws(STOMPUsageError) in
             try engine.send(
                 destination: destination, headers: headers, body: body, receiptToken: token,
                 transaction: transaction?.transaction, omitsContentLength: options.omitsContentLength, at: now)

@@ -23,7 +23,7 @@ extension STOMPClient {
         buffer: BufferPolicy = BufferPolicy()
     ) async throws(STOMPError) -> STOMPSubscription {
         guard !destination.isEmpty else {
-            throw STOMPError(.invalidRequest, "a destination must not be empty; write for example /queue/orders")
+            throw STOMPError(.invalidRequest, "The destination is empty. Use for example /queue/orders.")
         }
         let token = core.ids.add(1, ordering: .relaxed).newValue
         let route = STOMPRoute(
@@ -31,7 +31,7 @@ extension STOMPClient {
             acknowledgement: acknowledgement,
             options: options, policy: buffer)
         let first = core.firstQueue(of: route)
-        try await core.subscribe(route)
+        try await core.subscriptions.subscribe(route)
         return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
     }
 }

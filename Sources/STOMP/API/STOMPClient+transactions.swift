@@ -5,19 +5,19 @@ extension STOMPClient {
     /// Begins a transaction. ``withTransaction(_:)`` ends it by itself.
     public nonisolated func begin() throws(STOMPError) -> STOMPTransactionHandle {
         STOMPTransactionHandle(
-            transaction: try core.write { engine, now throws(STOMPUsageError) in try engine.begin(at: now) })
+            transaction: try core.sender.write { engine, now throws(STOMPUsageError) in try engine.begin(at: now) })
     }
 
     /// Makes all of a transaction count; returns when the broker has confirmed it.
     public nonisolated(nonsending) func commit(_ handle: STOMPTransactionHandle) async throws(STOMPError) {
-        try await core.confirmed { engine, token, now throws(STOMPUsageError) in
+        try await core.sender.confirmed { engine, token, now throws(STOMPUsageError) in
             try engine.commit(handle.transaction, receiptToken: token, at: now)
         }
     }
 
     /// Takes all of a transaction back.
     public nonisolated func abort(_ handle: STOMPTransactionHandle) throws(STOMPError) {
-        try core.write { engine, now throws(STOMPUsageError) in try engine.abort(handle.transaction, at: now) }
+        try core.sender.write { engine, now throws(STOMPUsageError) in try engine.abort(handle.transaction, at: now) }
     }
 
     /// Runs `body` in a transaction: commits when it returns, aborts when it throws.

@@ -42,3 +42,75 @@ extension STOMPError.Code {
     /// The broker, as far as it is known, cannot do this; nothing was sent.
     public static var unsupportedByBroker: Self { Self("unsupportedByBroker") }
 }
+
+extension STOMPError {
+    /// A refusal by the engine, before anything was written.
+    init(_ misuse: STOMPUsageError) {
+        let code: Code =
+            switch misuse.code {
+            case .notConnected: .notConnected
+            case .disconnecting: .disconnected
+            case .tooManyReceipts: .queueFull
+            case .transactionEnded, .staleMessage: .stale
+            default: .invalidRequest
+            }
+        // The engine does not know how its caller connects.
+        let hint = misuse.code == .notConnected ? " Call connect() and wait until it is connected." : ""
+        self.init(code, misuse.message + hint, underlying: misuse)
+    }
+
+    /// The end of a connection that was not requested by the user.
+    init(_ failure: STOMPConnectionFailure) {
+        let code: Code =
+            switch failure.reason {
+            case .refused, .error: .refused
+            case .credentialsRefused: .badCredentials
+            case .versionMismatch: .unsupportedVersion
+            case .violation: .protocolError
+            case .connectTimeout: .timedOut
+            case .heartBeatLost, .closedBeforeConnected, .closed: .connectionLost
+            }
+        self.init(code, failure.message, serverError: failure.error, underlying: failure)
+    }
+
+    /// Whether the connection just ended, without a reason that the engine could know.
+    var endedWithoutReason: Bool {
+        let reason = (underlying as? STOMPConnectionFailure)?.reason
+        return reason == .closedBeforeConnected || reason == .closed
+    }
+
+    /// Whether the server closed the connection without an answer to CONNECT.
+    var endedBeforeConnected: Bool {
+        (underlying as? STOMPConnectionFailure)?.reason == .closedBeforeConnected
+    }
+
+    /// The same error with the likely reason, for a server that closed the connection without one.
+    func hinting(_ hint: String) -> STOMPError {
+        guard code == .connectionLost, !hint.isEmpty else { return self }
+        return STOMPError(code, message.withoutFullStop + "." + hint, serverError: serverError, underlying: underlying)
+    }
+
+    /// The end of a wait for a receipt, other than the receipt itself.
+    init(_ outcome: STOMPReceiptCompletion.Outcome, _ error: STOMPServerError?) {
+        let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
+        switch outcome {
+        case .refused, .presumablyRefused:
+            let reason = error?.description.withoutFullStop ?? "no reason given"
+            self.init(
+                .refused, "The server refused the frame: \(reason). Correct the frame and send it again.",
+                serverError: error)
+        case .sessionEnded:
+            self.init(
+                .connectionLost,
+                "The server ended the session with an error before it confirmed the frame. \(advice)",
+                serverError: error)
+        case .timedOut:
+            self.init(
+                .timedOut,
+                "The server did not confirm the frame within requestTimeout. \(advice)")
+        case .received, .connectionLost, .disconnected:
+            self.init(
+                .connectionLost, "The connection ended before the server confirmed the frame. \(advice)")
+        }
+    }
+}

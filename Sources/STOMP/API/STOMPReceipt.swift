@@ -8,6 +8,6 @@ public struct STOMPReceipt: Sendable {
     ///
     /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)`` does.
     public nonisolated(nonsending) func confirmed() async throws(STOMPError) {
-        try await core.wait(for: group)
+        try await core.sender.wait(for: group)
     }
 }

@@ -97,7 +97,8 @@ public struct STOMPSendOptions: Sendable {
     /// The headers to send, once: expiry is a point in time.
     func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
         if let priority, !(0...9).contains(priority) {
-            throw STOMPError(.invalidRequest, "the priority \(priority) is not between 0 (least) and 9")
+            throw STOMPError(
+                .invalidRequest, "The priority \(priority) is out of range. Use a number from 0 (lowest) to 9.")
         }
         guard let (left, at) = try expiry() else { return prepared }
         var result = prepared
@@ -114,7 +115,8 @@ public struct STOMPSendOptions: Sendable {
             let left = expiresAfter.inNanoseconds / 1_000_000
             guard left > 0 else {
                 throw STOMPError(
-                    .invalidRequest, "a message cannot expire after \(expiresAfter): it must be a millisecond or more")
+                    .invalidRequest,
+                    "A message cannot expire after \(expiresAfter). Set expiresAfter to one millisecond or more.")
             }
             let (at, overflow) = WallClock.milliseconds.addingReportingOverflow(left)
             return (left, overflow ? .max : at)
@@ -123,7 +125,8 @@ public struct STOMPSendOptions: Sendable {
         let (left, overflow) = expiresAt.subtractingReportingOverflow(WallClock.milliseconds)
         guard !overflow, left > 0 else {
             throw STOMPError(
-                .invalidRequest, "the message has expired already: \(expiresAt) ms since 1970 have passed; send it anew"
+                .invalidRequest,
+                "The message has expired already: expiresAt, \(expiresAt) ms since 1970, is in the past. Set a later time."
             )
         }
         return (left, expiresAt)

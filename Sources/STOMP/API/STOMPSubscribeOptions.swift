@@ -1,15 +1,16 @@
 public import STOMPCore
 
-/// What a subscription asks of the broker beyond the specification. Each wish is turned into the headers of the broker
-/// that is connected, known from its `server` header; what it cannot do is an error before anything is sent.
+/// Options of a subscription beyond the specification. Each is translated into the headers of the connected broker, which
+/// is known from its `server` header; an option that the broker does not support is an error before anything is sent.
 public struct STOMPSubscribeOptions: Sendable {
-    /// A filter over message headers in the broker's language (ActiveMQ: `country IN ('FR', 'DE')`).
+    /// A filter on message headers in the broker's language (ActiveMQ: `country IN ('FR', 'DE')`). Default: nil.
     public var selector: String?
-    /// The name under which the broker keeps messages while the client is away; ActiveMQ also wants a `clientID`.
+    /// The name under which the broker stores messages while the client is not connected; ActiveMQ also requires a
+    /// ``STOMPConfiguration/clientID``. Default: nil, not durable.
     public var durableName: String?
-    /// How many messages the broker sends ahead of their acknowledgements.
+    /// The number of messages that the broker sends ahead of their acknowledgements. Default: nil, the broker's choice.
     public var prefetch: Int?
-    /// Further headers, sent as they are.
+    /// More headers, sent unchanged.
     public var headers: STOMPHeaders
 
     public init(
@@ -30,7 +31,8 @@ public struct STOMPSubscribeOptions: Sendable {
             guard profile.supportsSelectors || profile == .generic else {
                 throw STOMPError(
                     .unsupportedByBroker,
-                    "\(profile.name) passes over selectors: every message would come; filter by destination instead")
+                    "\(profile.name) ignores selectors, so that every message would arrive. Filter by destination instead."
+                )
             }
             result.add("selector", selector)
         }
@@ -38,28 +40,31 @@ public struct STOMPSubscribeOptions: Sendable {
             guard let more = profile.durableHeaders(name: durableName) else {
                 throw STOMPError(
                     .unsupportedByBroker,
-                    "\(profile.name) is not known to keep durable subscriptions; use its own headers in `headers`")
+                    "\(profile.name) is not known to support durable subscriptions. Set its own headers in `headers`.")
             }
             if case .named = profile.durable, clientID == nil {
                 throw STOMPError(
                     .invalidRequest,
-                    "\(profile.name) keeps a durable subscription for a client-id; set `clientID` in the configuration")
+                    "\(profile.name) stores a durable subscription under a client-id. Set `clientID` in the configuration."
+                )
             }
             result.fields += more.fields
         }
         if let prefetch {
             guard prefetch > 0 else {
                 throw STOMPError(
-                    .invalidRequest, "a prefetch of \(prefetch) would let nothing come; it must be positive")
+                    .invalidRequest,
+                    "The prefetch is \(prefetch), so that no message would arrive. Set it to 1 or more.")
             }
             guard !profile.prefetchNeedsAcknowledgement || acknowledgement != .auto else {
                 throw STOMPError(
                     .unsupportedByBroker,
-                    "\(profile.name) bounds only what is acknowledged: use ack mode client or clientIndividual")
+                    "\(profile.name) applies prefetch only to acknowledged messages. Use the ack mode client or clientIndividual."
+                )
             }
             guard let more = profile.prefetchHeaders(messages: prefetch) else {
                 throw STOMPError(
-                    .unsupportedByBroker, "\(profile.name) is not known to bound what it sends; leave prefetch out")
+                    .unsupportedByBroker, "\(profile.name) is not known to support a prefetch. Leave prefetch out.")
             }
             result.fields += more.fields
         }

@@ -97,6 +97,6 @@ public struct STOMPMessage: ReplyMessage {
     ) throws(STOMPError) {
         guard let core = batch.core else { throw .disconnectedByUser }
         let bytes = batch.bytes
-        unsafe try core.answer(bytes.span.bytes.extracting(batch.records[index].headers), body)
+        unsafe try core.sender.answer(bytes.span.bytes.extracting(batch.records[index].headers), body)
     }
 }

@@ -30,7 +30,7 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, and at once with
     ///   ``STOMPError/Code/cancelled`` in a cancelled task; the subscription is over in any case.
     public nonisolated(nonsending) func unsubscribe() async throws(STOMPError) {
-        try await handle.core.unsubscribe(handle.route)
+        try await handle.core.subscriptions.unsubscribe(handle.route)
     }
 
     /// The messages with their values. A body that cannot be decoded is an element too, and the messages after it follow.

@@ -3,30 +3,32 @@ import STOMPCore
 import Transport
 import Wire
 
-/// The engine with its shell's bookkeeping, all of it under the link's lock.
+/// The engine and what the client keeps beside it. Used under the link's lock only; results that need the loop's side go
+/// into a ``STOMPScratch``, which is performed after the lock is released.
 struct STOMPMachine: LinkMachine, ~Copyable {
     typealias Scratch = STOMPScratch
     typealias ReceiptAnswer = Result<Void, STOMPError>
+    typealias ReceiptTable = WaiterTable<ReceiptAnswer>
 
     var engine: STOMPEngine
     weak var core: STOMPClientCore?
     /// Callers that wait for the receipt of their frame.
-    var receipts = WaiterTable<ReceiptAnswer>()
+    var receipts = ReceiptTable()
     /// Frames whose receipts are awaited together, by the number in their tokens.
     var groups: [UInt64: STOMPReceiptGroup] = [:]
     /// Frames that the engine took from `send`.
     var sentCount = 0
-    /// When bytes were last taken out of `output`: time enough for a SEND without a receipt, which needs it for
-    /// heart-beats alone, and these hear of the next write too.
+    /// When bytes were last taken out of `output`. A SEND without a receipt uses it instead of reading the clock: only
+    /// heart-beats need its time, and the write updates that anyway.
     var lastWrite: Int64 = 0
-    /// Messages that were in the outbox of a connection that ended, and are not reported yet.
+    /// Messages in the outbox of a connection that has ended, which are not reported yet.
     private var unsentCount = 0
     var asksToClose = false
     /// The server sent nothing for twice its heart-beat.
     private(set) var abandonsOutput = false
     var wantsReadingPaused = false
 
-    /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to the loop's side.
+    /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
     static let requestBit: UInt64 = 1 << 63
     /// Set in the tokens of frames that belong to a group.
     static let groupBit: UInt64 = 1 << 62
@@ -67,7 +69,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         asksToClose = false
         abandonsOutput = false
         do {
-            try engine.connectionOpened(at: now, deadline: core?.connectDeadline)
+            try engine.connectionOpened(at: now, deadline: core?.negotiation.connectDeadline)
         } catch {
             // The client checked the configuration before it opened the connection.
             asksToClose = true
@@ -88,9 +90,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         let consumed = engine.receive(bytes, at: now, into: &scratch.effects)
         scratch.version = engine.version
         scratch.connection = engine.connection
-        if !scratch.effects.events.isEmpty, scratch.effects.events.contains(where: \.kind.isConnected), let core {
-            scratch.subscriptions = core.writeSubscriptions(to: &engine)
-        }
+        if scratch.hasConnected, let core { scratch.subscriptions = core.subscriptions.writeAll(to: &engine) }
         collect(into: scratch)
         return consumed
     }
@@ -99,11 +99,11 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         scratch.core = core
         receipts.look(at: now, into: &scratch.resumptions)
         engine.handleTimeout(at: now, into: &scratch.effects)
-        if scratch.effects.events.contains(where: \.kind.isHeartBeatLost) { abandonsOutput = true }
+        if scratch.hasLostHeartBeat { abandonsOutput = true }
         collect(into: scratch)
     }
 
-    /// Takes the waiters of what is complete out of the table, so that they are resumed after the lock.
+    /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.
     private mutating func collect(into scratch: STOMPScratch) {
         guard !scratch.effects.completions.isEmpty else { return }
         let error = scratch.effects.events.lazy.compactMap { record -> STOMPServerError? in
@@ -140,16 +140,16 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         if case .failure(let error) = answer, group.failure == nil { group.failure = error }
         group.outstanding -= run.count
         if group.outstanding == 0 { groups[id] = nil }
-        group.takeReady(into: &scratch.resumptions.whole)
+        group.endWaits(into: &scratch.resumptions.whole)
     }
 }
 
-/// Receipts of one group that came one after the other.
+/// Receipts of one group that arrived one after the other.
 private struct ReceiptRun {
     var token: UInt64 = 0
     var count = 0
 
-    /// Counts one more, if it is of the same group.
+    /// Counts one more receipt. Returns false if it belongs to another group.
     mutating func add(_ token: UInt64) -> Bool {
         guard count > 0, token == self.token else { return false }
         count += 1

@@ -4,56 +4,41 @@ import Synchronization
 import Transport
 import Wire
 
-/// What the client actor, its subscriptions and the loop share.
-final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sendable {
-    // Sendable because the fields below "The loop's thread only" are, and the rest is constant or locked.
+/// The parts of a client, and how they are connected: the link drives the engine, the supervisor opens connections, and
+/// what happens is passed on to ``STOMPNegotiation`` and ``STOMPSubscriptions``.
+///
+/// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
+final class STOMPClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sendable {
+    // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = STOMPError
 
     let opener: StreamOpener
-    let credentialsSource: CredentialsSource
     let configuration: STOMPConfiguration
     let loop: EventLoop
     let link: Link<STOMPMachine>
     let supervisor: Supervisor<STOMPClientCore>
     let news = ClientNews<STOMPConnectionState, STOMPEvent>(.disconnected(nil))
     let counters = ClientCounting()
+    /// Numbers of subscriptions, requests and groups of receipts.
     let ids = Atomic<UInt64>(1)
-    /// Whether the broker that is connected wants to hear how long a message lives rather than until when.
-    let expiresRelatively = Atomic(false)
-    /// Why the configuration cannot be said in CONNECT.
-    let misconfiguration: STOMPError?
-
-    // The loop's thread only.
-    var routes: [UInt64: STOMPRoute] = [:]
-    /// By the number of the receipt that is awaited.
-    var unsubscribes: [UInt64: STOMPRoute.Call] = [:]
-    var profile = STOMPBrokerProfile.generic
-    /// When the attempt that is under way is late.
-    var connectDeadline = Int64.max
+    let negotiation: STOMPNegotiation
+    let subscriptions = STOMPSubscriptions()
+    /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
-    private var pausedRoutes = PausedRoutes<STOMPRoute>()
-    private let knownUnread = MadeOnce<UnreadBytes>()
 
     init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop) {
         self.opener = opener
         self.configuration = configuration
         self.loop = loop
-        var engineConfiguration = configuration.engineConfiguration
-        engineConfiguration.connect = configuration.connectOptions(credentials: configuration.credentials)
-        do throws(STOMPUsageError) {
-            try engineConfiguration.checkConnect()
-            misconfiguration = nil
-        } catch {
-            misconfiguration = STOMPError(error)
-        }
-        let machine = STOMPMachine(engine: STOMPEngine(configuration: engineConfiguration))
+        let machine = STOMPMachine(engine: STOMPEngine(configuration: configuration.engineConfiguration))
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
-        credentialsSource = CredentialsSource(
-            fixed: configuration.credentials, provider: configuration.credentialsProvider)
         supervisor = Supervisor(
             policy: Shared(configuration.reconnect), serverCount: opener.serverCount,
             serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
             loop: loop)
+        negotiation = STOMPNegotiation(configuration)
+        negotiation.core = self
+        subscriptions.core = self
         supervisor.supervise(self)
         link.perform { $0.core = self }
     }
@@ -64,82 +49,101 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         (link.tap as? FrameInspector<STOMPFrameRecord>)?.finish()
     }
 
-    // MARK: SupervisedClient
+    // MARK: From any thread
 
-    static var stopped: STOMPError { .disconnectedByUser }
+    var sender: STOMPSender { STOMPSender(core: self) }
+
+    /// Made for the first reader, and fed by the link from then on.
+    var inspector: FrameInspector<STOMPFrameRecord> {
+        link.tap {
+            FrameInspector { [weak link] bytes, direction, wishes in
+                // Read for each frame: CONNECTED changes it.
+                let version = link?.perform { $0.engine.version } ?? .v12
+                return STOMPFrameRecord.read(bytes, version: version, direction, wishes)
+            }
+        }
+    }
+
+    var unread: UnreadBytes { subscriptions.unread }
+    func drained() { loop.execute { self.subscriptions.resumeReading() } }
+
+    /// The error for a request that the engine refused: if the client has stopped connecting, why.
+    func explain(_ refusal: STOMPUsageError) -> STOMPError {
+        guard refusal.code == .notConnected, case .disconnected = news.state else { return STOMPError(refusal) }
+        return notSupervised
+    }
+
+    /// Why the client does not try to be connected, and what to do about it.
+    var notSupervised: STOMPError {
+        let failure: STOMPError? = if case .disconnected(let failure) = news.state { failure } else { nil }
+        return .notSupervised(after: failure)
+    }
+
+    // MARK: ConnectingClient
+
+    var credentialsSource: CredentialsSource { negotiation.credentialsSource }
+    func report(_ event: STOMPEvent) { news.tell(event) }
+    func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
+
+    /// In the task of the attempt.
+    func openStream(_ attempt: ConnectionAttempt) async throws(STOMPError) -> OpenedStream {
+        try await negotiation.openStream(attempt)
+    }
 
     func attach(_ opened: OpenedStream) {
         closeReason = nil
         link.attach(opened.stream, layers: opened.layers)
     }
 
-    func dropConnection() {
-        link.dropConnection()
-    }
+    func dropConnection() { link.dropConnection() }
+
+    func verdict(on failure: STOMPError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
 
     func stateChanged(to state: STOMPConnectionState) {
-        // First, so that whoever hears of the end finds the state that goes with it.
+        // Before waiting callers are resumed, so that they find the state that belongs to their answer.
         news.stateChanged(to: state)
         news.tell(.stateChanged(state))
-        if case .disconnected(let failure) = state { giveUp(failure ?? .disconnectedByUser) }
+        if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
     }
 
-    /// Nobody will open another connection: everybody who waits hears of it, and all subscriptions end.
-    private func giveUp(_ failure: STOMPError) {
+    /// No other connection will be opened: all waiting callers fail, and all subscriptions end.
+    private func stop(_ failure: STOMPError) {
         var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
         link.perform { $0.receipts.answerAll(.failure(failure), into: &waiters) }
         waiters.resume()
-        let isOrderly = failure.code == .disconnected
-        let all = routes.values
-        routes = [:]
-        for route in all {
-            route.call?.end(.failure(failure))
-            route.call = nil
-            route.finish(isOrderly ? .finished : .failed(failure))
-        }
-        failUnsubscribes(failure)
+        subscriptions.stop(failure)
     }
 
-    private func failUnsubscribes(_ failure: STOMPError) {
-        let calls = unsubscribes.values
-        unsubscribes = [:]
-        for call in calls { call.end(.failure(failure)) }
-    }
-
-    // MARK: What happened to the connection; on the loop's thread
+    // MARK: What happened to the connection
 
     func connectionClosed(_ error: TransportError?) {
-        pausedRoutes.removeAll()
-        // The engine only saw that it ended; the stream may know why.
+        // The engine only noticed that the connection ended; the stream may know why.
         let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
         var reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
         if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
         closeReason = nil
-        failUnsubscribes(reason)
-        // A temporary queue ends with its connection.
-        for route in routes.values where route.isForReplies { route.replies?.fail(reason) }
+        subscriptions.connectionClosed(reason)
         supervisor.ended(reason, at: MonotonicClock.now)
-        // By now `state` tells of it.
+        // After the state has changed.
         if reason.code != .disconnected { news.tell(.connectionLost(reason)) }
     }
 
-    /// The session is over; its stream is still to be closed. Nothing can be sent any more, and the state says so.
+    /// The session is over, and its stream is still open: nothing can be sent any more.
     func connectionIsEnding() {
         guard supervisor.isConnected else { return }
         news.stateChanged(to: .disconnecting)
         news.tell(.stateChanged(.disconnecting))
     }
 
-    /// - Parameter subscriptions: what became of the SUBSCRIBE frames that were written with CONNECTED.
-    func handle(_ event: STOMPEngineEvent.Kind, _ subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []) {
+    /// - Parameter written: the results of the SUBSCRIBE frames that were written with CONNECTED.
+    func handle(_ event: STOMPEngineEvent.Kind, _ written: [STOMPSubscriptions.Written] = []) {
         switch event {
         case .connected(let connected):
-            profile = connected.profile
-            if profile.sendsBytesAsText { link.stopValidatingText() }
-            expiresRelatively.store(profile.expiry == .relative, ordering: .relaxed)
+            if connected.profile.sendsBytesAsText { link.stopValidatingText() }
+            negotiation.accepted(connected)
             counters.connected()
             // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
-            for (route, result) in subscriptions { settle(route, result) }
+            for (route, result) in written { subscriptions.settle(route, result) }
             supervisor.established(at: MonotonicClock.now)
             news.tell(.connected(connected))
         case .errorReceived(let error):
@@ -157,53 +161,22 @@ final class STOMPClientCore: SupervisedClient, SubscriptionOwner, @unchecked Sen
         }
     }
 
-    func unmatched(_ count: Int) {
-        news.tell(.unmatchedMessages(count))
-    }
+    func remove(_ route: STOMPRoute) { subscriptions.remove(route) }
 
-    // MARK: Flow
+    func unmatched(_ count: Int) { news.tell(.unmatchedMessages(count)) }
 
-    /// What waits in all subscriptions.
-    var unread: UnreadBytes {
-        knownUnread.value {
-            UnreadBytes(maximum: configuration.maximumUnreadBytes) { [weak self] in self?.drained() }
-        }
-    }
+    // MARK: Leaving
 
-    func pauseReading(for route: STOMPRoute) {
-        pausedRoutes.add(route)
-        pauseReading()
-    }
-
-    func pauseReading() {
+    /// Writes DISCONNECT with a receipt; the connection ends when the receipt arrives, or without it after two seconds.
+    func sayGoodbye() {
         let now = MonotonicClock.now
-        link.perform { machine in
-            guard !machine.wantsReadingPaused else { return }
-            machine.wantsReadingPaused = true
-            machine.engine.setReadingPaused(true, at: now)
-        }
-    }
-
-    /// The route has ended: what waits in it holds nobody up.
-    func stopPausing(for route: STOMPRoute) {
-        if pausedRoutes.remove(route) { resumeReading() }
-    }
-
-    /// A receiver has emptied a full buffer to half, or a full buffer is needed no more; from any thread.
-    func drained() {
-        loop.execute {
-            self.pausedRoutes.removeDrained()
-            self.resumeReading()
-        }
-    }
-
-    private func resumeReading() {
-        guard pausedRoutes.isEmpty, !unread.isFull else { return }
-        let now = MonotonicClock.now
-        link.perform { machine in
-            guard machine.wantsReadingPaused else { return }
-            machine.wantsReadingPaused = false
-            machine.engine.setReadingPaused(false, at: now)
+        link.perform(urgent: true) { machine in
+            do throws(STOMPUsageError) {
+                try machine.engine.disconnect(at: now)
+            } catch {
+                // There is no session that DISCONNECT could end.
+                machine.asksToClose = true
+            }
         }
     }
 }

@@ -3,9 +3,9 @@ import STOMPCore
 import Synchronization
 import Transport
 
-/// One subscription of a user: what is asked of the broker, and where its messages go.
+/// One subscription of a user: the request to the broker, and the buffers of its receivers. On the loop's thread.
 final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
-    // Sendable because the fields that change are touched on the loop's thread only.
+    // Sendable because the `var`s are used on the loop's thread only, and the rest is constant.
     typealias Call = PendingCall<Result<Void, STOMPError>>
 
     let id: String
@@ -19,7 +19,7 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     var pending: [UInt32] = []
     /// Waits for the broker's answer to the first SUBSCRIBE.
     var call: Call?
-    /// Refusals in a row that the broker did not put a name to: the first may have meant another frame.
+    /// ERROR frames in a row that named no receipt: the first may refer to another frame.
     var presumedRefusals = 0
     /// Whether its messages are replies to requests and go to `replies`.
     let isForReplies: Bool

@@ -40,7 +40,7 @@ import Transport
         let messages = try await subscribing
         // Before the client itself has reacted to CONNECTED.
         let eager = EagerSender {
-            (try? client.core.trySend(
+            (try? client.core.sender.trySend(
                 [1], to: "/topic/own", headers: STOMPHeaders(), omitsContentLength: false, in: nil)) ?? false
         }
         _ = client.core.link.tap { eager }

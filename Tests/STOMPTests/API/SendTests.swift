@@ -1,6 +1,7 @@
 import LoopbackBroker
 import STOMP
 import STOMPCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -224,8 +225,10 @@ import Testing
         }
     }
 
-    @Test func configurationThatCannotBeSaidIsToldByConnect() async throws {
+    @Test func `connect reports an invalid configuration before it asks for credentials or opens a connection`() async throws
+    {
         let server = FakeServer()
+        let provided = Atomic(0)
         await expectError(.invalidRequest) { try await server.client { $0.versions = [] }.connect() }
         await expectError(.invalidRequest) {
             try await server.client { $0.connectHeaders = ["passcode": "x"] }.connect()
@@ -236,6 +239,15 @@ import Testing
         await expectError(.invalidRequest) {
             try await server.client { $0.outgoingHeartBeat = .seconds(-1) }.connect()
         }
+        let client = server.client { configuration in
+            configuration.versions = []
+            configuration.credentialsProvider = { _ in
+                provided.add(1, ordering: .relaxed)
+                return nil
+            }
+        }
+        await expectError(.invalidRequest) { try await client.connect() }
+        #expect(provided.load(ordering: .relaxed) == 0)
         #expect(server.count == 0)
         await expectError(.connectFailed) { try await STOMPClient("stomp//nowhere").connect() }
     }

@@ -3,8 +3,8 @@ import STOMPCore
 import Transport
 import Wire
 
-/// What one input of the machine led to, performed on the loop's thread after the lock is released. All links of a
-/// loop share one, so its arrays are allocated once.
+/// The results of one input of the machine. The machine fills it under the link's lock; the loop's thread performs it
+/// after the lock is released. All links of a loop share one, so its arrays are allocated once.
 final class STOMPScratch: LinkScratch {
     var core: STOMPClientCore?
     var effects = STOMPEffects()
@@ -12,27 +12,51 @@ final class STOMPScratch: LinkScratch {
     var connection: UInt32 = 0
     var resumptions = Resumptions<STOMPMachine.ReceiptAnswer>()
     var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
-    /// What became of the SUBSCRIBE frames that follow CONNECTED.
-    var subscriptions: [(STOMPRoute, Result<Bool, STOMPError>)] = []
+    /// The results of the SUBSCRIBE frames that follow CONNECTED.
+    var subscriptions: [STOMPSubscriptions.Written] = []
     /// Messages that were not sent before their connection ended.
     var unsentCount = 0
-    /// The connection is gone; the inner value says why, nil for an end in order.
+    /// Set when the connection has closed; the inner value is the error, nil for a graceful end.
     var closed: TransportError??
     private var touchedRoutes: [STOMPRoute] = []
 
     init() {}
 
+    /// Whether CONNECTED arrived.
+    var hasConnected: Bool { effects.events.contains { Self.isConnected($0.kind) } }
+
+    private static func isConnected(_ event: STOMPEngineEvent.Kind) -> Bool {
+        if case .connected = event { true } else { false }
+    }
+
+    /// Whether the connection failed because the server was silent.
+    var hasLostHeartBeat: Bool {
+        effects.events.contains { record in
+            if case .connectionFailed(let failure) = record.kind { failure.reason == .heartBeatLost } else { false }
+        }
+    }
+
+    /// Whether the engine reports that the connection is over.
+    private var hasEnded: Bool {
+        effects.events.contains { record in
+            switch record.kind {
+            case .disconnected, .connectionFailed: true
+            default: false
+            }
+        }
+    }
+
     func perform(_ bytes: RawSpan) {
         if let core {
-            for record in effects.events where record.kind.isConnected { core.handle(record.kind, subscriptions) }
+            for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
             if !effects.messages.isEmpty { deliver(bytes, core) }
-            for record in effects.events where !record.kind.isConnected { core.handle(record.kind) }
-            if closed == nil, effects.events.contains(where: \.kind.isEnd) { core.connectionIsEnding() }
-            for (token, answer) in requestAnswers { core.requestAnswered(token, answer) }
+            for record in effects.events where !Self.isConnected(record.kind) { core.handle(record.kind) }
+            if closed == nil, hasEnded { core.connectionIsEnding() }
+            for (token, answer) in requestAnswers { core.subscriptions.requestAnswered(token, answer) }
             if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
             if let closed { core.connectionClosed(closed) }
         }
-        // Last, so that whoever hears of an end finds the state that goes with it.
+        // Last, so that the resumed callers find the state that belongs to their answer.
         resumptions.resume()
         effects.removeAll()
         requestAnswers.removeAll(keepingCapacity: true)
@@ -42,16 +66,16 @@ final class STOMPScratch: LinkScratch {
         closed = nil
     }
 
-    /// Hands the messages of one read to their subscriptions: one batch each.
+    /// Passes the messages of one read to their subscriptions: one batch each.
     private func deliver(_ bytes: RawSpan, _ core: STOMPClientCore) {
         let first = effects.messages[0].subscription
         if effects.messages.allSatisfy({ $0.subscription == first }) {
-            guard let route = core.routes[first] else { return core.unmatched(effects.messages.count) }
-            return hand(effects.messages, of: bytes, to: route, core)
+            guard let route = core.subscriptions.route(first) else { return core.unmatched(effects.messages.count) }
+            return pass(effects.messages, of: bytes, to: route, core)
         }
         var unmatched = 0
         for (index, record) in effects.messages.enumerated() {
-            guard let route = core.routes[record.subscription] else {
+            guard let route = core.subscriptions.route(record.subscription) else {
                 unmatched += 1
                 continue
             }
@@ -61,13 +85,13 @@ final class STOMPScratch: LinkScratch {
         for route in touchedRoutes {
             let records = route.pending.map { effects.messages[Int($0)] }
             route.pending.removeAll(keepingCapacity: true)
-            hand(records, of: bytes, to: route, core)
+            pass(records, of: bytes, to: route, core)
         }
         touchedRoutes.removeAll(keepingCapacity: true)
         if unmatched > 0 { core.unmatched(unmatched) }
     }
 
-    private func hand(_ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore)
+    private func pass(_ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore)
     {
         if route.isForReplies {
             let unmatched = route.replies?.receive(makeBatch(records, of: bytes, route, core)) ?? records.count
@@ -75,15 +99,15 @@ final class STOMPScratch: LinkScratch {
             if unmatched > 0 { core.unmatched(unmatched) }
             return
         }
-        // Before anybody can have them.
+        // Before a receiver can see them.
         core.counters.received(records.count)
         for queue in route.receivers.queues {
             let batch = makeBatch(records, of: bytes, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
             if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.acknowledgement != .auto {
-                core.pauseReading(for: route)
+                core.subscriptions.pauseReading(for: route)
             }
-            if queue.connectionIsFull { core.pauseReading() }
+            if queue.connectionIsFull { core.subscriptions.pauseReading() }
         }
     }
 
@@ -111,24 +135,5 @@ final class STOMPScratch: LinkScratch {
         }
         return STOMPBatch(
             bytes: copied, records: moved, version: version, connection: connection, route: route, core: core)
-    }
-}
-
-extension STOMPEngineEvent.Kind {
-    var isConnected: Bool {
-        if case .connected = self { true } else { false }
-    }
-
-    /// Whether the connection failed because the peer was silent.
-    var isHeartBeatLost: Bool {
-        if case .connectionFailed(let failure) = self { failure.reason == .heartBeatLost } else { false }
-    }
-
-    /// Whether the engine reports that the connection is over.
-    var isEnd: Bool {
-        switch self {
-        case .disconnected, .connectionFailed: true
-        default: false
-        }
     }
 }

@@ -1,0 +1,209 @@
+import Messaging
+import STOMPCore
+import Synchronization
+import Transport
+import Wire
+
+/// Sends frames of a client and waits for their receipts.
+///
+/// On the caller's task, any thread: frames are encoded into the outbox under the link's lock, in the order in which
+/// callers get it. See ``STOMPReceiptGroup`` for frames that are confirmed together.
+struct STOMPSender {
+    let core: STOMPClientCore
+
+    // MARK: Without a receipt
+
+    /// Writes SEND into the outbox. Returns false if it is full.
+    func trySend(
+        _ body: [UInt8], to destination: String, headers: STOMPHeaders, omitsContentLength: Bool,
+        in transaction: STOMPTransaction?
+    ) throws(STOMPError) -> Bool {
+        let limit = core.configuration.maximumOutboxBytes
+        return try core.link.perform { machine throws(STOMPError) in
+            guard machine.engine.output.count < limit else { return false }
+            do throws(STOMPUsageError) {
+                try machine.engine.send(
+                    destination: destination, headers: headers, body: body, transaction: transaction,
+                    omitsContentLength: omitsContentLength, at: machine.lastWrite)
+            } catch {
+                throw core.explain(error)
+            }
+            machine.sentCount += 1
+            return true
+        }
+    }
+
+    /// Writes a frame without a body.
+    ///
+    /// - Parameter urgent: whether the frame is written at once, because its receipt is awaited.
+    func write<Answer>(
+        urgent: Bool = false, _ body: (inout STOMPEngine, _ now: Int64) throws(STOMPUsageError) -> Answer
+    ) throws(STOMPError) -> Answer {
+        try core.link.perform(urgent: urgent) { machine throws(STOMPError) in
+            do throws(STOMPUsageError) {
+                return try body(&machine.engine, MonotonicClock.now)
+            } catch {
+                throw core.explain(error)
+            }
+        }
+    }
+
+    /// Acknowledges or rejects a message.
+    func answer(
+        _ messageHeaders: RawSpan, _ body: (inout STOMPEngine, RawSpan, Int64) throws(STOMPUsageError) -> Void
+    ) throws(STOMPError) {
+        try core.link.perform { machine throws(STOMPError) in
+            do throws(STOMPUsageError) {
+                try body(&machine.engine, messageHeaders, MonotonicClock.now)
+            } catch {
+                throw core.explain(error)
+            }
+        }
+    }
+
+    // MARK: With a receipt
+
+    /// Lets `body` write a frame with a receipt, and waits for the receipt.
+    nonisolated(nonsending) func confirmed(
+        countsAsSent: Bool = false,
+        _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
+    ) async throws(STOMPError) {
+        if Task.isCancelled { throw .cancelledWait }
+        let first = await waiting { waiter in
+            var waiter: STOMPMachine.ReceiptTable.QuickWaiter? = waiter
+            // Order is settled here, before the caller suspends.
+            let ended = core.link.perform(urgent: true) {
+                machine -> Resumption<QuickAnswer<STOMPMachine.ReceiptAnswer>>? in
+                guard let waiter = waiter.take() else { return nil }
+                let now = MonotonicClock.now
+                let token = machine.receipts.add(waiter, at: now)
+                do throws(STOMPUsageError) {
+                    try body(&machine.engine, token, now)
+                    if countsAsSent { machine.sentCount += 1 }
+                    return nil
+                } catch {
+                    return machine.receipts.answerAtOnce(token, .failure(core.explain(error)))
+                }
+            }
+            ended?.resume()
+        }
+        if let call = first.call { try await call.answer(ifCancelled: .failure(.cancelledWait)).get() }
+    }
+
+    /// Waits until at most `few` receipts of a group are outstanding.
+    nonisolated(nonsending) func wait(for group: STOMPReceiptGroup, downTo few: Int = 0) async throws(STOMPError) {
+        let call = STOMPReceiptGroup.Call()
+        let core = core
+        try await call.answer {
+            let ready = core.link.perform { _ in group.add(call, downTo: few) }
+            if let ready { call.end(ready) }
+        } onCancel: {
+            call.end(.failure(.cancelledWait))
+        }.get()
+    }
+
+    // MARK: Many messages
+
+    private enum Step {
+        case sent, waitForRoom
+        case waitForReceipts(Int)
+    }
+
+    /// Writes messages into the outbox, as many as fit each time that there is room.
+    ///
+    /// - Parameter group: where their receipts are counted; nil for messages without a receipt.
+    nonisolated(nonsending) func sendAll(
+        _ messages: [STOMPOutgoingMessage], group: STOMPReceiptGroup?, in transaction: STOMPTransaction?
+    ) async throws(STOMPError) {
+        let token = group.map { _ in STOMPMachine.groupBit | core.ids.add(1, ordering: .relaxed).newValue }
+        // Invalid options of any message are reported before the first is sent.
+        var headers: [STOMPHeaders] = []
+        headers.reserveCapacity(messages.count)
+        // A span, because a copy of each message would cost a dozen reference counts.
+        let all = messages.span
+        for index in all.indices {
+            if let constant = all[index].options.constantHeaders {
+                headers.append(constant)
+            } else {
+                headers.append(
+                    try all[index].options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
+            }
+        }
+        var next = 0
+        while next < messages.count {
+            switch try write(messages, headers, from: &next, token, group, in: transaction) {
+            case .sent: break
+            case .waitForRoom:
+                if Task.isCancelled { throw .cancelledWait }
+                await core.link.room()
+            case .waitForReceipts(let few):
+                if let group { try await wait(for: group, downTo: few) }
+            }
+        }
+    }
+
+    private func write(
+        _ messages: [STOMPOutgoingMessage], _ headers: [STOMPHeaders], from next: inout Int, _ token: UInt64?,
+        _ group: STOMPReceiptGroup?, in transaction: STOMPTransaction?
+    ) throws(STOMPError) -> Step {
+        let limit = core.configuration.maximumOutboxBytes
+        var index = next
+        defer { next = index }
+        let now = MonotonicClock.now
+        let all = messages.span
+        return try core.link.perform { machine throws(STOMPError) in
+            if let failure = group?.failure { throw failure }
+            while index < messages.count {
+                guard machine.engine.output.count < limit else { return .waitForRoom }
+                do throws(STOMPUsageError) {
+                    try machine.engine.send(
+                        destination: all[index].destination, headers: headers[index], body: all[index].body,
+                        receiptToken: token, transaction: transaction,
+                        omitsContentLength: all[index].options.omitsContentLength, at: now)
+                } catch {
+                    guard error.code == .tooManyReceipts, let group, group.outstanding > 0 else {
+                        throw STOMPError(error)
+                    }
+                    return .waitForReceipts(group.outstanding / 2)
+                }
+                machine.sentCount += 1
+                if let group, let token {
+                    if group.outstanding == 0 { machine.groups[token & ~STOMPMachine.groupBit] = group }
+                    group.outstanding += 1
+                }
+                index += 1
+            }
+            return .sent
+        }
+    }
+}
+
+/// Frames whose receipts are awaited together: an array of messages, or one message whose receipt is awaited later.
+final class STOMPReceiptGroup: @unchecked Sendable {
+    // Sendable because the `var`s are used under the link's lock only.
+    typealias Call = PendingCall<STOMPMachine.ReceiptAnswer>
+
+    var outstanding = 0
+    /// The first failure of a frame.
+    var failure: STOMPError?
+    private var waits: [(few: Int, call: Call)] = []
+
+    private var answer: STOMPMachine.ReceiptAnswer { failure.map { .failure($0) } ?? .success(()) }
+
+    /// Adds a caller that waits until at most `few` receipts are outstanding. Returns its answer if that is so already.
+    func add(_ call: Call, downTo few: Int) -> STOMPMachine.ReceiptAnswer? {
+        if outstanding <= few { return answer }
+        waits.removeAll { $0.call.isOver }
+        waits.append((few, call))
+        return nil
+    }
+
+    /// Ends the waits for which few enough receipts are outstanding.
+    func endWaits(into ended: inout UniqueArray<Resumption<STOMPMachine.ReceiptAnswer>>) {
+        waits.removeAll { few, call in
+            guard few >= outstanding else { return false }
+            if let end = call.take(answer) { ended.append(end) }
+            return true
+        }
+    }
+}

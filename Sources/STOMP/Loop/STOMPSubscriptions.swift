@@ -1,0 +1,298 @@
+import Messaging
+import STOMPCore
+import Synchronization
+import Transport
+
+/// The subscriptions of a client: where received messages go, and what the broker is to send.
+///
+/// On the loop's thread, but for `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
+/// ``writeAll(to:)`` is called with the link's lock held as well.
+final class STOMPSubscriptions: @unchecked Sendable {
+    // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
+
+    /// A route, and the result of writing SUBSCRIBE for it: true if the broker subscribes it without SUBSCRIBE.
+    typealias Written = (STOMPRoute, Result<Bool, STOMPError>)
+
+    /// The client, which owns this object; set before anything else.
+    unowned var core: STOMPClientCore!
+    private var routes: [UInt64: STOMPRoute] = [:]
+    /// Callers that wait for the receipt of UNSUBSCRIBE, by its number.
+    private var unsubscribes: [UInt64: STOMPRoute.Call] = [:]
+    /// Subscriptions whose full buffers pause reading.
+    private var pausedRoutes = PausedRoutes<STOMPRoute>()
+    private let knownUnread = MadeOnce<UnreadBytes>()
+
+    func route(_ token: UInt64) -> STOMPRoute? { routes[token] }
+
+    // MARK: On the caller's task
+
+    /// Registers a route and waits for the broker's receipt; the route exists before SUBSCRIBE is written.
+    nonisolated(nonsending) func subscribe(_ route: STOMPRoute) async throws(STOMPError) {
+        let core = core!
+        let call = STOMPRoute.Call()
+        let result = await call.answer {
+            core.loop.execute { core.subscriptions.subscribeNow(route, call) }
+        } onCancel: {
+            core.loop.execute {
+                if route.call != nil {
+                    route.call = nil
+                    core.subscriptions.remove(route)
+                }
+                call.end(.failure(.cancelledWait))
+            }
+        }
+        try result.get()
+    }
+
+    /// Removes a route and waits for the broker's receipt. A cancelled task does not wait; UNSUBSCRIBE is sent all the
+    /// same.
+    nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
+        let core = core!
+        let receipt = core.ids.add(1, ordering: .relaxed).newValue
+        let call = STOMPRoute.Call()
+        core.loop.execute { core.subscriptions.unsubscribeNow(route, receipt, call) }
+        try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+    }
+
+    /// The bytes that wait in all subscriptions.
+    var unread: UnreadBytes {
+        knownUnread.value {
+            UnreadBytes(maximum: core.configuration.maximumUnreadBytes) { [weak core] in core?.drained() }
+        }
+    }
+
+    // MARK: Subscribing
+
+    private func subscribeNow(_ route: STOMPRoute, _ call: STOMPRoute.Call) {
+        if call.isOver { return }
+        guard core.supervisor.isActive else {
+            call.end(.failure(core.notSupervised))
+            return
+        }
+        routes[route.token] = route
+        route.call = call
+        // Without a connection the next one subscribes it.
+        if core.supervisor.isConnected { send(route) }
+    }
+
+    /// Subscribes a route on the connection that is open.
+    private func send(_ route: STOMPRoute) {
+        let result = core.link.perform(urgent: true) { machine in self.write(route, to: &machine.engine) }
+        settle(route, result)
+    }
+
+    /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
+    /// so that no caller's SEND comes before them. Returns the results for ``settle(_:_:)``.
+    func writeAll(to engine: inout STOMPEngine) -> [Written] {
+        routes.values.sorted { $0.token < $1.token }.map { ($0, write($0, to: &engine)) }
+    }
+
+    /// Writes SUBSCRIBE with a receipt. True if the broker subscribes the route without SUBSCRIBE, and sends no receipt.
+    private func write(_ route: STOMPRoute, to engine: inout STOMPEngine) -> Result<Bool, STOMPError> {
+        do throws(STOMPError) {
+            if route.isForReplies, try expectReplies(on: route, &engine) { return .success(true) }
+            let headers = try route.options.headers(
+                for: engine.profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID)
+            do throws(STOMPUsageError) {
+                try engine.subscribe(
+                    id: route.id, destination: route.destination, acknowledgement: route.acknowledgement,
+                    headers: headers, token: route.token,
+                    receiptToken: STOMPMachine.requestBit | route.token, at: MonotonicClock.now)
+            } catch {
+                return .failure(STOMPError(error))
+            }
+            return .success(false)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Handles the result of writing SUBSCRIBE, after the lock is released.
+    func settle(_ route: STOMPRoute, _ result: Result<Bool, STOMPError>) {
+        switch result {
+        case .success(true): subscribed(route)
+        case .success(false): break
+        // Without a connection the next one subscribes; other failures would recur.
+        case .failure(let error) where error.code == .notConnected || error.code == .disconnected: break
+        case .failure(let error): fail(route, error)
+        }
+    }
+
+    /// Replies come over a temporary queue. Returns true if the broker creates it without SUBSCRIBE.
+    private func expectReplies(on route: STOMPRoute, _ engine: inout STOMPEngine) throws(STOMPError) -> Bool {
+        let profile = engine.profile
+        switch profile.temporaryQueues {
+        case .subscribeFirst: return false
+        case .unsupported:
+            throw STOMPError(
+                .unsupportedByBroker,
+                "\(profile.name) is not known to have temporary queues. Subscribe to a queue of your own and name it in replyTo."
+            )
+        case .implicit:
+            do throws(STOMPUsageError) {
+                try engine.expectMessages(
+                    subscription: route.id, destination: route.destination, token: route.token)
+            } catch {
+                throw STOMPError(error)
+            }
+            return true
+        }
+    }
+
+    // MARK: The broker's answers
+
+    /// RECEIPT arrived for SUBSCRIBE or UNSUBSCRIBE, or will not arrive.
+    func requestAnswered(_ token: UInt64, _ answer: STOMPMachine.ReceiptAnswer) {
+        let id = token & ~STOMPMachine.requestBit
+        if let call = unsubscribes.removeValue(forKey: id) {
+            call.end(answer)
+            return
+        }
+        guard let route = routes[id] else { return }
+        switch answer {
+        case .success: subscribed(route)
+        case .failure(let error):
+            switch error.code {
+            // This is not the broker's answer: the next connection subscribes.
+            case .connectionLost: break
+            // An ERROR without a receipt-id may refer to a frame that had no receipt. A subscription that has worked before
+            // fails with the second one in a row.
+            case .refused
+            where error.serverError?.receiptID == nil && route.call == nil && route.presumedRefusals == 0:
+                route.presumedRefusals += 1
+            case .timedOut:
+                fail(route, error)
+                // The broker may have subscribed it nevertheless.
+                core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
+            default: fail(route, error)
+            }
+        }
+    }
+
+    func subscribed(_ route: STOMPRoute) {
+        route.presumedRefusals = 0
+        if let call = route.call {
+            route.call = nil
+            call.end(.success(()))
+            core.news.tell(.subscribed(destination: route.destination))
+        } else {
+            core.news.tell(.resubscribed(destination: route.destination))
+        }
+    }
+
+    /// A destination cannot be subscribed: fails the waiting caller, or ends the subscription.
+    private func fail(_ route: STOMPRoute, _ error: STOMPError) {
+        routes[route.token] = nil
+        if let call = route.call {
+            route.call = nil
+            call.end(.failure(error))
+        } else {
+            core.news.tell(.subscriptionLost(destination: route.destination, error))
+        }
+        finish(route, .failed(error))
+    }
+
+    /// Ends a route. Its full buffers pause reading no longer.
+    private func finish(_ route: STOMPRoute, _ end: STOMPRoute.Queue.Next) {
+        route.finish(end)
+        if pausedRoutes.remove(route) { resumeReading() }
+    }
+
+    // MARK: Unsubscribing
+
+    /// Removes a route without waiting for the broker's answer. A durable subscription remains at the broker.
+    func remove(_ route: STOMPRoute) {
+        finish(route, .finished)
+        guard routes.removeValue(forKey: route.token) != nil else { return }
+        // After UNSUBSCRIBE is written: frames that are sent in reaction to the event follow it.
+        defer { core.news.tell(.unsubscribed(destination: route.destination)) }
+        guard core.supervisor.isConnected else { return }
+        // An error means that the connection is ending, and the subscription with it.
+        core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
+    }
+
+    private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {
+        finish(route, .finished)
+        guard routes.removeValue(forKey: route.token) != nil else {
+            call.end(.success(()))
+            return
+        }
+        defer { core.news.tell(.unsubscribed(destination: route.destination)) }
+        let durable = route.options.durableName.flatMap { core.negotiation.profile.durableHeaders(name: $0) }
+        guard core.supervisor.isConnected else {
+            // The subscription ended with its connection, unless it is durable.
+            let error = STOMPError(
+                .notConnected,
+                "The durable subscription to '\(route.destination)' remains at the broker, because there is no connection. Subscribe again while connected, then unsubscribe."
+            )
+            call.end(route.options.durableName == nil ? .success(()) : .failure(error))
+            return
+        }
+        do throws(STOMPError) {
+            try core.sender.write(urgent: true) { engine, now throws(STOMPUsageError) in
+                let token = STOMPMachine.requestBit | receipt
+                guard let durable, engine.profile.deletesDurableApart else {
+                    return try engine.unsubscribe(
+                        id: route.id, headers: durable ?? [:], receiptToken: token, at: now)
+                }
+                try engine.unsubscribe(id: route.id, at: now)
+                try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
+            }
+            unsubscribes[receipt] = call
+        } catch {
+            call.end(.failure(error))
+        }
+    }
+
+    // MARK: The connection
+
+    func connectionClosed(_ reason: STOMPError) {
+        pausedRoutes.removeAll()
+        failUnsubscribes(reason)
+        // A temporary queue ends with its connection.
+        for route in routes.values where route.isForReplies { route.replies?.fail(reason) }
+    }
+
+    /// The client has stopped connecting: all subscriptions end, and all waiting callers fail.
+    func stop(_ failure: STOMPError) {
+        let isOrderly = failure.code == .disconnected
+        let all = routes.values
+        routes = [:]
+        for route in all {
+            route.call?.end(.failure(failure))
+            route.call = nil
+            route.finish(isOrderly ? .finished : .failed(failure))
+        }
+        failUnsubscribes(failure)
+    }
+
+    private func failUnsubscribes(_ failure: STOMPError) {
+        let calls = unsubscribes.values
+        unsubscribes = [:]
+        for call in calls { call.end(.failure(failure)) }
+    }
+
+    // MARK: Slow receivers
+
+    func pauseReading(for route: STOMPRoute) {
+        pausedRoutes.add(route)
+        pauseReading()
+    }
+
+    func pauseReading() { setReadingPaused(true) }
+
+    /// A full buffer has become half empty, or is released.
+    func resumeReading() {
+        pausedRoutes.removeDrained()
+        if pausedRoutes.isEmpty, !unread.isFull { setReadingPaused(false) }
+    }
+
+    private func setReadingPaused(_ isPaused: Bool) {
+        let now = MonotonicClock.now
+        core.link.perform { machine in
+            guard machine.wantsReadingPaused != isPaused else { return }
+            machine.wantsReadingPaused = isPaused
+            machine.engine.setReadingPaused(isPaused, at: now)
+        }
+    }
+}
