@@ -146,11 +146,15 @@ extension LoopbackBroker {
     ///
     /// Those with TLS name `localhost`, which certificates for this machine tend to be for; the others 127.0.0.1.
     public struct URLs: Sendable, Hashable {
+        /// For MQTT clients.
         public let mqtt: String?
+        /// For STOMP clients.
         public let stomp: String?
         /// For clients of both protocols, web pages included.
         public let ws: String?
+        /// For MQTT clients, with TLS.
         public let mqtts: String?
+        /// For STOMP clients, with TLS.
         public let stomps: String?
         /// For clients of both protocols, web pages included.
         public let wss: String?

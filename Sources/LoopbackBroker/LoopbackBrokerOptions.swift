@@ -25,7 +25,9 @@ public struct LoopbackBrokerOptions: Sendable {
 
     /// Who may connect. The password is never shown.
     public struct User: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+        /// The user name.
         public var name: String
+        /// The password; descriptions hide it.
         public var password: String
 
         public init(name: String, password: String) {

@@ -10,6 +10,9 @@ extension MQTTClient {
     /// One subscription, made with the first request, receives the responses to all requests of a client; correlation
     /// data tells them apart.
     /// - Parameters:
+    ///   - payload: the payload of the request.
+    ///   - topic: the topic that the request is published to.
+    ///   - qos: the QoS of the request. Default: 1.
     ///   - timeout: from the call to the response. Default: 10 seconds.
     ///   - properties: response topic and correlation data are set here.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.

@@ -19,7 +19,10 @@ extension MQTTClient {
 
     /// Publishes a value to a topic of its type.
     ///
-    /// - Parameter properties: of PUBLISH; the content type is the topic's unless it is set here; 5.0 only.
+    /// - Parameters:
+    ///   - value: what is published.
+    ///   - topic: a topic without wildcards.
+    ///   - properties: of PUBLISH; the content type is the topic's unless it is set here; 5.0 only.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded, or the topic still
     ///   has wildcards.
     @discardableResult
@@ -41,7 +44,7 @@ extension MQTTClient {
     /// Subscribes to a topic and returns its messages with their values. A payload that is not such a value is an
     /// element too.
     ///
-    /// - Parameter qos: the highest QoS that messages are delivered with. Default: 2.
+    /// The highest QoS that messages are delivered with is 2 by default, not the QoS of the topic.
     /// - Throws: as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)``.
     public nonisolated(nonsending) func subscribe<Value>(
         to topic: MQTTTopic<Value>, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),

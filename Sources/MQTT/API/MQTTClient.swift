@@ -22,6 +22,7 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     ///   - url: `mqtt://[user:password@]host[:port]`, `mqtts:` for TLS, `ws://host/path` and `wss:` for WebSocket, or
     ///     `unix:/path`. A mistake in it is reported by ``connect()``.
     ///   - clientID: see ``MQTTConfiguration/clientID``.
+    ///   - configuration: the options. Default: those of ``MQTTConfiguration``.
     public init(_ url: String, clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
@@ -37,6 +38,7 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     /// - Parameters:
     ///   - urls: as for one server; each may hold its own user name and password. See ``MQTTConfiguration/serverOrder``.
     ///   - clientID: see ``MQTTConfiguration/clientID``.
+    ///   - configuration: the options. Default: those of ``MQTTConfiguration``.
     public init(_ urls: [String], clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
@@ -104,7 +106,7 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     /// Disconnects gracefully, sending this reason code and these properties in DISCONNECT; 5.0 only.
     ///
     /// - Parameters:
-    ///   - reason: ``MQTTCore/MQTTReasonCode/disconnectWithWillMessage`` has the server publish the will all the same.
+    ///   - reason: ``MQTTReasonCode/disconnectWithWillMessage`` has the server publish the will all the same.
     ///   - properties: Reason String, user properties, and a Session Expiry Interval in place of
     ///     ``MQTTConfiguration/sessionExpiry``.
     /// - Throws: ``MQTTError`` if they cannot be sent; the connection remains. Without a connection nothing is sent.
@@ -145,7 +147,9 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     /// Puts every packet of the connection into `log` from now on, over reconnects; secrets are masked.
     ///
     /// Call this before ``connect()``: later packets cannot be decoded without the version in CONNECT.
-    /// - Parameter name: the client's name in the log. Default: its client identifier.
+    /// - Parameters:
+    ///   - log: what keeps the frames.
+    ///   - name: the client's name in the log. Default: its client identifier.
     public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
         core.inspector.feed(log, as: name ?? core.clientIDTemplate)
     }

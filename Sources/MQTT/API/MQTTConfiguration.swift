@@ -146,6 +146,7 @@ public struct MQTTConfiguration: Sendable, Equatable {
 
         public init(wrappedValue: Value?) { box = wrappedValue.map { Shared($0) } }
 
+        /// The value of the option.
         public var wrappedValue: Value? {
             get { box?.value }
             set { box = newValue.map { Shared($0) } }

@@ -4,6 +4,7 @@ import Transport
 
 /// A packet that went over the connection, made for looking at; see ``MQTTClient/inspect(showingSecrets:)``.
 public struct MQTTPacketRecord: Sendable {
+    /// Whether the client sent or received the packet.
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
     public let time: Int64
@@ -14,6 +15,7 @@ public struct MQTTPacketRecord: Sendable {
     /// The size of a PUBLISH packet's payload, 0 for other packets.
     public let payloadCount: Int
 
+    /// The type of the packet.
     public var type: MQTTPacketType { packet.type }
 
     init(_ packet: MQTTPacket, size: Int, _ direction: FrameDirection, showsSecrets: Bool) {

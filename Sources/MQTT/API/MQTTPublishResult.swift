@@ -2,7 +2,7 @@ public import MQTTCore
 
 /// What a server said to a message or a request: its code, and with 5.0 what it added in words.
 public struct MQTTPublishResult: Sendable, Hashable {
-    /// The reason code; ``MQTTCore/MQTTReasonCode/success`` where the version has none.
+    /// The reason code; ``MQTTReasonCode/success`` where the version has none.
     public var reasonCode: MQTTReasonCode
     /// Reason String and user properties; of a QoS 2 message those of PUBREC, then those of PUBCOMP.
     public var properties: MQTTProperties

@@ -1,7 +1,7 @@
 public import MQTTCore
 public import Messaging
 
-/// The messages that match one topic filter, as a sequence; made by ``MQTTClient/subscribe(to:qos:buffer:acknowledgement:options:)``.
+/// The messages that match one topic filter, as a sequence; made by `subscribe` of ``MQTTClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
 /// unsubscribes. It survives reconnects. An iterator goes on where the one before it was released, so that a loop may be

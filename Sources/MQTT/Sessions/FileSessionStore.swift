@@ -25,7 +25,9 @@ public final class FileSessionStore: SessionStore {
     /// Encrypts records on their way to the disk and decrypts them on the way back. Both closures are called on the
     /// store's thread.
     public struct Transform: Sendable {
+        /// Encrypts one record.
         public var seal: @Sendable ([UInt8]) throws -> [UInt8]
+        /// Decrypts what `seal` returned.
         public var open: @Sendable ([UInt8]) throws -> [UInt8]
 
         public init(
@@ -36,6 +38,7 @@ public final class FileSessionStore: SessionStore {
         }
     }
 
+    /// The bounds of a store, how safely it writes, and how it encrypts.
     public struct Options: Sendable {
         /// The bounds of the store. Default: 10,000 messages and 16 MiB.
         public var limits = SessionStoreLimits()

@@ -4,7 +4,20 @@ public import Transport
 public struct BrokerURL: Sendable, Hashable {
     /// The scheme of a URL: the protocols between the socket and the client's protocol.
     public enum Scheme: String, Sendable, Hashable {
-        case mqtt, mqtts, stomp, stomps, ws, wss, unix
+        /// MQTT over TCP.
+        case mqtt
+        /// MQTT over TLS.
+        case mqtts
+        /// STOMP over TCP.
+        case stomp
+        /// STOMP over TLS.
+        case stomps
+        /// WebSocket over TCP.
+        case ws
+        /// WebSocket over TLS.
+        case wss
+        /// A Unix-domain socket.
+        case unix
 
         /// Whether the connection is encrypted.
         public var isSecure: Bool { self == .mqtts || self == .stomps || self == .wss }
@@ -36,6 +49,7 @@ public struct BrokerURL: Sendable, Hashable {
 
     /// The host and port, or the path of a Unix-domain socket.
     public private(set) var endpoint: Endpoint
+    /// What the URL begins with.
     public let scheme: Scheme
     /// The path and query of a WebSocket, `/` when the URL has none. Descriptions hide the query's values, which may be
     /// tokens.

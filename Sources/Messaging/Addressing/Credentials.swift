@@ -2,7 +2,9 @@ package import Transport
 
 /// The user name and password of a client. Descriptions hide them.
 public struct Credentials: Sendable, Hashable {
+    /// The user name, or the login of STOMP.
     public var userName: String
+    /// The password, or the passcode of STOMP; nil sends none.
     public var password: String?
 
     public init(userName: String, password: String? = nil) {

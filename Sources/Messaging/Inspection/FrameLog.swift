@@ -24,6 +24,7 @@ public final class FrameLog: Sendable {
         public let skippedCount: Int
         /// How often the log was cleared: when it has changed, what was fetched before is gone.
         public let clearCount: Int
+        /// Whether the log was paused.
         public let isPaused: Bool
     }
 

@@ -11,6 +11,7 @@ public struct LoggedFrame: Sendable {
 
     /// Milliseconds since 1970, UTC.
     public let time: Int64
+    /// Whether the client sent or received the frame.
     public let direction: FrameDirection
     /// The protocol and its version: `MQTT 5.0`, `STOMP 1.2`.
     public let protocolName: String
@@ -93,7 +94,9 @@ public struct LoggedFrame: Sendable {
 
     /// A part of a frame that has a name in its specification.
     public struct Field: Sendable, Hashable {
+        /// The name of the field in the specification.
         public let name: String
+        /// The value as text.
         public let value: String
 
         package init(_ name: String, _ value: String) {

@@ -13,6 +13,7 @@ public struct DecodedMessage<Message: Sendable, Value: Sendable>: Sendable {
         self.result = result
     }
 
+    /// A member of the message.
     public subscript<Property>(dynamicMember property: KeyPath<Message, Property>) -> Property {
         message[keyPath: property]
     }

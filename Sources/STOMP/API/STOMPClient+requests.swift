@@ -10,7 +10,11 @@ extension STOMPClient {
     ///
     /// Works with RabbitMQ, ActiveMQ and the loopback broker. The receiver sends its reply to the request's `reply-to` and
     /// copies its `correlation-id`, as ``reply(to:with:options:)`` does. Many requests may wait at the same time.
-    /// - Parameter timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
+    /// - Parameters:
+    ///   - body: the body of the request.
+    ///   - destination: where the request is sent to.
+    ///   - options: what the request asks of the broker; `replyTo` is set here.
+    ///   - timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
     /// - Throws: ``STOMPError``: ``STOMPError/Code/timedOut`` without a reply in time, ``STOMPError/Code/connectionLost`` if
     ///   the connection ends first, for the temporary queue ends with it.
     public nonisolated(nonsending) func request(

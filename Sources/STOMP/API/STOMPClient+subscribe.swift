@@ -13,7 +13,7 @@ extension STOMPClient {
     /// `BufferPolicy(overflow: .pauseReading)` loses none. Messages with client acknowledgements are never dropped.
     /// - Parameters:
     ///   - destination: as the broker understands it: `/topic/a.b`, `/queue/c`.
-    ///   - ack: how messages are acknowledged: by being delivered, or with ``STOMPMessage/acknowledge(in:)``.
+    ///   - acknowledgement: how messages are acknowledged: by being delivered, or with ``STOMPMessage/acknowledge(in:)``.
     ///   - options: selector, durable name, prefetch, further headers.
     ///   - buffer: what waits for a slow receiver, and what happens then.
     /// - Throws: ``STOMPError`` with the broker's words when it refuses; the connection ends then, and is opened again.

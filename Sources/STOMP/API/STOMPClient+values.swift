@@ -28,7 +28,11 @@ extension STOMPClient {
 
     /// Sends a value to a destination of its type.
     ///
-    /// - Parameter options: the `content-type` is the destination's unless it is set here.
+    /// - Parameters:
+    ///   - value: what is sent.
+    ///   - destination: a destination of this type.
+    ///   - options: the `content-type` is the destination's unless it is set here.
+    ///   - transaction: makes it part of a transaction.
     /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded.
     public nonisolated(nonsending) func send<Value>(
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
@@ -41,7 +45,11 @@ extension STOMPClient {
 
     /// Sends a value to a destination of its type and returns when the broker has processed it.
     ///
-    /// - Parameter options: the `content-type` is the destination's unless it is set here.
+    /// - Parameters:
+    ///   - value: what is sent.
+    ///   - destination: a destination of this type.
+    ///   - options: the `content-type` is the destination's unless it is set here.
+    ///   - transaction: makes it part of a transaction.
     /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded.
     public nonisolated(nonsending) func sendAndConfirm<Value>(
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),

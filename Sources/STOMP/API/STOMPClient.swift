@@ -17,8 +17,10 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
 
     /// Makes a client; nothing is opened before ``connect()``.
     ///
-    /// - Parameter url: `stomp://[login:passcode@]host[:port]`, `stomps:` for TLS, `ws://host/path` and `wss:` for
-    ///   WebSocket, or `unix:/path`. A mistake in it is reported by ``connect()``.
+    /// - Parameters:
+    ///   - url: `stomp://[login:passcode@]host[:port]`, `stomps:` for TLS, `ws://host/path` and `wss:` for WebSocket, or
+    ///     `unix:/path`. A mistake in it is reported by ``connect()``.
+    ///   - configuration: the options. Default: those of ``STOMPConfiguration``.
     public init(_ url: String, configuration: STOMPConfiguration = STOMPConfiguration()) {
         self.init([url], configuration: configuration, loop: .shared, override: nil)
     }
@@ -27,8 +29,9 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     ///
     /// The next server is tried as soon as one has failed; the wait of ``ReconnectPolicy`` follows when all have. A failure
     /// that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all the same.
-    /// - Parameter urls: as for one server; each may hold its own login and passcode. See
-    ///   ``STOMPConfiguration/serverOrder``.
+    /// - Parameters:
+    ///   - urls: as for one server; each may hold its own login and passcode. See ``STOMPConfiguration/serverOrder``.
+    ///   - configuration: the options. Default: those of ``STOMPConfiguration``.
     public init(_ urls: [String], configuration: STOMPConfiguration = STOMPConfiguration()) {
         self.init(urls, configuration: configuration, loop: .shared, override: nil)
     }
@@ -118,7 +121,9 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
 
     /// Puts every frame and heart-beat of the connection into `log` from now on, over reconnects; secrets are masked.
     ///
-    /// - Parameter name: the client's name in the log. Default: its `client-id`.
+    /// - Parameters:
+    ///   - log: what keeps the frames.
+    ///   - name: the client's name in the log. Default: its `client-id`.
     public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
         core.inspector.feed(log, as: name ?? core.configuration.clientID ?? "")
     }

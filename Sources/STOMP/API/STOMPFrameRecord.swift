@@ -4,6 +4,7 @@ import Transport
 
 /// A frame that went over the connection, made for looking at; see ``STOMPClient/inspect(showingSecrets:)``.
 public struct STOMPFrameRecord: Sendable {
+    /// Whether the client sent or received the frame.
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
     public let time: Int64

@@ -1,7 +1,10 @@
 /// A message to be sent, for those who send many at once.
 public struct STOMPOutgoingMessage: Sendable {
+    /// The body.
     public var body: [UInt8]
+    /// The destination in the broker's notation.
     public var destination: String
+    /// What the message asks of the broker.
     public var options: STOMPSendOptions
 
     public init(_ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {

@@ -1,7 +1,7 @@
 public import Messaging
 public import STOMPCore
 
-/// The messages of one subscription, as a sequence; made by ``STOMPClient/subscribe(to:acknowledgement:options:buffer:)``.
+/// The messages of one subscription, as a sequence; made by `subscribe` of ``STOMPClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
 /// unsubscribes; what is durable stays at the broker. It survives reconnects. An iterator goes on where the one before it
