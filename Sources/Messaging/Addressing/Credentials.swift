@@ -56,7 +56,9 @@ package struct CredentialsSource: Sendable {
         let request = CredentialsRequest(
             attempt: attempt.number, server: server, wereRefused: attempt.credentialsWereRefused)
         let late = TransportError(
-            .timedOut, "The credentialsProvider did not return within connectTimeout. Let it return sooner, or raise connectTimeout.")
+            .timedOut,
+            "The credentialsProvider did not return within connectTimeout. Let it return sooner, or raise connectTimeout."
+        )
         return try await TimedCall.run(until: attempt.deadline, on: loop, late: late) { try await provider(request) }
     }
 }

@@ -1,6 +1,5 @@
 import Transport
 public import Wire
-public import Wire
 
 /// Callers that wait for an acknowledgement or a receipt, by a token that goes through the engine and comes back with the
 /// answer. Kept under its link's lock.

@@ -2,8 +2,8 @@ import Messaging
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 import Transport
+import Wire
 
 private struct Reply: ReplyMessage, Equatable {
     var correlation: [UInt8]?

@@ -2,8 +2,8 @@ import Messaging
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 import Transport
+import Wire
 
 @Suite(.turns) struct WaiterTableTests {
     /// A table behind a lock, as in a link, with callers that wait in it.

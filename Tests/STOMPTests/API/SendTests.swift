@@ -225,8 +225,7 @@ import Testing
         }
     }
 
-    @Test func `connect reports an invalid configuration before it asks for credentials or opens a connection`() async throws
-    {
+    @Test func `connect reports an invalid configuration before it asks for credentials`() async throws {
         let server = FakeServer()
         let provided = Atomic(0)
         await expectError(.invalidRequest) { try await server.client { $0.versions = [] }.connect() }
