@@ -67,18 +67,10 @@ extension MQTTClient {
     /// - Throws: ``MQTTError`` for the first message that failed; those before it are sent, those after it are not
     ///   unless they were already on their way.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
-        var start = 0
-        while start < messages.count {
-            let isQoS0 = messages[start].qos == .atMostOnce
-            var end = start
-            while end < messages.count, (messages[end].qos == .atMostOnce) == isQoS0 { end += 1 }
-            if isQoS0 {
-                try await core.publisher.publishAtMostOnce(messages[start..<end])
-            } else {
-                let run = end - start == messages.count ? messages : Array(messages[start..<end])
-                try await core.publisher.publishAcknowledged(run)
-            }
-            start = end
+        if messages.allSatisfy({ $0.qos == .atMostOnce }) {
+            try await core.publisher.publishAtMostOnce(messages[...])
+        } else {
+            try await core.publisher.publishAcknowledged(messages)
         }
     }
 

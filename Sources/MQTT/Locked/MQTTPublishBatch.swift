@@ -14,13 +14,29 @@ final class MQTTPublishBatch: @unchecked Sendable {
     var completed = 0
     var failure: MQTTError?
     var waiter: Waiter<Result<Void, MQTTError>>?
+    /// QoS 0 messages wait while the outbox holds this many bytes.
+    private let outputLimit: Int
+    /// The next message has QoS 0 and waits for room in the outbox.
+    private var waitsForOutbox = false
+    private var isCounted = false
 
-    init(_ messages: [MQTTOutgoingMessage], id: UInt64) {
+    init(_ messages: [MQTTOutgoingMessage], id: UInt64, outputLimit: Int) {
         self.messages = messages
         self.id = id
+        self.outputLimit = outputLimit
     }
 
-    var isDone: Bool { completed == messages.count || (failure != nil && completed == next) }
+    var isComplete: Bool { completed == messages.count }
+
+    /// Whether no acknowledgement will continue the batch: it is complete, it failed, or its caller has to wait for room in
+    /// the outbox before the rest.
+    var isDone: Bool { isComplete || ((failure != nil || waitsForOutbox) && completed == next) }
+
+    /// The messages that the client's counter does not have yet: all of them, once.
+    func takeUncounted() -> Int {
+        defer { isCounted = true }
+        return isCounted ? 0 : messages.count
+    }
 
     /// Takes the waiting caller out, with its answer. Nil if it has been answered already: its task was cancelled.
     func takeEnd() -> Resumption<Result<Void, MQTTError>>? {
@@ -34,8 +50,19 @@ final class MQTTPublishBatch: @unchecked Sendable {
         let messages = messages
         let all = messages.span
         let token = MQTTPublishers.batchBit | id
+        waitsForOutbox = false
         while failure == nil {
             next = engine.publishRunAtLeastOnce(messages, from: next, token: token, at: now)
+            if next < all.count, all[next].qos == .atMostOnce {
+                waitsForOutbox = engine.output.count >= outputLimit
+                if waitsForOutbox { return }
+                let end = engine.publishRunAtMostOnce(messages[...], from: next, outputLimit: outputLimit)
+                completed += end - next
+                if end > next {
+                    next = end
+                    continue
+                }
+            }
             // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
             guard next < all.count, next - completed < engine.windowLimit else { return }
             let index = next

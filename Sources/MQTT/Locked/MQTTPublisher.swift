@@ -140,17 +140,28 @@ struct MQTTPublisher {
         ended.take()?.resume()
     }
 
-    /// Publishes a run of QoS 1 and 2 messages with one wait.
+    /// Publishes messages of any QoS, and waits for the last acknowledgement.
     nonisolated(nonsending) func publishAcknowledged(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
         try await core.prepareStore()
-        let batch = MQTTPublishBatch(messages, id: link.perform { $0.publishers.batches.nextID() })
+        let outputLimit = core.settings.options.maximumOutboxBytes
+        let id = link.perform { $0.publishers.batches.nextID() }
+        let batch = MQTTPublishBatch(messages, id: id, outputLimit: outputLimit)
+        while true {
+            try await publish(batch)
+            if link.perform({ _ in batch.isComplete }) { return }
+            try await roomForAtMostOnce()
+        }
+    }
+
+    /// Publishes a batch until it is complete, or its next message waits for room in the outbox.
+    private nonisolated(nonsending) func publish(_ batch: MQTTPublishBatch) async throws(MQTTError) {
         let result = await waiting { waiter in
             var waiter: Waiter<Result<Void, MQTTError>>? = waiter
             let end = link.perform { machine -> Resumption<Result<Void, MQTTError>>? in
                 batch.waiter = waiter.take()
                 if Task.isCancelled { batch.failure = .cancelledWait }
                 batch.failure = batch.failure ?? machine.publishers.refusal?.value
-                if batch.failure == nil { machine.publishers.count += messages.count }
+                if batch.failure == nil { machine.publishers.count += batch.takeUncounted() }
                 batch.feed(&machine.engine, at: MonotonicClock.now)
                 machine.flushRecords()
                 if batch.isDone { return batch.takeEnd() }

@@ -20,6 +20,28 @@ struct PublishTests {
         await bench.stop()
     }
 
+    @Test(arguments: [1 << 20, 4_096])
+    func `an array of QoS 0, 1 and 2 in turn arrives in order, without a wait for each acknowledgement`(
+        outbox: Int
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.maximumOutboxBytes = outbox }
+        let messages = try await client.subscribe(to: "a")
+        let before = client.counters
+        try await client.publish(
+            (0..<900).map { number in
+                MQTTOutgoingMessage(
+                    topic: "a", payload: Array("\(number)".utf8) + [UInt8](repeating: 0x20, count: 100),
+                    qos: QoS.allCases[number % 3])
+            })
+        let received = try await messages.first(900)
+        #expect(received.map { $0.text?.split(separator: " ").first } == (0..<900).map { Substring("\($0)") })
+        #expect(client.counters.messagesSent - before.messagesSent == 900)
+        if outbox == 1 << 20 { #expect(client.counters.writes - before.writes < 300) }
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `properties travel with a message of 5.0`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected { $0.version = .v5_0 }
