@@ -30,6 +30,7 @@ public struct LoopbackBrokerOptions: Sendable {
         /// The password; descriptions hide it.
         public var password: String
 
+        /// Makes a user.
         public init(name: String, password: String) {
             self.name = name
             self.password = password
@@ -135,6 +136,7 @@ public struct LoopbackBrokerLimits: Sendable {
     /// been without a connection for longest ends; clients are refused only if all sessions have connections.
     public var maximumSessions = 10_000
 
+    /// Makes the default bounds.
     public init() {}
 }
 
@@ -151,6 +153,7 @@ public struct LoopbackFaults: Sendable {
     /// Subscriptions are granted this QoS at most.
     public var highestGrantedQoS: UInt8 = 2
 
+    /// Nothing goes wrong.
     public init() {}
 }
 

@@ -13,6 +13,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     /// The `errno` of the system call that failed, or 0.
     public let errno: Int32
 
+    /// Makes an error.
     public init(_ code: Code, _ message: String, errno: Int32 = 0) {
         self.code = code
         self.message = message

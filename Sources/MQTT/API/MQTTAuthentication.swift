@@ -7,6 +7,7 @@ public struct MQTTAuthentication: Sendable {
     /// Answers what the server sent. An error ends the connection and is not tried again.
     public var respond: @Sendable (_ challenge: [UInt8]?) async throws -> [UInt8]?
 
+    /// Makes an authentication of a method and its two steps.
     public init(
         method: String, begin: @escaping @Sendable () async throws -> [UInt8]?,
         respond: @escaping @Sendable (_ challenge: [UInt8]?) async throws -> [UInt8]?

@@ -120,6 +120,7 @@ public struct MQTTConfiguration: Sendable, Equatable {
     /// One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
     public var maximumUnreadBytes = 64 << 20
 
+    /// Makes a configuration with the default of each option.
     public init(clientID: String = "") {
         self.clientID = clientID
     }
@@ -144,6 +145,7 @@ public struct MQTTConfiguration: Sendable, Equatable {
     public struct Uncompared<Value: Sendable>: Sendable, Equatable, CustomStringConvertible {
         private var box: Shared<Value>?
 
+        /// Wraps the value of an option.
         public init(wrappedValue: Value?) { box = wrappedValue.map { Shared($0) } }
 
         /// The value of the option.

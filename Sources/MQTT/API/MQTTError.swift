@@ -20,6 +20,7 @@ public struct MQTTError: ClientError, CustomStringConvertible {
     /// The error below, where there is one.
     public let underlying: (any Error)?
 
+    /// Makes an error, for tests and for closures that throw one.
     public init(
         _ code: Code, _ message: String, reasonCode: MQTTReasonCode? = nil, properties: MQTTProperties = [],
         underlying: (any Error)? = nil

@@ -7,6 +7,7 @@ public struct MQTTPublishResult: Sendable, Hashable {
     /// Reason String and user properties; of a QoS 2 message those of PUBREC, then those of PUBCOMP.
     public var properties: MQTTProperties
 
+    /// Makes a result, for tests.
     public init(_ reasonCode: MQTTReasonCode, properties: MQTTProperties = []) {
         self.reasonCode = reasonCode
         self.properties = properties

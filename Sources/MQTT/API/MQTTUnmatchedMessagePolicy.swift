@@ -12,6 +12,7 @@ public struct MQTTUnmatchedMessagePolicy: Sendable, Equatable {
     /// How long a message is kept at most; its own expiry may come before that.
     public var timeToLive: Duration
 
+    /// Makes a policy.
     public init(maximumMessages: Int = 1000, maximumBytes: Int = 1 << 20, timeToLive: Duration = .seconds(3600)) {
         self.maximumMessages = maximumMessages
         self.maximumBytes = maximumBytes

@@ -122,6 +122,7 @@ public struct MQTTUnsubscribeResult: Sendable, Hashable {
     /// Reason String and user properties; 5.0 only.
     public var properties: MQTTProperties
 
+    /// Makes a result, for tests.
     public init(reasonCodes: [MQTTReasonCode] = [], properties: MQTTProperties = []) {
         self.reasonCodes = reasonCodes
         self.properties = properties

@@ -30,6 +30,7 @@ public final class FileSessionStore: SessionStore {
         /// Decrypts what `seal` returned.
         public var open: @Sendable ([UInt8]) throws -> [UInt8]
 
+        /// Makes a transform of two functions, each the inverse of the other.
         public init(
             seal: @escaping @Sendable ([UInt8]) throws -> [UInt8], open: @escaping @Sendable ([UInt8]) throws -> [UInt8]
         ) {
@@ -50,6 +51,7 @@ public final class FileSessionStore: SessionStore {
         /// Default: 1,048,576 bytes (1 MiB).
         public var compactionSize = 1 << 20
 
+        /// Makes the default options.
         public init() {}
     }
 
@@ -70,6 +72,7 @@ public final class FileSessionStore: SessionStore {
     private let options: Options
     private let state = Lock(State())
 
+    /// Makes a store; the directory is not touched before ``open()``.
     public init(directory: String, options: Options = Options()) {
         self.directory = directory
         self.options = options

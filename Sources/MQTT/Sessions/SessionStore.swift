@@ -32,6 +32,7 @@ public struct SessionStoreLimits: Sendable, Equatable {
     /// Bytes of their topics and payloads. Default: 16,777,216 bytes (16 MiB).
     public var maximumBytes: Int
 
+    /// Makes limits. Default: 10,000 messages and 16 MiB.
     public init(maximumMessages: Int = 10_000, maximumBytes: Int = 16 << 20) {
         self.maximumMessages = maximumMessages
         self.maximumBytes = maximumBytes
@@ -47,6 +48,7 @@ public struct StoredSession: Sendable {
     /// The part that could not be read, if any.
     public var damage: StoredSession.Damage?
 
+    /// Makes a session of what a store holds.
     public init(clientID: String? = nil, records: [MQTTStoreRecord] = [], damage: StoredSession.Damage? = nil) {
         self.clientID = clientID
         self.records = records
@@ -64,6 +66,7 @@ extension StoredSession {
         /// What was wrong.
         public var reason: String
 
+        /// Makes a description of what could not be read.
         public init(offset: Int, bytesLost: Int, reason: String) {
             self.offset = offset
             self.bytesLost = bytesLost
@@ -76,6 +79,7 @@ extension StoredSession {
 public struct SessionStoreError: Error, Sendable, CustomStringConvertible {
     public var description: String
 
+    /// Makes an error with its description.
     public init(_ description: String) {
         self.description = description
     }
@@ -93,6 +97,7 @@ public final class MemorySessionStore: SessionStore {
     public let limits: SessionStoreLimits
     private let state = Lock(State())
 
+    /// Makes an empty store.
     public init(limits: SessionStoreLimits = SessionStoreLimits()) {
         self.limits = limits
     }

@@ -7,6 +7,7 @@ public struct Credentials: Sendable, Hashable {
     /// The password, or the passcode of STOMP; nil sends none.
     public var password: String?
 
+    /// Makes credentials.
     public init(userName: String, password: String? = nil) {
         self.userName = userName
         self.password = password

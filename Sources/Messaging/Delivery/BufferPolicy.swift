@@ -22,6 +22,7 @@ public struct BufferPolicy: Sendable, Equatable {
     /// What happens to messages without a guarantee when either bound is reached. Default: `dropOldest`.
     public var overflow: Overflow
 
+    /// Makes a policy. Default: 65,536 messages, 16 MiB, and the oldest are dropped. Both bounds are at least 1.
     public init(messages: Int = 65_536, bytes: Int = 16 << 20, overflow: Overflow = .dropOldest) {
         self.messages = max(1, messages)
         self.bytes = max(1, bytes)

@@ -11,6 +11,7 @@
 public struct JSONPayload: PayloadCoding {
     public var contentType: String { "application/json" }
 
+    /// Makes the format; `.json` is the same.
     public init() {}
 
     public func encode(_ value: some Encodable) throws -> [UInt8] {
@@ -36,6 +37,7 @@ public struct JSONPayload: PayloadCoding {
 public struct PropertyListPayload: PayloadCoding {
     public var contentType: String { "application/x-plist" }
 
+    /// Makes the format; `.propertyList` is the same.
     public init() {}
 
     public func encode(_ value: some Encodable) throws -> [UInt8] {

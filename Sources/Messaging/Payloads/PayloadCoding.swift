@@ -54,6 +54,7 @@ public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
     /// The error of the decoder; nil if the payload was not decoded.
     public let underlying: (any Error)?
 
+    /// Makes a failure with its message and the error of the decoder.
     public init(_ message: String, underlying: (any Error)? = nil) {
         self.message = message
         self.underlying = underlying

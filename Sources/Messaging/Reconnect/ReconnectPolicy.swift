@@ -23,6 +23,7 @@ public struct ReconnectPolicy: Sendable, Equatable {
     /// first failure.
     public var firstConnectAttempts: Int?
 
+    /// Makes a policy.
     public init(
         initialDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(60), multiplier: Double = 2,
         jitter: Double = 0.5, stableAfter: Duration = .seconds(10), maximumAttempts: Int? = nil,

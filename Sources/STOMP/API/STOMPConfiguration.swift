@@ -57,6 +57,7 @@ public struct STOMPConfiguration: Sendable {
     /// sent. One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
     public var maximumUnreadBytes = 64 << 20
 
+    /// Makes a configuration with the default of each option.
     public init() {}
 }
 

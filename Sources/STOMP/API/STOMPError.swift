@@ -18,6 +18,7 @@ public struct STOMPError: ClientError, CustomStringConvertible {
     /// The error below, where there is one.
     public let underlying: (any Error)?
 
+    /// Makes an error, for tests and for closures that throw one.
     public init(
         _ code: Code, _ message: String, serverError: STOMPServerError? = nil, underlying: (any Error)? = nil
     ) {

@@ -7,6 +7,7 @@ public struct STOMPOutgoingMessage: Sendable {
     /// What the message asks of the broker.
     public var options: STOMPSendOptions
 
+    /// Makes a message.
     public init(_ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
         self.body = body
         self.destination = destination

@@ -69,6 +69,7 @@ public struct STOMPSendOptions: Sendable {
     /// Made once for the many messages that are sent with the same options.
     private var prepared: STOMPHeaders
 
+    /// Makes options; what is nil is not sent.
     public init(
         contentType: String? = nil, persistent: Bool? = nil, priority: Int? = nil, expiresAfter: Duration? = nil,
         replyTo: String? = nil, correlationID: String? = nil, headers: STOMPHeaders = [:]

@@ -13,6 +13,7 @@ public struct STOMPSubscribeOptions: Sendable {
     /// More headers, sent unchanged.
     public var headers: STOMPHeaders
 
+    /// Makes options; what is nil is not sent.
     public init(
         selector: String? = nil, durableName: String? = nil, prefetch: Int? = nil, headers: STOMPHeaders = [:]
     ) {

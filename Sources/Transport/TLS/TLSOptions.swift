@@ -23,6 +23,7 @@ public struct TLSOptions: Sendable, Hashable {
     /// The path of OpenSSL's libssl; nil finds the system's. `MESSAGING_LIBSSL` in the environment has the same effect.
     public var libraryPath: String?
 
+    /// Makes options that verify everything.
     public init() {}
 }
 
@@ -152,6 +153,7 @@ public struct TLSServerOptions: Sendable, Hashable {
     /// The path of OpenSSL's libssl; nil finds the system's.
     public var libraryPath: String?
 
+    /// Makes options for a server with this certificate and key.
     public init(identity: TLSIdentity) {
         self.identity = identity
     }

@@ -15,6 +15,7 @@ public struct WebSocketOptions: Sendable, Equatable {
     /// Longer messages are sent in fragments of this many bytes, for servers with a limit on frames.
     public var maximumFrameSize = Int.max
 
+    /// Makes options without further headers.
     public init() {}
 
     public static func == (one: Self, other: Self) -> Bool {
