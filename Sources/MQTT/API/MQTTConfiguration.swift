@@ -141,6 +141,7 @@ public struct MQTTConfiguration: Sendable, Equatable {
 
     /// Holds an option whose value cannot be compared, a closure for instance. Two are equal if both are nil, or copies of
     /// one assignment.
+    @_documentation(visibility: internal)
     @propertyWrapper
     public struct Uncompared<Value: Sendable>: Sendable, Equatable, CustomStringConvertible {
         private var box: Shared<Value>?
