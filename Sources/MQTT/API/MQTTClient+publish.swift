@@ -25,7 +25,7 @@ extension MQTTClient {
             return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
         }
         // The usual case, in one function: each one that waits costs its caller a frame and a look at its executor.
-        guard core.settings.options.sessionStore == nil, !Task.isCancelled else {
+        guard core.persistence == nil, !Task.isCancelled else {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
         let first = await waiting { waiter in

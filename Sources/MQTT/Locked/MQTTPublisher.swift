@@ -104,7 +104,7 @@ struct MQTTPublisher {
     nonisolated(nonsending) func publishAcknowledged(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> MQTTPublishResult {
-        try await core.prepareStore()
+        if core.persistence != nil { try await core.prepareStore() }
         while true {
             if Task.isCancelled { throw .cancelledWait }
             let first = await waiting { waiter in
@@ -142,7 +142,7 @@ struct MQTTPublisher {
 
     /// Publishes messages of any QoS, and waits for the last acknowledgement.
     nonisolated(nonsending) func publishAcknowledged(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
-        try await core.prepareStore()
+        if core.persistence != nil { try await core.prepareStore() }
         let outputLimit = core.settings.options.maximumOutboxBytes
         let id = link.perform { $0.publishers.batches.nextID() }
         let batch = MQTTPublishBatch(messages, id: id, outputLimit: outputLimit)
@@ -186,7 +186,7 @@ struct MQTTPublisher {
                 .invalidRequest,
                 "A QoS 0 message has no delivery to wait for. Publish it, or enqueue it with QoS 1 or 2.")
         }
-        try await core.prepareStore()
+        if core.persistence != nil { try await core.prepareStore() }
         while true {
             let result = await enqueueOnce(message)
             if case .failure(let error) = result, waitsForRoom(error) {
