@@ -41,7 +41,8 @@ struct AdviceTests {
         #expect(
             MQTTError(disconnect: .normalDisconnection, properties: []).message.contains("normal disconnection (0x00)"))
         let reason: MQTTProperties = [MQTTProperty(.reasonString, .string("bye"))]
-        #expect(MQTTError(disconnect: .normalDisconnection, properties: reason).message.contains(": normal disconnection (0x00): bye. "))
+        let message = MQTTError(disconnect: .normalDisconnection, properties: reason).message
+        #expect(message.contains(": normal disconnection (0x00): bye. "))
         #expect(MQTTError(disconnect: .serverBusy, properties: []).message.contains("server busy"))
     }
 
