@@ -4,8 +4,8 @@ public import Transport
 /// A small broker for MQTT and STOMP inside this process, for demonstrations and tests.
 ///
 /// It listens on the loopback interface and on Unix-domain sockets only and forgets everything when it stops: nothing
-/// is written to disk, there is no clustering and no administration. For production run Mosquitto, RabbitMQ, ActiveMQ or
-/// EMQX, or a cluster of them; the clients of this package talk to each.
+/// is written to disk, there is no clustering and no administration. For production run Mosquitto, RabbitMQ, ActiveMQ
+/// or EMQX, or a cluster of them; the clients of this package talk to each.
 ///
 ///     let broker = try await LoopbackBroker.start()
 ///     let client = MQTTClient(broker.urls.mqtt ?? "")
@@ -65,7 +65,7 @@ public final class LoopbackBroker: Sendable {
     }
 
     deinit {
-        // Nobody called stop(): nothing may go on listening for an owner who is gone.
+        // Without a call of stop(): listening must end with the owner.
         let (hub, listeners) = (hub, listeners)
         guard !hub.state.withLock({ $0.isStopped }) else { return }
         Task { await Self.stop(hub, listeners) }
@@ -83,8 +83,8 @@ public final class LoopbackBroker: Sendable {
         hub.loop.stop()
     }
 
-    /// Cuts every connection without a word, as a failing network would; wills are published. New connections are
-    /// accepted as before.
+    /// Cuts every connection without any packet or frame, as a failing network would; wills are published. New
+    /// connections are accepted as before.
     public func dropAllConnections() async {
         await hub.forEachConnection { $0.drop() }
     }
@@ -96,7 +96,7 @@ public final class LoopbackBroker: Sendable {
         await hub.forEachConnection { $0.setFrozen(true) }
     }
 
-    /// Goes on after ``freeze()`` with what has arrived meanwhile.
+    /// Continues after ``freeze()`` with what has arrived meanwhile.
     public func thaw() async {
         hub.state.withLock { $0.isFrozen = false }
         await hub.forEachConnection { $0.setFrozen(false) }

@@ -88,7 +88,8 @@ public struct LoopbackBrokerOptions: Sendable {
     /// What becomes of messages that a STOMP client refuses.
     public var refusedMessages = RefusedMessages.drop
 
-    /// The heart-beats that the STOMP side offers: what it can send and what it wants, in milliseconds; 0 is none.
+    /// The heart-beats that the STOMP side offers: what it can send and what it wants to receive, in milliseconds; 0
+    /// for no heart-beats.
     public var heartBeat = (outgoing: 10_000, incoming: 10_000)
 
     /// The bounds on what is kept in memory.
@@ -107,7 +108,7 @@ public struct LoopbackBrokerLimits: Sendable {
     public var maximumPacketSize = 16 << 20
 
     /// The messages that wait for one MQTT session, connected or not. Beyond it the oldest QoS 0 message is dropped,
-    /// or, if there is none, the new one.
+    /// or the new message if no such message is queued.
     public var maximumSessionMessages = 10_000
     /// The same in bytes of topics and payloads.
     public var maximumSessionBytes = 16 << 20

@@ -50,7 +50,7 @@ enum LoopbackListeners {
             let endpoint = Endpoint.host("::1", port: first.port)
             return [first, try await Listener.listen(on: endpoint, loop: loop, accepted: accepted)]
         } catch {
-            // Somebody else's ::1 would be what "localhost" finds; without IPv6 there is nobody there.
+            // "localhost" may resolve to ::1, where another program could listen; without IPv6 no program can.
             guard error.isAddressInUse else { return [first] }
             await first.close()
             throw error

@@ -73,7 +73,7 @@ extension TransportError.Code {
     public static var certificateNameMismatch: Self { Self("certificateNameMismatch") }
     /// The server's certificate is invalid for another reason.
     public static var certificateInvalid: Self { Self("certificateInvalid") }
-    /// The server requires a client certificate, and there is none or the server rejected it.
+    /// The server requires a client certificate, and the identity is missing or was rejected.
     public static var clientCertificateRefused: Self { Self("clientCertificateRefused") }
 }
 

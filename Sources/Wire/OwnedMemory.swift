@@ -4,7 +4,7 @@
 @usableFromInline
 package struct UniqueArray<Element: ~Copyable>: ~Copyable {
     @usableFromInline var memory: UnsafeMutablePointer<Element>?
-    // Half a word each, because every idle connection has several of these arrays.
+    // 32 bits each, because every idle connection has several of these arrays.
     @usableFromInline var storedCount: UInt32 = 0
     @usableFromInline var storedCapacity: UInt32 = 0
 
@@ -139,8 +139,8 @@ package protocol EmptyAtFirst: ~Copyable {
     init()
 }
 
-/// A value on the heap that is made when it is first used, for what most clients never need: until then it takes the eight
-/// bytes of a pointer.
+/// A value on the heap that is made when it is first used, for what most clients never need: until then it takes the
+/// eight bytes of a pointer.
 // Safe to use: the memory is owned by this value alone, is initialized when it is made, and is freed with the value.
 @safe
 @usableFromInline

@@ -1,5 +1,5 @@
-/// Single bytes and integers at any address. What is checked traps outside the span, so callers compare with `byteCount`
-/// first; what is not checked says so in its name.
+/// Single bytes and integers at any address. What is checked traps outside the span, so callers compare with
+/// `byteCount` first; the names of unchecked loads begin with `unchecked`.
 extension RawSpan {
     /// The byte at an offset; traps outside the span.
     @inlinable @inline(__always)
@@ -81,8 +81,8 @@ extension RawSpan {
         return true
     }
 
-    /// Whether two stretches of these bytes, both inside the span, are equal: 16 bytes at a time, and up to 64 without a
-    /// branch, since for heads of messages that is less than finding out where they differ.
+    /// Whether two stretches of these bytes, both inside the span, are equal: 16 bytes at a time, and up to 64 without
+    /// a branch, since for heads of messages that is less than finding out where they differ.
     @inlinable @inline(__always) @unsafe
     package func isEqualUnchecked(_ first: Int, _ second: Int, count: Int) -> Bool {
         // Safe: the offsets stay in `0..<count` of both stretches.
@@ -117,8 +117,8 @@ extension RawSpan {
         let count = text.utf8CodeUnitCount
         guard start >= 0, byteCount - start >= count else { return false }
         let known = unsafe UnsafeRawPointer(text.utf8Start)
-        // Safe: a StaticString of more than one scalar has a pointer to that many code units, for as long as the process
-        // runs; no load goes beyond `count`, which both have. The last load overlaps the one before it.
+        // Safe: a StaticString of more than one scalar has a pointer to that many code units, for as long as the
+        // process runs; no load goes beyond `count`, which both have. The last load overlaps the one before it.
         if count >= 8 {
             var index = 0
             while index < count &- 8 {
@@ -159,5 +159,40 @@ extension RawSpan {
         }
         hash = (hash ^ tail) &* 0xC4CE_B9FE_1A85_EC53
         return hash ^ hash >> 29
+    }
+}
+
+/// Copies to memory that the caller has reserved, eight bytes at a time: for names and short bodies a call of `memcpy`
+/// would cost more than the copy.
+extension RawSpan {
+    /// Copies all bytes to `target`, which has room for them.
+    @inlinable @inline(__always) @unsafe
+    package func copyWords(to target: UnsafeMutableRawPointer) {
+        let count = byteCount
+        if count >= 8 && count <= 64 {
+            // Safe: offsets stay below `count`, in the span and in the target.
+            let last = count &- 8
+            var offset = 0
+            while offset < last {
+                _ = unsafe copyWord(at: offset, to: target)
+                offset &+= 8
+            }
+            // Overlaps with the word before it unless there are whole words.
+            _ = unsafe copyWord(at: last, to: target)
+        } else if count > 0 {
+            unsafe withUnsafeBytes { source in
+                guard let from = source.baseAddress else { return }
+                unsafe target.copyMemory(from: from, byteCount: count)
+            }
+        }
+    }
+
+    /// Copies the eight bytes at an offset to the same offset of `target` and returns them, the first in the lowest
+    /// bits. The caller has checked that both have them.
+    @inlinable @inline(__always) @unsafe
+    package func copyWord(at offset: Int, to target: UnsafeMutableRawPointer) -> UInt64 {
+        let word = unsafe uncheckedWord(at: offset)
+        unsafe target.storeBytes(of: word.littleEndian, toByteOffset: offset, as: UInt64.self)
+        return word
     }
 }

@@ -58,8 +58,8 @@ extension RawSpan {
     }
 }
 
-/// Finding bytes eight at a time: a word has a zero byte exactly where `(word - 0x01…) & ~word` has the highest bit of its
-/// lowest such byte set, and XOR with eight copies of a byte turns "equal to" into "zero".
+/// Finding bytes eight at a time: 64 bits have a zero byte exactly where `(word - 0x01…) & ~word` has the highest bit
+/// of its lowest such byte set, and XOR with eight copies of a byte turns "equal to" into "zero".
 @usableFromInline package enum WordBits {
     /// The highest bit of each byte.
     @inlinable @inline(__always)
@@ -69,8 +69,8 @@ extension RawSpan {
     @inlinable @inline(__always)
     package static func copies(of byte: UInt8) -> UInt64 { UInt64(byte) &* 0x0101_0101_0101_0101 }
 
-    /// Has the highest bit of some byte set if and only if a byte is zero. The lowest such bit marks the first zero byte;
-    /// all other bits mean nothing, so mask them with ``highs``.
+    /// Has the highest bit of some byte set if and only if a byte is zero. The lowest such bit marks the first zero
+    /// byte; all other bits mean nothing, so mask them with ``highs``.
     @inlinable @inline(__always)
     package static func zeros(_ word: UInt64) -> UInt64 { (word &- 0x0101_0101_0101_0101) & ~word }
 
@@ -80,8 +80,8 @@ extension RawSpan {
 }
 
 extension RawSpan {
-    /// Whether the bytes in `start..<end` are well-formed UTF-8 (The Unicode Standard, table 3-7). A range that does not
-    /// lie inside the span traps.
+    /// Whether the bytes in `start..<end` are well-formed UTF-8 (The Unicode Standard, table 3-7). A range that does
+    /// not lie inside the span traps.
     @inlinable
     package func isUTF8(from start: Int, to end: Int) -> Bool {
         require(start, end)
@@ -119,8 +119,8 @@ extension RawSpan {
 @usableFromInline package struct UTF8Validator: Sendable, Hashable {
     /// How many bytes the character that has begun still lacks.
     @usableFromInline var missing: UInt8 = 0
-    /// What the next byte has to lie in, when one is missing: narrower than 80…BF after E0, ED, F0 and F4, which excludes
-    /// overlong forms, surrogates and numbers above U+10FFFF.
+    /// What the next byte has to lie in, when one is missing: narrower than 80…BF after E0, ED, F0 and F4, which
+    /// excludes overlong forms, surrogates and numbers above U+10FFFF.
     @usableFromInline var lowest: UInt8 = 0x80
     @usableFromInline var highest: UInt8 = 0xBF
 

@@ -31,8 +31,8 @@ extension String {
         self = unsafe bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Whether both strings have the same UTF-8 bytes. `==` compares by canonical equivalence, which takes two names for
-    /// one that differ on the wire.
+    /// Whether both strings have the same UTF-8 bytes. `==` compares by canonical equivalence, which takes two names
+    /// for one that differ on the wire.
     package func hasSameBytes(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
         // Safe: the spans of the strings are used inside the closures only.

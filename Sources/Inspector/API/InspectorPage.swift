@@ -7,13 +7,13 @@ public import Messaging
 ///     let page = try await InspectorPage.start(log)
 ///     show(page.address)
 ///
-/// The page lists the frames in both directions with search, fields and bytes, builds a tree of topics with last values,
-/// counts and rates, shows how long acknowledgements took and where clients reconnected, and exports a capture for
-/// Wireshark. Secrets are masked by the log.
+/// The page lists the frames in both directions with search, fields and bytes, builds a tree of topics with last
+/// values, counts and rates, shows how long acknowledgements took and where clients reconnected, and exports a capture
+/// for Wireshark. Secrets are masked by the log.
 ///
 /// It is served on 127.0.0.1 only. Every request needs the token in the address, a `Host` that names this machine and,
-/// when it comes from a browser, the page's own `Origin`. While no page is open, nothing is read from the log; while one
-/// is, it receives at most 20 updates a second, which are prepared on a thread of their own.
+/// when it comes from a browser, the page's own `Origin`. While no page is open, nothing is read from the log; while
+/// one is, it receives at most 20 updates a second, which are prepared on a thread of their own.
 public final class InspectorPage: Sendable {
     /// Publishes or sends what a visitor typed into the page.
     ///

@@ -21,7 +21,7 @@ extension HTTPResponse {
         // The next program on this port may be a newer one.
         fields.append("Cache-Control", "no-store")
         fields.append("X-Content-Type-Options", "nosniff")
-        // The token in the address is for nobody else.
+        // Other sites must not learn the token in the address.
         if fields.first("Referrer-Policy") == nil { fields.append("Referrer-Policy", "same-origin") }
         if fields.first("Content-Security-Policy") == nil {
             fields.append("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")

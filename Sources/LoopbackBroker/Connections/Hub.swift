@@ -103,7 +103,8 @@ final class Hub: Sendable {
 
     // MARK: Routing
 
-    /// Runs `body` on the router under its lock, then hands what it wants sent to the connections; on the loop's thread.
+    /// Runs `body` on the router under its lock, then hands what it wants sent to the connections; on the loop's
+    /// thread.
     func route<Result>(at now: Int64, _ body: (inout Router, inout RouterEffects) -> Result) -> Result {
         var effects = RouterEffects()
         var targets: [Connection?] = []
@@ -176,7 +177,7 @@ extension Hub {
     var currentFaults: LoopbackFaults { faults.withLock { $0 } }
     var withholdsAcknowledgements: Bool { faults.withLock { $0.withholdsAcknowledgements } }
 
-    /// Whether somebody may connect. Names and passwords are compared as bytes.
+    /// Whether a client with this user name and password may connect. Both are compared as bytes.
     func admits(user: String?, password: [UInt8]?) -> Bool {
         guard let users = options.users else { return true }
         guard let user, let password else { return false }

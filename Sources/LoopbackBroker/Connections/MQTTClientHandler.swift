@@ -105,7 +105,7 @@ struct MQTTClientHandler {
 }
 
 extension MQTTClientHandler {
-    /// Decides about CONNECT: who is it, may he, and which session is his.
+    /// Decides about CONNECT: who the client is, whether it may connect, and which session it gets.
     func connect(_ connect: MQTTPacket.Connect) {
         let faults = hub.currentFaults
         if faults.ignoresConnect { return }
@@ -114,7 +114,7 @@ extension MQTTClientHandler {
             return refuse(.badAuthenticationMethod, "this broker knows no enhanced authentication")
         }
         guard hub.admits(user: connect.userName, password: connect.password) else {
-            // Nobody's word was wrong if none was given.
+            // Without a user name there is no bad user name or password.
             return refuse(
                 connect.userName == nil ? .notAuthorized : .badUserNameOrPassword, "bad user name or password")
         }

@@ -21,7 +21,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         self.id = id
         self.hub = hub
         let limits = hub.options.limits
-        // Until CONNECT names a version; what is no CONNECT at all is closed without an answer then.
+        // Until CONNECT names a version. A connection that begins with another packet is closed without an answer.
         var configuration = MQTTEngineConfiguration(role: .server, version: .v3_1_1)
         configuration.maximumPacketSize = UInt32(clamping: limits.maximumPacketSize)
         configuration.receiveMaximum = UInt16(clamping: limits.maximumInFlight)
@@ -147,7 +147,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     // MARK: The session
 
-    /// Accepts the connection, which goes on with a session.
+    /// Accepts the connection, which continues with its session.
     mutating func accept(_ opened: OpenedSession, properties: MQTTProperties, at now: Int64) {
         session = opened.session
         queue = opened.queue

@@ -9,7 +9,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     let hub: Hub
     var engine: STOMPEngine
     private var isFrozen = false
-    /// Somebody was told that there is no room, and is to hear when there is.
+    /// Whether a sender was refused for lack of room and has to be notified when there is room again.
     private var owesRoom = false
     private let maximumOutboxBytes: Int
     private var ignored = STOMPEffects()

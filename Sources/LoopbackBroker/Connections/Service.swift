@@ -58,7 +58,7 @@ package struct Service: Sendable {
     }
 }
 
-/// A stream that can be frozen: nothing is read, nothing is written and nobody is told, as with a half-open link.
+/// A stream that can be frozen: nothing is read, written or reported, as with a half-open connection.
 final class ServedStream: ByteStream, @unchecked Sendable {
     // Sendable because everything is touched on the loop's thread only: the broker runs its links nowhere else.
     private let inner: any ByteStream

@@ -14,7 +14,7 @@ package struct OutgoingPublish: Sendable {
 
 /// Messages that wait for one MQTT session: bounded by count and bytes, in order within QoS 0 and within QoS 1 and 2.
 ///
-/// When it is full the oldest QoS 0 message makes room; if there is none, the new message is dropped.
+/// When it is full the oldest QoS 0 message is dropped, or the new message if no QoS 0 message is queued.
 package struct SessionQueue: Sendable {
     private struct Entry {
         var number: UInt64
@@ -27,7 +27,7 @@ package struct SessionQueue: Sendable {
     private let countLimit: Int
     private let byteLimit: Int
     private(set) var bytes = 0
-    /// How many messages were dropped since somebody asked.
+    /// The number of messages that were dropped since the last call.
     private var dropped = 0
 
     package init(countLimit: Int, byteLimit: Int) {

@@ -77,7 +77,7 @@ extension Router {
     // MARK: Parts
 
     private mutating func add(_ consumer: Consumer) -> Int {
-        // A slot is never used again, so that an `ack` header of before names nobody else's message.
+        // A slot is never reused, so a stale `ack` header cannot match another message.
         nextConsumer += 1
         consumers[nextConsumer] = consumer
         return nextConsumer

@@ -24,7 +24,7 @@ struct SessionRecord: Sendable {
 /// What a client gets when it connects.
 package struct OpenedSession: Sendable {
     package var session: Int
-    /// Whether it goes on with a session of before.
+    /// Whether it resumes an earlier session.
     package var isPresent: Bool
     package var kept: MQTTSession
     package var queue: SessionQueue

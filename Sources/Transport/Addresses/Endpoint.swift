@@ -28,6 +28,7 @@ package struct IPLiteral: Sendable, Hashable {
         guard !number.utf8.contains(0) else { return nil }
         var four = in_addr()
         var sixteen = in6_addr()
+        // Safe: inet_pton writes exactly an address of the family.
         if unsafe inet_pton(AF_INET, number, &four) == 1 {
             bytes = unsafe withUnsafeBytes(of: &four) { unsafe Array($0) }
         } else if unsafe inet_pton(AF_INET6, number, &sixteen) == 1 {

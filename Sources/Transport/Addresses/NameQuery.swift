@@ -1,4 +1,5 @@
-/// One question about a name. IPv4 and IPv6 are asked for apart, because a name server may answer one and not the other.
+/// One question about a name. IPv4 and IPv6 are asked for apart, because a name server may answer one and not the
+/// other.
 package struct NameQuery: Hashable, Sendable {
     package enum Family: Sendable {
         case ipv4, ipv6
@@ -36,6 +37,7 @@ package struct NameQuery: Hashable, Sendable {
             case .any: AF_UNSPEC
             }
         unsafe hints.ai_socktype = LibC.streamSocketType
+        // Safe: the list and its addresses are the system's until `freeaddrinfo`, and are copied before.
         var list: UnsafeMutablePointer<addrinfo>?
         let code = unsafe getaddrinfo(name, nil, &hints, &list)
         guard code == 0, let list = unsafe list else { return .failure(failure(code)) }

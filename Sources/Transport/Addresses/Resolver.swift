@@ -4,8 +4,8 @@ import Wire
 /// Looks names up on threads of its own, since that blocks: never on a cooperative thread or a loop's.
 ///
 /// Equal questions share one look-up. Each look-up has a thread, up to `maximumThreads`, so that names whose server is
-/// silent hold up no others; beyond that they queue. While all threads are stuck, a question fails at once. A question
-/// that nobody waits for any more leaves the queue; one that is being asked cannot be stopped.
+/// silent hold up no others; beyond that they queue. While all threads are stuck, a query fails at once. A query whose
+/// callers have all cancelled leaves the queue; one that a thread has started cannot be stopped.
 package final class Resolver: Sendable {
     /// Names a caller's interest in an answer, for `cancel`.
     package typealias Ticket = UInt64
@@ -74,7 +74,7 @@ package final class Resolver: Sendable {
         return ticket
     }
 
-    /// Whoever asked wants no answer any more.
+    /// Cancels: the receiver will not be called, unless that has begun.
     package func cancel(_ ticket: Ticket) {
         state.withLock { state in
             guard let query = state.queries.removeValue(forKey: ticket) else { return }

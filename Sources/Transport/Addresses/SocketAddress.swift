@@ -6,6 +6,8 @@ package struct SocketAddress: Sendable {
     package var family: Int32 { Int32(storage.ss_family) }
     package var isIPv6: Bool { family == AF_INET6 }
 
+    // Safe in all functions: sockaddr_storage is large enough for every address and may be read as any of them; a pointer to
+    // it is used during the call only.
     init(_ pointer: UnsafePointer<sockaddr>, size: socklen_t) {
         storage = sockaddr_storage()
         self.size = min(size, socklen_t(MemoryLayout<sockaddr_storage>.size))

@@ -1,5 +1,5 @@
-/// Runs the handshakes of a layer stack over a stream before a link gets both, so that whoever opens connections knows
-/// which server works.
+/// Runs the handshakes of a layer stack over a stream before a link gets both, so that the code that opens
+/// connections knows which server works.
 package final class LayerHandshake: LoopHandler, @unchecked Sendable {
     // Sendable because all fields are touched on the loop's thread only.
     private let stream: any ByteStream
@@ -67,6 +67,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         guard completion != nil else { return }
         if readiness.contains(.write), !write() { return }
         guard readiness.contains(.read) || readiness.contains(.hangUp) else { return }
+        // Safe: nothing else uses the loop's buffer until this returns, and only what was read into it is read from it.
         let buffer = unsafe loop.readBuffer
         switch unsafe stream.read(into: buffer) {
         case .bytes(let count):
@@ -124,6 +125,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
                     return true
                 }
             }
+            // Safe: the stream reads the buffer during the call only.
             let result = unsafe wire.withUnsafeBytes {
                 unsafe stream.write(from: UnsafeRawBufferPointer(rebasing: $0[wireOffset...]))
             }
@@ -131,7 +133,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
             case .bytes(let count):
                 wireOffset += count
             case .wouldBlock where layers.isOpen:
-                // The link goes on with it.
+                // The link continues with it.
                 layers.giveBack(wire[wireOffset...])
                 wire = []
                 wireOffset = 0

@@ -14,13 +14,13 @@ package protocol ByteLayer: AnyObject {
     var owesAnswer: Bool { get }
     /// Writes that answer.
     func answer(wire: inout [UInt8])
-    /// Says good-bye, if the protocol has a way to.
+    /// Writes the closing message, if the protocol has one.
     func close(wire: inout [UInt8])
     /// The stream below ended: throws when the protocol had not (truncation).
     func endReceived() throws(TransportError)
     /// Whether the handshake is done.
     var isOpen: Bool { get }
-    /// Whether the peer has said good-bye.
+    /// Whether the peer has sent its closing message.
     var isFinished: Bool { get }
     /// Passes text on from now on without checking that it is text, if the layer knows text.
     func stopValidatingText()
@@ -60,7 +60,7 @@ package final class LayerStack: @unchecked Sendable {
     var isOpen: Bool { opened == layers.count }
     var isFinished: Bool { layers.contains { $0.isFinished } }
     var hasOutput: Bool { !output.isEmpty || layers.contains { $0.owesAnswer } }
-    /// What layers wrote by themselves and nobody has taken yet, in bytes.
+    /// The number of bytes that layers wrote by themselves and that have not been taken yet.
     var outputCount: Int { output.count }
 
     /// The stream is there: the lowest layer starts its handshake, unless that was done ahead.
@@ -68,7 +68,8 @@ package final class LayerStack: @unchecked Sendable {
         try openNext(at: now)
     }
 
-    /// Lets each open layer say good-bye, the highest first; what the engine writes from now on is dropped.
+    /// Lets each open layer write its closing message, the highest first; what the engine writes from now on is
+    /// dropped.
     ///
     /// - Returns: false when this was done before.
     func beginClosing() -> Bool {
@@ -147,7 +148,7 @@ package final class LayerStack: @unchecked Sendable {
         output.insert(contentsOf: rest, at: 0)
     }
 
-    /// What a failing layer wrote all the same, an alert perhaps, goes on its way down before the failure is thrown.
+    /// Passes what a failing layer has written, perhaps an alert, down before the failure is thrown.
     private func descend(_ bytes: [UInt8], below index: Int) throws(TransportError) {
         var current = bytes
         var failure: TransportError?

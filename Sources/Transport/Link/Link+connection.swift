@@ -66,7 +66,7 @@ extension Link where Machine: ~Copyable {
     /// Nothing can be written any more. What the peer said last, perhaps why it left, comes before the news.
     func endBrokenConnection(at now: Int64) {
         guard let error = state.withLock({ $0.broken?.value }) else { return }
-        // Bounded, for a peer that goes on and on; what the system had buffered is less.
+        // Bounded, for a peer that never stops sending; what the system had buffered is less.
         for _ in 0..<32 {
             guard receive(at: now, evenIfPaused: true) else { break }
         }
@@ -115,7 +115,7 @@ struct ClosingProgress {
     private var deadline = Int64.max
     private var bytesSent = 0
 
-    /// How long a peer may take nothing of what is left before it is given up, in nanoseconds.
+    /// Timeout for a peer that reads nothing of the remaining bytes, in nanoseconds.
     static let patience: Int64 = 5_000_000_000
 
     /// Starts the watch unless it runs; returns when to look again.
@@ -127,7 +127,7 @@ struct ClosingProgress {
         return deadline
     }
 
-    /// Whether it is time to give up; starts the watch again if something has moved since.
+    /// Whether the timeout has passed; starts it again if bytes have been sent since.
     mutating func isDue(at now: Int64, bytesSent: Int) -> Bool {
         guard now >= deadline else { return false }
         if bytesSent == self.bytesSent { return true }

@@ -8,8 +8,8 @@ public import Wire
 extension Link where Machine: ~Copyable {
     /// Runs `body` on the machine under the lock, then sees to it that what it wrote leaves.
     ///
-    /// - Parameter urgent: somebody waits for the answer: unless others do as well, send at once on this thread rather
-    ///   than wake the loop, which saves a thread switch.
+    /// - Parameter urgent: the caller waits for the answer: unless others do as well, send at once on this thread
+    ///   rather than wake the loop, which saves a thread switch.
     @inlinable
     package func perform<Result: ~Copyable, Failure: Error>(
         urgent: Bool = false, _ body: (inout Machine) throws(Failure) -> Result
@@ -61,9 +61,8 @@ extension Link where Machine: ~Copyable {
         machine.value.outputCount >= state.maximumOutboxBytes
     }
 
-    /// Callers wait at the limit; what grows beyond twice of it are answers, the machine's or those of layers, to a peer
-    /// that sends but does not read.
-    /// The outbox is taken as a whole, so that there is nothing to flap between.
+    /// Callers wait at the limit; what grows beyond twice of it are answers, the machine's or those of layers, to a
+    /// peer that sends but does not read. The outbox is taken as a whole, so that there is nothing to flap between.
     @inlinable
     package func wantsReadingPaused(_ state: borrowing LinkState) -> Bool {
         let (twice, overflow) = state.maximumOutboxBytes.multipliedReportingOverflow(by: 2)

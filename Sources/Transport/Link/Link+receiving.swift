@@ -8,8 +8,8 @@ extension Link where Machine: ~Copyable {
 
     /// Reads once and feeds the machine; returns whether there may be more.
     ///
-    /// - Parameter evenIfPaused: set when the system reported a hang-up. It goes on reporting it, so that the end has
-    ///   to be found now; what comes before it is at most what the system had buffered.
+    /// - Parameter evenIfPaused: set when the system reported a hang-up. It reports that again and again, so that the
+    ///   end has to be found now; what comes before it is at most what the system had buffered.
     @discardableResult
     func receive(at now: Int64, evenIfPaused: Bool) -> Bool {
         guard let stream = state.withLock({ $0.stream }), !isReadingPaused || evenIfPaused else { return false }
@@ -160,7 +160,7 @@ extension Link where Machine: ~Copyable {
             try layers?.endReceived()
             return failure
         } catch {
-            // A missing good-bye says less than the system's own word.
+            // A missing closing message explains less than the system's error.
             return error.code == .tlsTruncated ? failure : error
         }
     }

@@ -30,6 +30,7 @@ extension Link where Machine: ~Copyable {
     /// Writes what is in `wire`; returns false when it has to wait for room in the stream.
     private func writeOut(to stream: any ByteStream) -> Bool {
         while wireOffset < wire.count {
+            // Safe: the stream reads the buffer during the call only.
             let result = unsafe wire.withUnsafeBytes { bytes in
                 unsafe stream.write(from: UnsafeRawBufferPointer(rebasing: bytes[wireOffset...]))
             }
@@ -154,7 +155,7 @@ extension Link where Machine: ~Copyable {
         watch(stream)
     }
 
-    /// Gives the buffers of an idle connection back. Nobody holds the token, and the lock is held.
+    /// Frees the buffers of an idle connection. Called with the lock held, while no thread holds the token.
     func trimBuffers(_ state: inout LinkState) {
         if machine.value.output.capacity > 4096 { machine.value.output = [] }
         if wire.capacity > 4096 { wire = [] }
@@ -192,8 +193,8 @@ private enum SendStep {
 ///
 /// All of it under the lock, but for the report.
 extension Link where Machine: ~Copyable {
-    /// Drops what the sender has taken and not written, and returns whether there was any. The caller holds `sending`, or
-    /// no task does.
+    /// Drops what the sender has taken and not written, and returns whether there was any. The caller holds `sending`,
+    /// or no task does.
     @discardableResult
     func discardChunk() -> Bool {
         defer {

@@ -4,24 +4,25 @@ public import Wire
 /// Joins a protocol machine to a stream: the machine and its outbox behind one lock, driven by one event loop.
 ///
 /// **Sending.** Callers run `perform` on their own thread: lock, let the machine encode into its outbox, unlock.
-/// Whoever finds bytes there while nobody is sending either wakes the loop or takes the `sending` token and writes
-/// by itself. The holder of the token swaps the outbox out, writes without the lock, and looks again; what was
+/// A caller that finds bytes there while no thread is sending either wakes the loop or takes the `sending` token and
+/// writes by itself. The holder of the token swaps the outbox out, writes without the lock, and looks again; what was
 /// appended meanwhile goes out in its next round. So one `write` carries everything that came in during the last.
 ///
 /// **Receiving.** The loop reads into its one large buffer, lets the machine parse in place under the lock, and
 /// performs the effects (deliveries, resumed continuations) after the lock is released. The link keeps only the
 /// tail of an incomplete packet.
 ///
-/// A link outlives its connections: `attach` gives it the next stream, and the machine hears of every end. The loop
-/// keeps a link alive while it has a connection or a deadline: owners end the connection when they go.
+/// A link outlives its connections: `attach` gives it the next stream, and the machine is notified of every end. The
+/// loop keeps a link alive while it has a connection or a deadline: owners end the connection when they go.
 @usableFromInline
 package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchecked Sendable {
-    // Sendable because shared fields are in `state` or under its lock, fields of the sender belong to whoever set
-    // `state.sending`, and the rest is touched on the loop's thread only.
+    // Sendable because shared fields are in `state` or under its lock, fields of the sender belong to the thread
+    // that set `state.sending`, and the rest is touched on the loop's thread only.
     @usableFromInline package let state: Lock<LinkState>
-    /// The machine, under the lock of `state`, which is why unchecked access is safe. It is not inside the lock, because
-    /// the type of the lock would then depend on the machine's type, and code that serves all machines would have to look
-    /// it up at run time with each access. It is boxed for the same reason: the offsets of the fields below stay constant.
+    /// The machine, under the lock of `state`, which is why unchecked access is safe. It is not inside the lock,
+    /// because the type of the lock would then depend on the machine's type, and code that serves all machines would
+    /// have to look it up at run time with each access. It is boxed for the same reason: the offsets of the fields
+    /// below stay constant.
     @safe @exclusivity(unchecked) @usableFromInline package var machine: Box<Machine>
 
     // Owned by the sender (`state.sending`).
@@ -70,12 +71,12 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         state.withLock { $0.traffic }
     }
 
-    /// Who sees what comes and goes, if anybody does.
+    /// The object that sees the traffic, if there is one.
     package var tap: (any LinkTap)? {
         state.withLock { $0.tap }
     }
 
-    /// Lets somebody see what comes and goes from now on: who does already, or else who is made for it.
+    /// The tap that sees the traffic: the present one, or one that `make` makes and that sees it from now on.
     package func tap<Tap: LinkTap>(orElse make: () -> Tap) -> Tap {
         if let known = tap as? Tap { return known }
         let made = make()
@@ -86,14 +87,14 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         }
     }
 
-    /// Gives the link its next connection; the machine hears of it once all layers are open.
+    /// Gives the link its next connection; the machine is notified once all layers are open.
     ///
     /// A connection that is still there is ended first. Attaching and dropping happen in the order of the calls.
     package func attach(_ stream: any ByteStream, layers: LayerStack? = nil) {
         loop.execute { self.adopt(stream, layers: layers) }
     }
 
-    /// Ends the connection, if there is one, as if the peer had; the machine hears of it.
+    /// Ends the connection, if there is one, as if the peer had; the machine is notified.
     package func dropConnection() {
         loop.post(self, LinkPost.drop)
     }
@@ -226,9 +227,9 @@ package struct LinkState: ~Copyable, Sendable {
     @usableFromInline package private(set) var isAttached = false
     /// Whether callers may write to `stream` from their own threads; layers are the loop's alone.
     @usableFromInline package var callersMaySend = false
-    /// Somebody owns `wire` and will look at the outbox again before letting go.
+    /// Whether a thread owns `wire`; it checks the outbox again before it ends.
     @usableFromInline package var sending = false
-    /// The loop was asked to settle and has not looked yet.
+    /// Whether the loop was asked to settle and has not done so yet.
     @usableFromInline package var settleIsDue = false
     @usableFromInline package var readingIsPaused = false
     /// Why nothing more can be written to `stream`, until the loop has ended the connection.

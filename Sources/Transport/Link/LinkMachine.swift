@@ -18,9 +18,9 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var outputCount: Int { get }
     /// The time of the next `handleTimeout`, `Int64.max` for none.
     var nextDeadline: Int64 { mutating get }
-    /// Whether the caller's answer is all that anybody waits for, so that sending at once beats sending together.
+    /// Whether no task but the caller waits for an answer, so that sending at once beats sending together.
     var isLatencyBound: Bool { mutating get }
-    /// Whether somebody waits for the answers to what is in `output`; if not, a flood of it may be gathered for longer.
+    /// Whether a task waits for answers to what is in `output`; if not, a flood of it may be gathered for longer.
     var isAwaited: Bool { mutating get }
     /// Set when the connection should end once `output` is written.
     var wantsClose: Bool { mutating get }
@@ -81,10 +81,10 @@ package struct LinkProgress: Sendable, Equatable {
 /// Sees what a link exchanges with its peer, in the clear and in whole frames: for inspectors.
 ///
 /// Called outside the link's lock, in the order of the bytes of each direction; `sent` also on the threads of callers.
-/// What is seen as sent was taken out of the outbox; whether it arrived nobody knows.
+/// Bytes that are seen as sent were taken out of the outbox; they may not have arrived.
 package protocol LinkTap: AnyObject, Sendable {
     func sent(_ bytes: RawSpan)
-    /// Called before anybody hears of what the bytes led to.
+    /// Called before the effects of the bytes are performed.
     func received(_ bytes: RawSpan)
 }
 

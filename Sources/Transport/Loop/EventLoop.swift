@@ -5,7 +5,8 @@ import Synchronization
 /// All connections share `EventLoop.shared` unless they are given another. Handlers run on the loop's thread, one at
 /// a time, and must never block it.
 package final class EventLoop: @unchecked Sendable {
-    // Sendable because `inside` is touched on the loop's thread only, and everything else is constant, atomic or locked.
+    // Sendable because `inside` is touched on the loop's thread only, and everything else is constant, atomic or
+    // locked.
 
     /// The loop that connections use by default; its thread starts with its first use and lives as long as the process.
     package static let shared: EventLoop = {
@@ -68,8 +69,9 @@ package final class EventLoop: @unchecked Sendable {
 
     private let selector: any Selector
     private let inbox = Lock(Inbox())
-    /// Safe without checks: only the loop's thread touches it, and no access lasts while a handler is called. A check for
-    /// overlapping accesses costs a hundred instructions, and a round trip made thirty of them: a quarter of its time.
+    /// Safe without checks: only the loop's thread touches it, and no access lasts while a handler is called. A check
+    /// for overlapping accesses costs a hundred instructions, and a round trip made thirty of them: a quarter of its
+    /// time.
     @safe @exclusivity(unchecked) private var inside = Inside()
     private let thread = Atomic<UInt>(0)
 

@@ -1,5 +1,5 @@
-/// Something that lives on an event loop: it is told when its descriptor is ready, when its deadline has come, and
-/// what others posted to it.
+/// Something that lives on an event loop: it is notified when its descriptor is ready, when its deadline has come, and
+/// of the codes that are posted to it.
 ///
 /// A base class rather than a protocol so that the loop's bookkeeping lies inside the one object that each
 /// connection needs anyway.
@@ -22,11 +22,11 @@ package class LoopHandler: @unchecked Sendable {
     /// The deadline that was set has come. On the loop's thread.
     package func deadlineReached(at now: Int64) {}
 
-    /// Somebody called `loop.post(_:_:)`; `code` is theirs. On the loop's thread.
+    /// `loop.post(_:_:)` was called with `code`. On the loop's thread.
     package func posted(_ code: Int, at now: Int64) {}
 }
 
-/// One deadline of somebody who is not a connection: calls a closure on the loop's thread.
+/// One deadline that does not belong to a connection: calls a closure on the loop's thread.
 package final class LoopAlarm: LoopHandler, @unchecked Sendable {
     // Sendable because the closure is, and never changes.
     private let fire: @Sendable (Int64) -> Void

@@ -7,7 +7,7 @@
         // and all else is called by the loop's thread alone.
         private let epoll: Int32
         private let wakeDescriptor: Int32
-        /// Filled by the system, and by nobody else.
+        /// Filled by the system only.
         private let ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 256)
         private var isPrecise = true
         private static let wakeToken = UInt64.max

@@ -16,7 +16,7 @@ package enum FileSystem {
         }
     }
 
-    /// The whole file, or nil if there is none.
+    /// The whole content, or nil if the file does not exist.
     package static func contents(of path: String) throws(FileError) -> [UInt8]? {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -106,7 +106,7 @@ package final class AppendFile {
 package final class FileLock {
     private let descriptor: Int32
 
-    /// Returns nil if somebody else has it.
+    /// Returns nil if another owner has it.
     package init?(_ path: String) throws(FileError) {
         descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }

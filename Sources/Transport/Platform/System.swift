@@ -44,7 +44,7 @@ package enum System {
         #endif
     }
 
-    /// Accepts one connection, non-blocking and close-on-exec; -1 with `errno` when there is none.
+    /// Accepts one connection, non-blocking and close-on-exec; -1 with `errno` if no connection waits.
     package static func acceptConnection(_ listener: Int32) -> Int32 {
         while true {
             #if canImport(Darwin)
@@ -82,7 +82,7 @@ package enum System {
         return Int(count)
     }
 
-    /// The pending error of a socket, 0 when there is none; says how a non-blocking connect ended.
+    /// The pending error of a socket, or 0: how a non-blocking connect ended.
     package static func takeSocketError(_ descriptor: Int32) -> Int32 {
         var code: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)

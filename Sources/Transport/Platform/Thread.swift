@@ -13,6 +13,7 @@ package func startThread(named name: StaticString, _ body: @escaping @Sendable (
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
+    // Safe: the thread takes the one reference over; if it was not started, it is released below.
     let argument = unsafe Unmanaged.passRetained(Box(body)).toOpaque()
     var attributes = pthread_attr_t()
     unsafe pthread_attr_init(&attributes)
@@ -90,8 +91,8 @@ package final class SerialThread: Sendable {
             }
         }
 
-        /// Changes what the thread waits for. It is woken without the lock, which it would only wait for again, and only
-        /// if it may be asleep.
+        /// Changes what the thread waits for. It is woken without the lock, which it would only wait for again, and
+        /// only if it may be asleep.
         func change(_ body: (Queue) -> Void) {
             unsafe pthread_mutex_lock(mutex)
             let mayBeAsleep = jobs.isEmpty

@@ -10,7 +10,7 @@ package protocol ByteStream: AnyObject, Sendable {
     func write(from buffer: UnsafeRawBufferPointer) -> IOResult
     /// How far what was written has come; from any thread.
     var progress: StreamProgress { get }
-    /// Tells the peer that nothing more will come; reading goes on.
+    /// Ends our direction of the stream; reading continues.
     func endWriting()
     /// Stops reports to the handler that is attached; another may be attached then.
     func detach()

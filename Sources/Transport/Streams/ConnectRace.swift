@@ -211,7 +211,7 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
         super.init(loop: loop)
     }
 
-    /// Returns false when it failed at once; the race goes on to the next by itself then.
+    /// Returns false when it failed at once; the race then continues with the next address.
     func start() -> Bool {
         descriptor = System.makeStreamSocket(family: address.family)
         let code = descriptor < 0 ? errno : begin()

@@ -13,7 +13,7 @@ package final class Listener: LoopHandler, @unchecked Sendable {
     /// Starts to listen; `accepted` is called on the loop's thread with each connection.
     ///
     /// - Parameter endpoint: a literal address (port 0 takes a free one), or the path of a socket to be made. One that
-    ///   stands there and that nobody listens on is replaced.
+    ///   is there and that no program listens on is replaced.
     package static func listen(
         on endpoint: Endpoint, loop: EventLoop, accepted: @escaping @Sendable (SocketStream) -> Void
     ) async throws(TransportError) -> Listener {
@@ -42,7 +42,7 @@ package final class Listener: LoopHandler, @unchecked Sendable {
 
     private static func failure(_ endpoint: Endpoint, _ code: Int32) -> TransportError {
         if case .unix(let path) = endpoint, code == EADDRINUSE {
-            let words = SocketFile(path) == nil ? "something that is no socket stands there" : "somebody listens there"
+            let words = SocketFile(path) == nil ? "the file there is not a socket" : "another program listens there"
             return TransportError(
                 .cannotListen, "cannot listen on \(endpoint): \(words); use another path", errno: code)
         }
@@ -107,13 +107,13 @@ private func startListening(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
     listen(descriptor, backlog)
 }
 
-/// The socket that listening on a path made, told apart from one that somebody else puts there later.
+/// The socket that listening on a path made, distinguished from one that another program puts there later.
 struct SocketFile: Equatable {
     private let path: String
     private let device: dev_t
     private let number: ino_t
 
-    /// Nil when no socket stands there.
+    /// Nil if the path is not a socket.
     init?(_ path: String) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
@@ -127,7 +127,7 @@ struct SocketFile: Equatable {
         if SocketFile(path) == self { unsafe unlink(path) }
     }
 
-    /// Removes what a process left behind that was killed: a socket that refuses connections, because nobody listens.
+    /// Removes the socket that a killed process left behind: one that refuses connections, because no program listens.
     static func removeStale(_ path: String, _ address: SocketAddress) {
         guard let file = SocketFile(path) else { return }
         let descriptor = System.makeStreamSocket(family: address.family)

@@ -11,7 +11,7 @@ package enum MemoryPair {
         package var capacity = 1 << 20
         /// After this many more bytes the connection is cut, both ways: what was written before can still be read.
         package var bytesUntilCut = Int.max
-        /// Nothing moves and nobody is told: a half-open link.
+        /// Whether nothing moves and nothing is reported, as with a half-open connection.
         package var isFrozen = false
         /// How many of the next bytes are inverted.
         package var bytesToCorrupt = 0
@@ -45,6 +45,7 @@ final class MemoryPipe: Sendable {
 
         var count: Int { storage.count - head }
 
+        // Safe: callers pass buffers that live for the call, as streams do.
         mutating func append(_ bytes: UnsafeRawBufferPointer, inverting inverted: Int) {
             let start = storage.count
             written += bytes.count
@@ -66,7 +67,7 @@ final class MemoryPipe: Sendable {
 
     let state = Lock(State())
 
-    /// Who has to look again after a change.
+    /// Notifies both ends of a change.
     func notifyBoth() {
         let (reader, writer) = state.withLock { ($0.reader, $0.writer) }
         reader?.notify()

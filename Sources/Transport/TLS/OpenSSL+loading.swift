@@ -95,12 +95,18 @@ extension OpenSSL {
     }
 }
 
+// Safe: each BIO is freed by the function that makes it; texts of OpenSSL are constants of the library.
 extension OpenSSL {
     /// The oldest error that this thread's last call left, as number and words; the rest is dropped.
     func takeError() -> (code: UInt, text: String) {
         let code = errorGet()
         errorClear()
         return unsafe (code, errorReason(code).map { unsafe String(cString: $0) } ?? "no reason given")
+    }
+
+    /// Gives back references to certificates, each of which the caller owns.
+    func free(_ certificates: [Pointer]) {
+        for index in unsafe certificates.indices { unsafe certificateFree(certificates[index]) }
     }
 
     /// What `print` writes into a memory BIO.

@@ -1,4 +1,6 @@
 /// Turns PEM into OpenSSL's certificates and keys.
+// Safe: each BIO and container is freed by the function that makes it; certificates and keys belong to the caller, as each
+// function documents; buffers are passed with their lengths for the call only.
 struct PEMReader {
     let openSSL: OpenSSL
 
@@ -19,9 +21,9 @@ struct PEMReader {
             unsafe certificates.append(certificate)
         }
         let (code, reason) = openSSL.takeError()
-        // The end of the text is told like a missing first line.
+        // The end of the text is reported like a missing first line.
         if code == Self.noStartLine, unsafe !certificates.isEmpty { return unsafe certificates }
-        unsafe certificates.forEach { unsafe openSSL.certificateFree($0) }
+        unsafe openSSL.free(certificates)
         throw TransportError(
             .tlsConfiguration,
             code == Self.noStartLine
@@ -58,7 +60,7 @@ struct PEMReader {
             do throws(TransportError) {
                 return unsafe (try self.key(key, passphrase: identity.passphrase), chain)
             } catch {
-                unsafe chain.forEach { unsafe openSSL.certificateFree($0) }
+                unsafe openSSL.free(chain)
                 throw error
             }
         #if canImport(Network)
@@ -102,7 +104,7 @@ struct PEMReader {
         guard let key = unsafe key, let certificate = unsafe certificate else {
             if let key = unsafe key { unsafe openSSL.keyFree(key) }
             if let certificate = unsafe certificate { unsafe certificates.append(certificate) }
-            unsafe certificates.forEach { unsafe openSSL.certificateFree($0) }
+            unsafe openSSL.free(certificates)
             throw TransportError(.tlsConfiguration, "\(source) has to hold a private key and its certificate")
         }
         return unsafe (key, [certificate] + certificates)

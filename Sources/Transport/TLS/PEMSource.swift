@@ -75,7 +75,7 @@ extension PEMSource {
 
     /// All certificates, each in DER.
     ///
-    /// - Throws: `tlsConfiguration` if there is none, or what lies between the lines of PEM is not Base64.
+    /// - Throws: `tlsConfiguration` without a certificate, or if the text between the lines of PEM is not Base64.
     func certificates(_ purpose: String) throws(TransportError) -> [[UInt8]] {
         let bytes = try read(purpose)
         // What is not text is one certificate: a SEQUENCE.

@@ -1,8 +1,8 @@
 import Synchronization
 
 /// What all TLS connections of one configuration share: authorities, identity, and sessions to be resumed.
-// Every `unsafe` in this class passes OpenSSL the context, which `init` makes and `deinit` frees, or certificates and keys that
-// PEMReader has returned and that are freed after OpenSSL has taken a reference of its own.
+// Every `unsafe` in this class passes OpenSSL the context, which `init` makes and `deinit` frees, or certificates and
+// keys that PEMReader has returned and that are freed after OpenSSL has taken a reference of its own.
 @safe
 final class TLSContext: @unchecked Sendable {
     // Sendable because an SSL_CTX may be used by many threads once it is set up, and the sessions are locked.
@@ -85,11 +85,11 @@ final class TLSContext: @unchecked Sendable {
         let store = unsafe openSSL.contextStore(pointer)
         for source in authorities {
             let certificates = try unsafe PEMReader(openSSL: openSSL).certificates(source, "trusted authorities")
-            unsafe certificates.forEach { certificate in
+            for index in unsafe certificates.indices {
                 // Adding one twice is no error.
-                _ = unsafe openSSL.storeAdd(store, certificate)
-                unsafe openSSL.certificateFree(certificate)
+                _ = unsafe openSSL.storeAdd(store, certificates[index])
             }
+            unsafe openSSL.free(certificates)
         }
         // Whom the user names is trusted, whether it is a root or not.
         let partialChain: UInt = 0x80000
@@ -103,16 +103,16 @@ final class TLSContext: @unchecked Sendable {
         let (key, certificates) = try unsafe reader.identity(identity)
         defer {
             unsafe openSSL.keyFree(key)
-            unsafe certificates.forEach { unsafe openSSL.certificateFree($0) }
+            unsafe openSSL.free(certificates)
         }
         openSSL.errorClear()
         guard unsafe openSSL.contextUseCertificate(pointer, certificates[0]) == 1 else {
             throw TransportError(.tlsConfiguration, "\(identity) cannot be used: \(openSSL.takeError().text)")
         }
         let (chainCertificate, addsReference) = (Int32(89), 1)
-        unsafe certificates.dropFirst().forEach { certificate in
+        for index in unsafe certificates.indices.dropFirst() {
             _ = unsafe openSSL.contextControl(
-                pointer, chainCertificate, addsReference, UnsafeMutableRawPointer(certificate))
+                pointer, chainCertificate, addsReference, UnsafeMutableRawPointer(certificates[index]))
         }
         guard unsafe openSSL.contextUseKey(pointer, key) == 1, unsafe openSSL.contextCheckKey(pointer) == 1 else {
             let reason = openSSL.takeError().text

@@ -82,7 +82,7 @@ enum TLSFailure {
     }
 }
 
-/// Why a peer's certificate was not accepted, with what stands in it.
+/// Why a peer's certificate was not accepted, with its names and dates.
 struct CertificateRejection: Sendable {
     /// An `X509_V_ERR` number.
     let code: Int32

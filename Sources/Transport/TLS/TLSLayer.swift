@@ -126,7 +126,7 @@ package final class TLSLayer: ByteLayer {
         case .needsInput:
             break
         case .established:
-            // The handshake has failed already if it is not; whoever changes the callbacks finds out here.
+            // Otherwise the handshake has failed already; this catches a mistake in the callbacks.
             guard session.isVerified || !session.context.verifiesChain else {
                 phase = .failed
                 throw TransportError(.certificateInvalid, "the certificate of \(peerName) was not verified")

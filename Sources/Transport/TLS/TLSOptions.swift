@@ -37,7 +37,7 @@ public struct TLSVerification: Sendable, Hashable {
     /// The chain and the dates, but not the name: every server with a certificate of a trusted authority is accepted.
     /// Only sensible together with an authority of your own.
     public static let unsafeAcceptAnyName = TLSVerification(level: .chain)
-    /// Nothing: whoever sits between the client and the server can read and alter everything. For experiments only.
+    /// Nothing: an attacker between the client and the server can read and alter everything. For experiments only.
     public static let unsafeAcceptAnyCertificate = TLSVerification(level: .none)
 }
 

@@ -2,8 +2,8 @@
 ///
 /// It knows OpenSSL and nothing about what its errors mean to people; `TLSLayer` does. All calls come from one thread
 /// at a time, which OpenSSL's queue of errors needs.
-// Every `unsafe` in this class passes OpenSSL the connection or one of its BIOs, which `init` makes and `deinit` frees, or a
-// buffer with its length, which OpenSSL uses during the call only.
+// Every `unsafe` in this class passes OpenSSL the connection or one of its BIOs, which `init` makes and `deinit` frees,
+// or a buffer with its length, which OpenSSL uses during the call only.
 @safe
 final class TLSSession {
     enum Step {

@@ -1,6 +1,6 @@
 #if TSAN
-    /// A lock that the thread sanitizer knows: `Mutex` waits in code of the standard library that it cannot see into, and
-    /// every access under it would be reported. Used by builds with `-D TSAN` only.
+    /// A lock that the thread sanitizer knows: `Mutex` waits in code of the standard library that it cannot see into,
+    /// and every access under it would be reported. Used by builds with `-D TSAN` only.
     @usableFromInline
     package struct Lock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         // Sendable because `value` is touched with `handle` held only.

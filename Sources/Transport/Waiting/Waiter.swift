@@ -1,11 +1,11 @@
 import Synchronization
 import Wire
 
-/// A task that waits for one answer: the only owner of its continuation, which it gives up by resuming it.
+/// A task that waits for one answer: the only owner of its continuation, which it consumes by resuming it.
 ///
 /// It cannot be copied, and `resume` consumes it: the compiler refuses a program that resumes a task twice. Moving the
-/// waiter out of the place where it is stored is the only way to get it, so that of an answer, a cancellation and an end
-/// the one that moves it out is the one that resumes. Do that with the lock held, and resume after it is released.
+/// waiter out of the place where it is stored is the only way to get it, so that of an answer, a cancellation and an
+/// end the one that moves it out is the one that resumes. Do that with the lock held, and resume after it is released.
 // Safe to use: consuming the waiter is the only way to resume the continuation, so that it is resumed once.
 @safe
 @frozen
@@ -33,7 +33,8 @@ package struct Waiter<Answer: Sendable>: ~Copyable, Sendable {
     }
 }
 
-/// Suspends the caller until `body` or whatever it gives the waiter to resumes it, whether its task is cancelled or not.
+/// Suspends the caller until `body`, or the owner that it passes the waiter to, resumes it, whether its task is
+/// cancelled or not.
 @inlinable
 package nonisolated(nonsending) func waiting<Answer: Sendable>(
     _ body: (consuming Waiter<Answer>) -> Void
@@ -41,13 +42,14 @@ package nonisolated(nonsending) func waiting<Answer: Sendable>(
     unsafe await withUnsafeContinuation { unsafe body(Waiter($0)) }
 }
 
-/// Suspends the caller until `body` or whatever it gives the waiter to resumes it.
+/// Suspends the caller until `body`, or the owner that it passes the waiter to, resumes it.
 ///
 /// - Parameters:
 ///   - isolation: the caller's actor, which the call does not leave: a cancellation handler without it would cost
 ///     20 microseconds on the main actor.
-///   - onCancel: called at once if the task is already cancelled, even before `body`; otherwise when it is, on the thread
-///     of whoever cancels it.
+///   - onCancel: called at once if the task is already cancelled, even before `body`; otherwise when it is, on the
+///     thread
+///     that cancels it.
 @inlinable
 package func waiting<Answer: Sendable>(
     isolation: isolated (any Actor)? = #isolation, _ body: (consuming Waiter<Answer>) -> Void,

@@ -110,8 +110,8 @@ package struct WebSocketServerOptions: Sendable {
     /// Something that can be spoken in a WebSocket.
     package struct Subprotocol: Sendable {
         package var name: String
-        /// The length of the first message in what is sent, so that each becomes a WebSocket message of its own: text if
-        /// it is UTF-8. Nil for protocols that are binary and ignore where messages end.
+        /// The length of the first message in what is sent, so that each becomes a WebSocket message of its own: text
+        /// if it is UTF-8. Nil for protocols that are binary and ignore where messages end.
         package var textMessageLength: (@Sendable (RawSpan) -> Int)?
 
         package init(_ name: String, textMessageLength: (@Sendable (RawSpan) -> Int)? = nil) {

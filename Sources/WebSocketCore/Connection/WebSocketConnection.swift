@@ -4,18 +4,18 @@ import Wire
 /// output of its own.
 ///
 /// Theory of operation. Bytes of the peer go into `receive`, which takes all of them, whatever their split; payload is
-/// appended to the caller's plaintext, answers (pongs, the closing handshake) to the caller's output. `send`, `ping` and
-/// `close` append frames to the output. The connection keeps only what cannot be passed on yet: at most 13 bytes of a
-/// frame header, at most 125 of a control frame, one unanswered ping. Payload of data frames is never held back, so a
+/// appended to the caller's plaintext, answers (pongs, the closing handshake) to the caller's output. `send`, `ping`
+/// and `close` append frames to the output. The connection keeps only what cannot be passed on yet: at most 13 bytes of
+/// a frame header, at most 125 of a control frame, one unanswered ping. Payload of data frames is never held back, so a
 /// protocol that ignores frame boundaries reads the plaintext as a stream, and one that wants messages takes their
 /// lengths from the events.
 ///
 /// Frames of a client are masked with 32 bits of the random number generator that each call is given. They must be
-/// unpredictable to whoever chooses the payload (section 10.3), so pass `SystemRandomNumberGenerator` or another of
+/// unpredictable to the author of the payload (section 10.3), so pass `SystemRandomNumberGenerator` or another of
 /// cryptographic quality; a server's calls draw nothing from it.
 ///
-/// Whatever the peer sends, the worst is a thrown `WebSocketProtocolError`, after which the connection is closed, the output
-/// ends with a Close frame that tells why, and further input is ignored.
+/// Whatever the peer sends, the worst is a thrown `WebSocketProtocolError`, after which the connection is closed, the
+/// output ends with a Close frame that tells why, and further input is ignored.
 package struct WebSocketConnection: ~Copyable {
     package enum Phase: Sendable, Hashable {
         /// Both directions carry messages.

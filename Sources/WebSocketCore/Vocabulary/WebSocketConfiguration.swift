@@ -17,8 +17,8 @@ package struct WebSocketConfiguration: Sendable, Hashable {
     package var reportsMessages = true
     /// Outgoing messages longer than this are split into frames of this many payload bytes.
     package var outgoingFrameSize = Int.max
-    /// While more than this many bytes wait in the output, pings are answered later, and only the newest (section 5.5.3).
-    /// Below zero the caller answers them with `answerPing` whenever it can write.
+    /// While more than this many bytes wait in the output, pings are answered later, and only the newest (section
+    /// 5.5.3). Below zero the caller answers them with `answerPing` whenever it can write.
     package var pongBacklog = 64 << 10
 
     package init() {}
@@ -37,7 +37,7 @@ package struct WebSocketConfiguration: Sendable, Hashable {
     }
 }
 
-/// Which side of a connection somebody is; clients mask what they send, servers must not (section 5.1).
+/// A side of a connection. Clients mask what they send, servers must not (section 5.1).
 package enum WebSocketRole: Sendable, Hashable {
     case client
     case server

@@ -34,9 +34,9 @@ extension WebSocketError.Code {
     package static var textIsNotUTF8: Self { Self("textIsNotUTF8") }
     /// A fragmented message has to end before another begins (section 5.4).
     package static var messageUnfinished: Self { Self("messageUnfinished") }
-    /// The host cannot stand in a Host field.
+    /// The host cannot be written into a Host field.
     package static var invalidHost: Self { Self("invalidHost") }
-    /// The path and query cannot stand in a request line.
+    /// The path and query cannot be written into a request line.
     package static var invalidTarget: Self { Self("invalidTarget") }
     /// A header field is not allowed here, or its name or value is malformed.
     package static var invalidField: Self { Self("invalidField") }
