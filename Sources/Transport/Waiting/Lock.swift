@@ -1,6 +1,8 @@
 #if TSAN
     /// A lock that the thread sanitizer knows: `Mutex` waits in code of the standard library that it cannot see into,
     /// and every access under it would be reported. Used by builds with `-D TSAN` only.
+    // Safe to use: the lock owns mutex and value, and the value is accessed with the mutex held only.
+    @safe
     @usableFromInline
     package struct Lock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         // Sendable because `value` is touched with `handle` held only.
@@ -9,28 +11,28 @@
 
         @usableFromInline
         package init(_ initial: consuming sending Value) {
-            handle = .allocate(capacity: 1)
-            handle.initialize(to: pthread_mutex_t())
-            pthread_mutex_init(handle, nil)
-            value = .allocate(capacity: 1)
-            value.initialize(to: initial)
+            unsafe handle = .allocate(capacity: 1)
+            unsafe handle.initialize(to: pthread_mutex_t())
+            unsafe pthread_mutex_init(handle, nil)
+            unsafe value = .allocate(capacity: 1)
+            unsafe value.initialize(to: initial)
         }
 
         @usableFromInline
         deinit {
-            pthread_mutex_destroy(handle)
-            handle.deallocate()
-            value.deinitialize(count: 1)
-            value.deallocate()
+            unsafe pthread_mutex_destroy(handle)
+            unsafe handle.deallocate()
+            unsafe value.deinitialize(count: 1)
+            unsafe value.deallocate()
         }
 
         @usableFromInline
         package borrowing func withLock<Result: ~Copyable, Failure: Error>(
             _ body: (inout sending Value) throws(Failure) -> sending Result
         ) throws(Failure) -> sending Result {
-            pthread_mutex_lock(handle)
-            defer { pthread_mutex_unlock(handle) }
-            return try body(&value.pointee)
+            unsafe pthread_mutex_lock(handle)
+            defer { unsafe pthread_mutex_unlock(handle) }
+            return try unsafe body(&value.pointee)
         }
     }
 #else
