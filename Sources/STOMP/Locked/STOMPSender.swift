@@ -93,13 +93,9 @@ struct STOMPSender {
     /// Waits until at most `few` receipts of a group are outstanding.
     nonisolated(nonsending) func wait(for group: STOMPReceiptGroup, downTo few: Int = 0) async throws(STOMPError) {
         let call = STOMPReceiptGroup.Call()
-        let core = core
-        try await call.answer {
-            let ready = core.link.perform { _ in group.add(call, downTo: few) }
-            if let ready { call.end(ready) }
-        } onCancel: {
-            call.end(.failure(.cancelledWait))
-        }.get()
+        // Receipts that have arrived count even for a cancelled task.
+        if let answer = core.link.perform({ _ in group.add(call, downTo: few) }) { return try answer.get() }
+        try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
     // MARK: Many messages

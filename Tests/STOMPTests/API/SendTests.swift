@@ -138,6 +138,12 @@ import Testing
         connection.send("RECEIPT\nreceipt-id:\(ids[1])\n\n\0")
         try await second.confirmed()
         try await second.confirmed()
+        // A receipt that has arrived counts for a cancelled task, too.
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await second.confirmed()
+        }
+        try await late.value
         let waits = (0..<3).map { _ in Task { try await first.confirmed() } }
         let cancelled = Task { try await first.confirmed() }
         cancelled.cancel()
