@@ -48,7 +48,8 @@ enum MQTTConversation {
                 }
                 log.append(
                     .message(
-                        topic: engine.topic(at: message.topic), flags: message.flags, packetID: message.packetID,
+                        topic: engine.topic(at: message.topic), flags: message.flags.rawValue,
+                        packetID: message.packetID,
                         properties: Array(bytes[message.properties]), payload: Array(bytes[message.payload])))
             }
             for event in effects.events[next...] { note(event.kind) }

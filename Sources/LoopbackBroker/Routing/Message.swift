@@ -99,7 +99,7 @@ extension Message {
     ) {
         let payload = bytes.bytes(in: record.payload)
         self.init(
-            topic: topic, payload: payload, qos: record.qos, isRetained: record.isRetained,
+            topic: topic, payload: payload, qos: record.flags.qos, isRetained: record.flags.isRetained,
             expiring: record.properties.isEmpty ? [] : record.decodeProperties(in: bytes), publisher: publisher,
             at: now)
     }

@@ -65,7 +65,8 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         return MQTTMessageRecord(
             delivery: detail.delivery, topic: record.topic,
             propertiesStart: record.payloadStart - detail.propertiesCount, payloadStart: record.payloadStart,
-            payloadCount: record.payloadCount, packetID: detail.packetID, flags: record.flags)
+            payloadCount: record.payloadCount, packetID: detail.packetID,
+            flags: record.flags)
     }
 
     @usableFromInline

@@ -9,11 +9,11 @@ struct MQTTBatchRecord: Sendable {
     @usableFromInline let payloadCount: UInt32
     /// The index into the topics of the batch.
     @usableFromInline var topic: UInt32
-    /// The low four bits of the fixed header: DUP, QoS, RETAIN.
-    @usableFromInline let flags: UInt8
+    /// DUP, QoS and RETAIN.
+    @usableFromInline let flags: MQTTPublishFlags
 
     @inline(__always)
-    init(payloadStart: UInt32, payloadCount: UInt32, topic: UInt32, flags: UInt8) {
+    init(payloadStart: UInt32, payloadCount: UInt32, topic: UInt32, flags: MQTTPublishFlags) {
         self.payloadStart = payloadStart
         self.payloadCount = payloadCount
         self.topic = topic

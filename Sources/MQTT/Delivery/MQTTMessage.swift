@@ -32,13 +32,13 @@ public struct MQTTMessage: ReplyMessage {
     public var text: String? { String(validating: payload, as: UTF8.self) }
 
     /// The quality of service that the message was delivered with.
-    @inlinable public var qos: QoS { QoS(rawValue: batch.records[index].flags >> 1 & 0b11) ?? .atMostOnce }
+    @inlinable public var qos: QoS { batch.records[index].flags.qos }
 
     /// Whether the server had retained the message and sent it because of the subscription.
-    @inlinable public var isRetained: Bool { batch.records[index].flags & 0b0001 != 0 }
+    @inlinable public var isRetained: Bool { batch.records[index].flags.isRetained }
 
     /// Whether the server sent the message before (DUP).
-    public var isDuplicate: Bool { batch.records[index].flags & 0b1000 != 0 }
+    public var isDuplicate: Bool { batch.records[index].flags.isDuplicate }
 
     /// The packet identifier, or nil for QoS 0.
     public var packetID: UInt16? {

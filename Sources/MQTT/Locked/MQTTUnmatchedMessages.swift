@@ -62,7 +62,8 @@ struct MQTTUnmatchedMessages: Sendable {
                 storing: .kept(
                     .init(
                         sequence: message.sequence, packetID: record.packetID, topic: topic, payload: payload,
-                        qos: record.qos, retain: record.isRetained, properties: properties, time: wallClock)), at: now)
+                        qos: record.flags.qos, retain: record.flags.isRetained, properties: properties, time: wallClock)
+                ), at: now)
         } else {
             engine.acknowledge(record.delivery, at: now)
         }
@@ -111,7 +112,7 @@ struct MQTTUnmatchedMessages: Sendable {
             drops += list.add(
                 Message(
                     sequence: message.sequence, topic: message.topic, properties: message.properties.publishBytes,
-                    payload: message.payload, flags: message.qos.rawValue << 1 | (message.retain ? 1 : 0),
+                    payload: message.payload, flags: MQTTPublishFlags(message.qos, retain: message.retain),
                     packetID: message.packetID,
                     deadline: now.advanced(byNanoseconds: nanoseconds)))
         }
@@ -137,7 +138,7 @@ final class MQTTUnmatchedList: @unchecked Sendable {
         let properties: [UInt8]
         let payload: [UInt8]
         /// DUP, QoS and RETAIN as received.
-        let flags: UInt8
+        let flags: MQTTPublishFlags
         let packetID: UInt16
         /// When it expires, by the monotonic clock.
         let deadline: Int64

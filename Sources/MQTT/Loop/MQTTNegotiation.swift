@@ -189,7 +189,7 @@ struct MQTTBlockedSession {
         let what = packet.type == .publish ? "a message to the topic '\(packet.topic)'" : "\(packet.type)"
         return MQTTError(
             .sessionBlocked,
-            "\(server) resumed the session \(Self.maximumRepetitions) times with \(what) that breaks the protocol: \(violation.message). Set dropsInvalidMessages to acknowledge and drop messages with invalid topics, or discard the session with discardSession() or cleanStart.",
+            "\(server) resumed the session \(Self.maximumRepetitions) times with \(what) that breaks the protocol: \(violation.message) Set dropsInvalidMessages to acknowledge and drop messages with invalid topics, or discard the session with discardSession() or cleanStart.",
             reasonCode: violation.reasonCode, underlying: violation)
     }
 

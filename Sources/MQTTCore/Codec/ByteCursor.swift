@@ -41,8 +41,9 @@ struct ByteCursor {
             offset += byteCount
             return value
         case .incomplete: throw Self.truncated(field)
-        case .tooLong: throw .malformed("\(field): a variable byte integer of more than four bytes", "MQTT 1.5.5")
-        case .notMinimal: throw .malformed("\(field): a variable byte integer longer than need be", "MQTT-1.5.5-1")
+        case .tooLong: throw .malformed("A variable byte integer has more than four bytes: \(field).", "MQTT 1.5.5")
+        case .notMinimal:
+            throw .malformed("A variable byte integer is longer than necessary: \(field).", "MQTT-1.5.5-1")
         }
     }
 
@@ -60,8 +61,10 @@ struct ByteCursor {
     ) throws(MQTTProtocolError) -> (range: Range<Int>, hasWildcard: Bool) {
         let range = try binary(bytes, field)
         let scan = TextScan.scan(bytes, range)
-        if scan.contains(.illFormed) { throw .malformed("\(field) is not well-formed UTF-8", "MQTT-1.5.4-1") }
-        if scan.contains(.null) { throw .malformed("\(field) has a U+0000", "MQTT-1.5.4-2") }
+        if scan.contains(.illFormed) {
+            throw .malformed("A string is not well-formed UTF-8: \(field).", "MQTT-1.5.4-1")
+        }
+        if scan.contains(.null) { throw .malformed("A string contains U+0000: \(field).", "MQTT-1.5.4-2") }
         return (range, scan.contains(.wildcard))
     }
 
@@ -73,7 +76,7 @@ struct ByteCursor {
     @inline(__always)
     mutating func packetID(_ bytes: RawSpan) throws(MQTTProtocolError) -> UInt16 {
         let packetID = try uint16(bytes, "the packet identifier")
-        if packetID == 0 { throw .protocolError("packet identifier 0", "MQTT-2.2.1-3") }
+        if packetID == 0 { throw .protocolError("The packet identifier is 0.", "MQTT-2.2.1-3") }
         return packetID
     }
 
@@ -95,7 +98,7 @@ struct ByteCursor {
 
     /// The end of the packet has to be here.
     func finish() throws(MQTTProtocolError) {
-        if !isAtEnd { throw .malformed("\(remaining) bytes behind the end of the packet", "MQTT 2.1.4") }
+        if !isAtEnd { throw .malformed("The packet has \(remaining) bytes behind its last field.", "MQTT 2.1.4") }
     }
 
     @inline(__always)
@@ -106,6 +109,6 @@ struct ByteCursor {
 
     @inline(never)
     private static func truncated(_ field: StaticString) -> MQTTProtocolError {
-        .malformed("the packet ends inside \(field)", "MQTT 2.1.4")
+        .malformed("The packet ends inside \(field).", "MQTT 2.1.4")
     }
 }

@@ -2,10 +2,10 @@ import Wire
 
 /// An incremental decoder: bytes in as they come, packets out.
 ///
-/// Ask ``next()`` until it is nil after each ``push(_:)-(RawSpan)``; then it holds less than one packet, which is not
-/// larger than ``maximumPacketSize``. Memory is taken for bytes that are there, never for bytes that are announced.
+/// After each ``push(_:)-(RawSpan)`` call ``next()`` until it returns nil; then the decoder holds less than one packet,
+/// which is not larger than ``maximumPacketSize``. Memory is allocated for bytes that arrived, never for announced ones.
 public struct MQTTDecoder: Sendable {
-    /// The version that packets are read as; a CONNECT that comes by sets it.
+    /// The version that packets are decoded with; a decoded CONNECT sets it.
     public private(set) var version: MQTTVersion
     /// The largest packet to accept, in bytes with its header.
     public let maximumPacketSize: Int
@@ -22,22 +22,22 @@ public struct MQTTDecoder: Sendable {
         self.sender = sender
     }
 
-    /// How many bytes wait for the rest of their packet.
+    /// The number of bytes that wait for the rest of their packet.
     public var bufferedCount: Int { buffer.count - start }
 
-    /// Adds bytes that came in.
+    /// Adds received bytes.
     public mutating func push(_ bytes: RawSpan) {
         if violation != nil { return }
         compact()
         buffer.append(addingCapacity: bytes.byteCount) { $0.append(copying: bytes) }
     }
 
-    /// Adds bytes that came in.
+    /// Adds received bytes.
     public mutating func push(_ bytes: [UInt8]) {
         unsafe push(bytes.span.bytes)
     }
 
-    /// The next whole packet, or nil if more bytes are needed. After a violation it throws the same one for good.
+    /// The next complete packet, or nil if more bytes are needed. After a violation every call throws it again.
     public mutating func next() throws(MQTTProtocolError) -> MQTTPacket? {
         if let violation { throw violation }
         do throws(MQTTProtocolError) {
@@ -53,7 +53,7 @@ public struct MQTTDecoder: Sendable {
         }
     }
 
-    /// The packet at `start` and where it ends, or nil if it is not all there.
+    /// The packet at `start` and where it ends, or nil if it is incomplete.
     private func firstPacket() throws(MQTTProtocolError) -> (MQTTPacket, end: Int)? {
         let bytes = unsafe buffer.span.bytes
         guard
@@ -66,7 +66,7 @@ public struct MQTTDecoder: Sendable {
         return (packet, body.upperBound)
     }
 
-    /// Forgets what was read, moving the rest once it is the smaller part.
+    /// Discards what was decoded, and moves the rest once it is the smaller part.
     private mutating func compact() {
         if start == buffer.count {
             buffer.removeAll(keepingCapacity: true)

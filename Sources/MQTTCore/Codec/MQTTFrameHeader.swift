@@ -2,7 +2,7 @@ import Wire
 
 /// The fixed header of a packet: its type, its flags and how much follows.
 public struct MQTTFrameHeader: Sendable, Hashable {
-    /// The largest packet that the format can say, with its header.
+    /// The largest packet that the format allows, including its header.
     public static let largestPacket = 268_435_460
 
     public let type: MQTTPacketType
@@ -12,6 +12,9 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     public let headerCount: Int
     /// The Remaining Length.
     public let bodyCount: Int
+
+    /// The flags, for PUBLISH.
+    var publishFlags: MQTTPublishFlags { MQTTPublishFlags(rawValue: flags) }
 
     /// The size of the whole packet.
     public var packetCount: Int { headerCount + bodyCount }
@@ -25,11 +28,11 @@ public struct MQTTFrameHeader: Sendable, Hashable {
 
     /// Reads the fixed header at `offset`, or nil while more bytes are needed to see it whole.
     ///
-    /// It looks at five bytes at most and keeps nothing, so it can be asked again with more. A packet larger than
-    /// `maximumPacketSize` is refused here, before anybody takes memory for it.
+    /// It reads at most five bytes and retains nothing, so it can be called again with more. A packet larger than
+    /// `maximumPacketSize` is refused here, before memory is allocated for it.
     /// - Parameters:
     ///   - maximumControlPacketSize: the limit for packets other than PUBLISH, where it is the lower one.
-    ///   - version: 3.1 is laxer about flags; before CONNECT nobody knows, and the default serves.
+    ///   - version: 3.1 allows more flags. Before CONNECT the version is unknown, and the default is correct.
     public static func parse(
         _ bytes: RawSpan, at offset: Int = 0, maximumPacketSize: Int, maximumControlPacketSize: Int = .max,
         version: MQTTVersion = .v3_1_1
@@ -50,7 +53,9 @@ public struct MQTTFrameHeader: Sendable, Hashable {
         _ first: UInt8, _ bytes: RawSpan, at offset: Int, _ maximumPacketSize: Int, _ maximumControlPacketSize: Int,
         _ version: MQTTVersion
     ) throws(MQTTProtocolError) -> MQTTFrameHeader? {
-        guard let type = MQTTPacketType(rawValue: first >> 4) else { throw .malformed("packet type 0", "MQTT 2.1.2") }
+        guard let type = MQTTPacketType(rawValue: first >> 4) else {
+            throw .malformed("The packet type is 0.", "MQTT 2.1.2")
+        }
         let flags = first & 0x0F
         if !areValid(flags, of: type, version: version) { throw invalidFlags(flags, of: type) }
         switch VariableByteInteger.parse(bytes, at: offset + 1, end: bytes.byteCount) {
@@ -64,8 +69,9 @@ public struct MQTTFrameHeader: Sendable, Hashable {
             if bodyCount > 0, type == .pingreq || type == .pingresp { throw pingWithBody(header) }
             return header
         case .incomplete: return nil
-        case .tooLong: throw .malformed("the remaining length takes more than four bytes", "MQTT 1.5.5")
-        case .notMinimal: throw .malformed("the remaining length is longer than it needs to be", "MQTT-1.5.5-1")
+        case .tooLong: throw .malformed("The remaining length has more than four bytes.", "MQTT 1.5.5")
+        case .notMinimal:
+            throw .malformed("The remaining length is encoded in more bytes than necessary.", "MQTT-1.5.5-1")
         }
     }
 
@@ -73,8 +79,8 @@ public struct MQTTFrameHeader: Sendable, Hashable {
     @inline(__always)
     private static func areValid(_ flags: UInt8, of type: MQTTPacketType, version: MQTTVersion) -> Bool {
         if type == .publish {
-            let qos = flags & 0b0110
-            return qos != 0b0110 && (flags & 0b1000 == 0 || qos != 0 || version == .v3_1)
+            let flags = MQTTPublishFlags(rawValue: flags)
+            return !flags.hasInvalidQoS && (!flags.isDuplicate || !flags.isAtMostOnce || version == .v3_1)
         }
         if flags == type.requiredFlags { return true }
         guard version == .v3_1 else { return false }
@@ -83,31 +89,31 @@ public struct MQTTFrameHeader: Sendable, Hashable {
 
     private static func invalidFlags(_ flags: UInt8, of type: MQTTPacketType) -> MQTTProtocolError {
         guard type == .publish else {
-            return .malformed("\(type) with fixed-header flags \(flags)", "MQTT-2.1.3-1")
+            return .malformed("\(type) has the fixed-header flags \(flags).", "MQTT-2.1.3-1")
         }
-        return flags & 0b0110 == 0b0110
-            ? .malformed("PUBLISH with QoS 3", "MQTT-3.3.1-4")
-            : .malformed("PUBLISH at QoS 0 with DUP set", "MQTT-3.3.1-2")
+        return MQTTPublishFlags(rawValue: flags).hasInvalidQoS
+            ? .malformed("PUBLISH has QoS 3.", "MQTT-3.3.1-4")
+            : .malformed("PUBLISH has QoS 0 and DUP set.", "MQTT-3.3.1-2")
     }
 
     private static func controlPacketTooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTProtocolError {
         MQTTProtocolError(
             .packetTooLarge,
-            "\(header.type) of \(header.packetCount) bytes, above the limit of \(maximum) bytes for packets other than "
-                + "PUBLISH; raise maximumControlPacketSize to accept it",
+            "\(header.type) has \(header.packetCount) bytes; the limit for packets other than PUBLISH is \(maximum) bytes. "
+                + "Raise maximumControlPacketSize to accept it.",
             clause: "MQTT 5.0 4.13")
     }
 
     private static func pingWithBody(_ header: MQTTFrameHeader) -> MQTTProtocolError {
         .malformed(
-            "\(header.type) with a body of \(header.bodyCount) bytes",
+            "\(header.type) has a body of \(header.bodyCount) bytes.",
             header.type == .pingreq ? "MQTT 3.12.1" : "MQTT 3.13.1")
     }
 
     private static func tooLarge(_ header: MQTTFrameHeader, _ maximum: Int) -> MQTTProtocolError {
         MQTTProtocolError(
             .packetTooLarge,
-            "\(header.type) of \(header.packetCount) bytes, above the maximum packet size of \(maximum)",
+            "\(header.type) has \(header.packetCount) bytes; the maximum packet size is \(maximum). Raise maximumPacketSize to accept it.",
             clause: "MQTT-3.1.2-24")
     }
 }

@@ -31,7 +31,7 @@ extension MQTTPacket.Acknowledgement {
         try body.append(packetID: packetID)
         guard body.version.hasProperties else {
             guard reasonCode == .success else {
-                throw .init(.notInThisVersion, "MQTT \(body.version) has no reason codes in \(type)")
+                throw .init(.notInThisVersion, "MQTT \(body.version) has no reason codes in \(type). Leave it out.")
             }
             return try body.append(properties, of: .init(type))
         }
@@ -85,8 +85,8 @@ public struct MQTTAcknowledgementView: Sendable, Hashable {
 extension MQTTAcknowledgementView {
     /// Reads the acknowledgement whose fixed header stands at `frameStart`; the whole packet must be in `bytes`.
     ///
-    /// Two bytes are a whole packet in every version; reason code and properties follow in 5.0 if there is something
-    /// to say. No allocation.
+    /// Two bytes are a whole packet in every version; in 5.0 a reason code and properties may
+    /// follow. No allocation.
     public static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
     ) throws(MQTTProtocolError) -> MQTTAcknowledgementView {

@@ -9,7 +9,8 @@ extension MQTTPacket {
         _ header: MQTTFrameHeader, body: RawSpan, version: MQTTVersion, from sender: MQTTRole? = nil
     ) throws(MQTTProtocolError) -> MQTTPacket {
         guard body.byteCount == header.bodyCount else {
-            throw .malformed("a body of \(body.byteCount) bytes, the header says \(header.bodyCount)", "MQTT 2.1.4")
+            throw .malformed(
+                "The body has \(body.byteCount) bytes; the header announces \(header.bodyCount).", "MQTT 2.1.4")
         }
         switch header.type {
         case .connect: return .connect(try Connect(decoding: body))
@@ -35,9 +36,9 @@ extension MQTTPacket {
 extension MQTTPacket {
     /// Appends the packet as a version writes it; on an error nothing is appended.
     ///
-    /// What a version cannot say is refused, but for what a server answers: reason codes become the nearest return
+    /// What a version cannot express is refused, except in answers of a server: reason codes become the nearest return
     /// code in the CONNACK and SUBACK of 3.1 and 3.1.1, and are left out of their UNSUBACK.
-    /// - Parameter version: what the connection speaks; a CONNECT says it itself.
+    /// - Parameter version: the version of the connection; CONNECT carries its own.
     /// - Parameter maximumPacketSize: what the peer accepts.
     public func encode(
         into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
@@ -77,17 +78,19 @@ struct PacketBody {
     }
 
     mutating func append(packetID: UInt16) throws(MQTTEncodingError) {
-        if packetID == 0 { throw .init(.invalidPacketID, "packet identifier 0 [MQTT-2.2.1-3]") }
+        if packetID == 0 {
+            throw .init(.invalidPacketID, "The packet identifier is 0 [MQTT-2.2.1-3]. Use 1 to 65,535.")
+        }
         append(packetID)
     }
 
     mutating func append(_ text: String, _ field: StaticString) throws(MQTTEncodingError) {
-        let count = try text.encodedCount("\(field)")
+        let count = try Self.encodedCount(of: text, "\(field)")
         bytes.append(addingCapacity: count) { $0.append(string: text) }
     }
 
     mutating func append(_ binary: [UInt8], _ field: StaticString) throws(MQTTEncodingError) {
-        let count = try binary.encodedCount("\(field)")
+        let count = try Self.encodedCount(of: binary, "\(field)")
         bytes.append(addingCapacity: count) { $0.append(binary: binary) }
     }
 
@@ -107,8 +110,32 @@ struct PacketBody {
         let count = try properties.encodedCount(in: carrier)
         bytes.append(addingCapacity: VariableByteInteger.byteCount(of: count) + count) { output in
             output.append(variable: count)
-            properties.write(to: &output)
+            // The bytes of an array of bytes: nothing to reinterpret.
+            output.append(copying: unsafe properties.encoded.span.bytes)
         }
+    }
+
+    /// The bytes of a string on the wire including its length; throws if the format cannot carry it.
+    static func encodedCount(
+        of text: String, _ field: @autoclosure () -> String
+    ) throws(MQTTEncodingError) -> Int {
+        let count = text.utf8.count
+        guard count <= 65_535 else { throw tooLong(field(), count) }
+        let scan = text.withUTF8Span { TextScan.scan($0, 0..<$0.byteCount) }
+        if scan.contains(.null) { throw .init(.nullCharacter, "\(field()) contains U+0000. Remove it.") }
+        return 2 + count
+    }
+
+    /// The bytes of a binary value on the wire including its length; throws if the format cannot carry it.
+    static func encodedCount(
+        of bytes: [UInt8], _ field: @autoclosure () -> String
+    ) throws(MQTTEncodingError) -> Int {
+        guard bytes.count <= 65_535 else { throw tooLong(field(), bytes.count) }
+        return 2 + bytes.count
+    }
+
+    private static func tooLong(_ field: String, _ count: Int) -> MQTTEncodingError {
+        MQTTEncodingError(.valueTooLong, "\(field) has \(count) bytes; the limit is 65,535. Shorten it.")
     }
 
     /// Appends header and body to the output.

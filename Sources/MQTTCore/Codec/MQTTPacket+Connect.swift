@@ -58,13 +58,13 @@ extension MQTTPacket.Connect {
         keepAlive = try cursor.uint16(body, "the keep alive")
         properties = try cursor.properties(body, of: .connect, version: version)
         if properties.authenticationData != nil, properties.authenticationMethod == nil {
-            throw .protocolError("authentication data without a method", "MQTT 3.1.2.11.10")
+            throw .protocolError("CONNECT has authentication data without a method.", "MQTT 3.1.2.11.10")
         }
         cleanStart = flags.contains(.cleanStart)
         clientID = try cursor.string(body, "the client identifier")
         if clientID.isEmpty, version == .v3_1 || (version == .v3_1_1 && !cleanStart) {
             throw MQTTProtocolError(
-                .clientIdentifierNotValid, "an empty client identifier without clean session",
+                .clientIdentifierNotValid, "CONNECT has an empty client identifier without Clean Session.",
                 clause: "MQTT-3.1.3-8")
         }
         will = try flags.contains(.will) ? Self.will(&cursor, flags, body, version) : nil
@@ -99,7 +99,7 @@ extension MQTTPacket.Connect {
         let level = try cursor.uint8(body, "the protocol level")
         guard let version = MQTTVersion(rawValue: level), name.hasSameBytes(as: version.protocolName) else {
             throw MQTTProtocolError(
-                .unsupportedProtocolVersion, "protocol \"\(name.prefix(20))\" at level \(level) is not known",
+                .unsupportedProtocolVersion, "The protocol \"\(name.prefix(20))\" at level \(level) is unknown.",
                 clause: "MQTT-3.1.2-2")
         }
         return version
@@ -122,15 +122,17 @@ struct ConnectFlags: OptionSet {
 
     /// 3.1 calls the reserved bit, and the will's bits without a will, unused.
     func validate(_ version: MQTTVersion) throws(MQTTProtocolError) {
-        if contains(.will), willQoS == 3 { throw .malformed("a will with QoS 3", "MQTT-3.1.2-12") }
+        if contains(.will), willQoS == 3 { throw .malformed("The will has QoS 3.", "MQTT-3.1.2-12") }
         if version < .v5_0, contains(.password), !contains(.userName) {
-            throw .malformed("a password without a user name", "MQTT-3.1.2-22")
+            throw .malformed("CONNECT has a password without a user name.", "MQTT-3.1.2-22")
         }
         if version == .v3_1 { return }
-        if contains(.reserved) { throw .malformed("the reserved connect flag is set", "MQTT-3.1.2-3") }
-        if !contains(.will), willQoS != 0 { throw .malformed("a will QoS without a will", "MQTT-3.1.2-11") }
+        if contains(.reserved) { throw .malformed("The reserved connect flag is set.", "MQTT-3.1.2-3") }
+        if !contains(.will), willQoS != 0 {
+            throw .malformed("CONNECT has a will QoS without a will.", "MQTT-3.1.2-11")
+        }
         if !contains(.will), contains(.willRetain) {
-            throw .malformed("a will retain flag without a will", "MQTT-3.1.2-13")
+            throw .malformed("CONNECT has the will retain flag without a will.", "MQTT-3.1.2-13")
         }
     }
 }
@@ -158,16 +160,18 @@ extension MQTTPacket.Connect {
 
     private func validate() throws(MQTTEncodingError) {
         if password != nil, userName == nil, version < .v5_0 {
-            throw .init(.contradiction, "MQTT \(version) has no password without a user name [MQTT-3.1.2-22]")
+            throw .init(
+                .contradiction, "MQTT \(version) allows a password only with a user name [MQTT-3.1.2-22]. Set userName."
+            )
         }
         if clientID.isEmpty, version == .v3_1 || (version == .v3_1_1 && !cleanStart) {
             throw .init(
                 .contradiction,
-                "MQTT \(version) needs a client identifier\(version == .v3_1 ? "" : " or a clean session [MQTT-3.1.3-7]")"
+                "MQTT \(version) needs a client identifier\(version == .v3_1 ? "" : " or a clean session [MQTT-3.1.3-7]"). Set it."
             )
         }
         if properties.authenticationData != nil, properties.authenticationMethod == nil {
-            throw .init(.contradiction, "authentication data without an authentication method")
+            throw .init(.contradiction, "Authentication data needs an authentication method. Set both, or neither.")
         }
     }
 

@@ -4,7 +4,7 @@ extension MQTTPacket {
     public struct Connack: Sendable, Hashable {
         /// False in 3.1, which has no such flag.
         public var sessionPresent: Bool
-        /// The return codes of 3.1 and 3.1.1 appear as the reason codes that say the same.
+        /// The return codes of 3.1 and 3.1.1 appear as the equivalent reason codes.
         public var reasonCode: MQTTReasonCode
         public var properties: MQTTProperties
 
@@ -45,16 +45,18 @@ extension MQTTPacket.Connack {
         var cursor = ByteCursor(0..<body.byteCount)
         let flags = try cursor.uint8(body, "the acknowledge flags")
         // 3.1 calls the whole byte unused.
-        if version != .v3_1, flags > 1 { throw .malformed("reserved acknowledge flags are set", "MQTT 3.2.2.1") }
+        if version != .v3_1, flags > 1 { throw .malformed("Reserved flags of CONNACK are set.", "MQTT 3.2.2.1") }
         let code = try cursor.uint8(body, "the reason code")
         let reason =
             version.hasProperties
             ? try MQTTReasonCode(code, in: .connack, from: .server) : MQTTReasonCode(connectReturnCode: code)
-        guard let reason else { throw .malformed("the connect return code \(code) is reserved", "MQTT 3.2.2.3") }
+        guard let reason else { throw .malformed("The connect return code \(code) is reserved.", "MQTT 3.2.2.3") }
         sessionPresent = version != .v3_1 && flags == 1
         reasonCode = reason
         if sessionPresent, reason != .success {
-            throw .protocolError("a session present in a refusal", version == .v5_0 ? "MQTT-3.2.2-6" : "MQTT-3.2.2-4")
+            throw .protocolError(
+                "CONNACK refuses the connection and has Session Present set.",
+                version == .v5_0 ? "MQTT-3.2.2-6" : "MQTT-3.2.2-4")
         }
         properties = try cursor.properties(body, of: .connack, version: version)
         try cursor.finish()
@@ -76,7 +78,7 @@ extension MQTTPacket.Disconnect {
         if !cursor.isAtEnd { properties = try cursor.properties(body, of: .disconnect, version: version) }
         try cursor.finish()
         if sender == .server, properties.sessionExpiryInterval != nil {
-            throw .protocolError("a session expiry interval in a server's DISCONNECT", "MQTT-3.14.2-2")
+            throw .protocolError("DISCONNECT of a server has a session expiry interval.", "MQTT-3.14.2-2")
         }
     }
 }
@@ -84,7 +86,7 @@ extension MQTTPacket.Disconnect {
 extension MQTTPacket.Auth {
     /// Nothing at all means success [3.15.2.1], which only servers send.
     init(decoding body: RawSpan, version: MQTTVersion, from sender: MQTTRole?) throws(MQTTProtocolError) {
-        guard version.hasProperties else { throw .malformed("AUTH in MQTT \(version)", "MQTT 2.2.1") }
+        guard version.hasProperties else { throw .malformed("MQTT \(version) has no AUTH.", "MQTT 2.2.1") }
         var cursor = ByteCursor(0..<body.byteCount)
         self.init()
         let code = cursor.isAtEnd ? 0 : try cursor.uint8(body, "the reason code")
@@ -97,14 +99,14 @@ extension MQTTPacket.Auth {
 extension MQTTPacket.Connack {
     func write(to body: inout PacketBody) throws(MQTTEncodingError) {
         if sessionPresent, reasonCode != .success {
-            throw .init(.contradiction, "a session present in a refusal [MQTT-3.2.2-6]")
+            throw .init(.contradiction, "A refusal must not have Session Present set [MQTT-3.2.2-6]. Turn it off.")
         }
         body.append(sessionPresent && body.version != .v3_1 ? UInt8(1) : 0)
         let code = body.version.hasProperties ? reasonCode.rawValue : reasonCode.connectReturnCode
         guard let code else {
             throw .init(
                 .notInThisVersion,
-                "MQTT \(body.version) has no connect return code for \(reasonCode); close without a CONNACK")
+                "MQTT \(body.version) has no connect return code for \(reasonCode). Close without CONNACK.")
         }
         if body.version.hasProperties { try reasonCode.checkSent(in: .connack) }
         body.append(code)
@@ -116,7 +118,7 @@ extension MQTTPacket.Disconnect {
     func write(to body: inout PacketBody) throws(MQTTEncodingError) {
         guard body.version.hasProperties else {
             guard reasonCode == .normalDisconnection else {
-                throw .init(.notInThisVersion, "MQTT \(body.version) has no reason codes in DISCONNECT")
+                throw .init(.notInThisVersion, "MQTT \(body.version) has no reason codes in DISCONNECT. Leave it out.")
             }
             return try body.append(properties, of: .disconnect)
         }
@@ -128,7 +130,7 @@ extension MQTTPacket.Disconnect {
 extension MQTTPacket.Auth {
     func write(to body: inout PacketBody) throws(MQTTEncodingError) {
         guard body.version.hasProperties else {
-            throw .init(.notInThisVersion, "MQTT \(body.version) has no AUTH")
+            throw .init(.notInThisVersion, "MQTT \(body.version) has no AUTH. Connect with 5.0.")
         }
         try reasonCode.checkSent(in: .auth)
         try body.append(reasonCode, properties, of: .auth)

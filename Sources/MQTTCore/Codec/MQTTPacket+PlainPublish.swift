@@ -3,24 +3,25 @@
 import Wire
 
 extension MQTTPacket.Publish {
-    /// Appends a PUBLISH without properties and topic alias below 16 KiB, as most are, and returns its size.
+    /// Appends a PUBLISH below 16 KiB without properties and topic alias, as most are. Returns false and appends nothing
+    /// for any other, invalid topics and too large packets included: the general path handles or refuses it.
     ///
-    /// The topic is looked at while it is copied, eight bytes at a time. Everything else, wrong topics and too large
-    /// packets included, is left to the general path, which judges it: then nothing is appended and 0 is returned.
+    /// The topic is checked while it is copied, eight bytes at a time.
     /// - Parameters:
-    ///   - flags: DUP, QoS and RETAIN, not contradicting each other.
+    ///   - flags: flags that do not contradict each other.
     ///   - packetID: 0 at QoS 0, and only there.
     @inline(__always)
     static func encodePlain(
-        into output: inout [UInt8], hasProperties: Bool, flags: UInt8, packetID: UInt16, topic: RawSpan,
+        into output: inout [UInt8], hasProperties: Bool, flags: MQTTPublishFlags, packetID: UInt16,
+        topic: RawSpan,
         payload: RawSpan, maximumPacketSize: Int
-    ) -> Int {
+    ) -> Bool {
         let topicCount = topic.byteCount
         let payloadCount = payload.byteCount
-        guard topicCount > 0, topicCount < 16_384, payloadCount < 16_384 else { return 0 }
+        guard topicCount > 0, topicCount < 16_384, payloadCount < 16_384 else { return false }
         let bodyCount = 2 + topicCount + (packetID == 0 ? 0 : 2) + (hasProperties ? 1 : 0) + payloadCount
         let count = bodyCount + (bodyCount < 128 ? 2 : 3)
-        guard bodyCount < 16_384, count <= maximumPacketSize else { return 0 }
+        guard bodyCount < 16_384, count <= maximumPacketSize else { return false }
         var isWritten = false
         output.append(addingCapacity: count) { output in
             unsafe output.withUnsafeMutableBufferPointer { buffer, initialized in
@@ -37,14 +38,15 @@ extension MQTTPacket.Publish {
                 isWritten = true
             }
         }
-        return isWritten ? count : 0
+        return isWritten
     }
 
-    /// Writes the fixed header and the length of the topic, and goes to where the topic stands.
+    /// Writes the fixed header and the length of the topic, and advances to where the topic begins.
     @inline(__always) @unsafe
-    static func writeHead(_ to: inout UnsafeMutableRawPointer, flags: UInt8, bodyCount: Int, topicCount: Int) {
+    static func writeHead(_ to: inout UnsafeMutableRawPointer, flags: MQTTPublishFlags, bodyCount: Int, topicCount: Int)
+    {
         // Safe: there is room for a packet of this size, which is below 16 KiB. So it is in `writeMiddle`.
-        unsafe to.storeBytes(of: 0x30 | flags, as: UInt8.self)
+        unsafe to.storeBytes(of: flags.firstByte, as: UInt8.self)
         if bodyCount < 128 {
             unsafe to.storeBytes(of: UInt8(truncatingIfNeeded: bodyCount), toByteOffset: 1, as: UInt8.self)
             unsafe to += 2
@@ -57,7 +59,7 @@ extension MQTTPacket.Publish {
         unsafe to += 2
     }
 
-    /// Writes what stands between topic and payload, and goes to where the payload stands.
+    /// Writes what is between topic and payload, and advances to where the payload begins.
     @inline(__always) @unsafe
     static func writeMiddle(_ to: inout UnsafeMutableRawPointer, packetID: UInt16, hasProperties: Bool) {
         if packetID != 0 {

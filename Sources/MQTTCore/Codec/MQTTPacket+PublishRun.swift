@@ -1,4 +1,4 @@
-// The hot path of sending many messages: as `encodePlain`, with what they have in common looked at once.
+// The hot path of sending many messages: like `encodePlain`, with the common parts examined once.
 
 import Wire
 
@@ -58,7 +58,7 @@ extension MQTTPacket.Publish {
         var lastTopic: UnsafeRawPointer?
         var lastTopicCount = 0
         var lastPayloadCount = 0
-        var lastFlags: UInt8 = 0
+        var lastFlags = MQTTPublishFlags(rawValue: 0)
         var lastCount = 0
         var lastHead = 0
         var headCount = 0
@@ -71,7 +71,7 @@ extension MQTTPacket.Publish {
             }
             let topicCount = unsafe message.topic.count
             let payloadCount = unsafe message.payload.count
-            let flags = unsafe run.qos.rawValue << 1 | (message.retain ? 1 : 0)
+            let flags = unsafe MQTTPublishFlags(run.qos, retain: message.retain)
             // Safe: `target` has room for `count` bytes behind `offset`, exactly as many as are written.
             var to = unsafe start + offset
             if unsafe message.topic.baseAddress == lastTopic, topicCount == lastTopicCount,
@@ -115,7 +115,7 @@ extension MQTTPacket.Publish {
     }
 }
 
-/// Where the bytes of a message without properties lie, which somebody else keeps.
+/// Where the bytes of a message without properties lie; the array that holds the message owns them.
 ///
 /// Taken out of an array, each message would cost three counted references, which is more than encoding it.
 @unsafe struct LentMessage {

@@ -1,6 +1,6 @@
 import Wire
 
-/// One entry of a SUBSCRIBE packet: a topic filter and how its messages shall come.
+/// One entry of a SUBSCRIBE packet: a topic filter and how its messages are delivered.
 public struct MQTTSubscriptionRequest: Sendable, Hashable {
     /// When a new subscription brings the messages that the server retains.
     public enum RetainHandling: UInt8, Sendable, Hashable, CaseIterable {
@@ -98,7 +98,7 @@ extension MQTTPacket.Subscribe {
             subscriptions.append(try MQTTSubscriptionRequest(filter, options: options, version))
         }
         if subscriptions.isEmpty {
-            throw .protocolError("SUBSCRIBE without a filter", version == .v5_0 ? "MQTT-3.8.3-2" : "MQTT-3.8.3-3")
+            throw .protocolError("SUBSCRIBE has no topic filter.", version == .v5_0 ? "MQTT-3.8.3-2" : "MQTT-3.8.3-3")
         }
     }
 }
@@ -110,7 +110,7 @@ extension MQTTPacket.Unsubscribe {
         properties = try cursor.properties(body, of: .init(.unsubscribe), version: version)
         filters = []
         while !cursor.isAtEnd { filters.append(try MQTTPacket.filter(&cursor, body, version)) }
-        if filters.isEmpty { throw .protocolError("UNSUBSCRIBE without a filter", "MQTT-3.10.3-2") }
+        if filters.isEmpty { throw .protocolError("UNSUBSCRIBE has no topic filter.", "MQTT-3.10.3-2") }
     }
 }
 
@@ -120,7 +120,7 @@ extension MQTTPacket.Suback {
         packetID = try cursor.packetID(body)
         properties = try cursor.properties(body, of: .init(.suback), version: version)
         reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .suback, version)
-        if reasonCodes.isEmpty { throw .protocolError("SUBACK without a code", "MQTT-3.9.3-1") }
+        if reasonCodes.isEmpty { throw .protocolError("SUBACK has no reason code.", "MQTT-3.9.3-1") }
     }
 }
 
@@ -135,7 +135,7 @@ extension MQTTPacket.Unsuback {
             return
         }
         reasonCodes = try MQTTPacket.reasonCodes(&cursor, body, of: .unsuback, version)
-        if reasonCodes.isEmpty { throw .protocolError("UNSUBACK without a code", "MQTT-3.11.3-1") }
+        if reasonCodes.isEmpty { throw .protocolError("UNSUBACK has no reason code.", "MQTT-3.11.3-1") }
     }
 }
 
@@ -143,22 +143,22 @@ extension MQTTSubscriptionRequest {
     /// The options of section 3.8.3.1; before 5.0 only the QoS, and 3.1 calls the other bits unused.
     fileprivate init(_ filter: String, options: UInt8, _ version: MQTTVersion) throws(MQTTProtocolError) {
         guard let qos = QoS(rawValue: options & 0b11) else {
-            throw .malformed("a subscription with QoS 3", version == .v5_0 ? "MQTT 3.8.3.1" : "MQTT-3.8.3-4")
+            throw .malformed("A subscription has QoS 3.", version == .v5_0 ? "MQTT 3.8.3.1" : "MQTT-3.8.3-4")
         }
         self.init(filter: filter, qos: qos)
         if version == .v3_1 { return }
         if options & (version == .v5_0 ? 0xC0 : 0xFC) != 0 {
             throw .malformed(
-                "reserved subscription options are set", version == .v5_0 ? "MQTT-3.8.3-5" : "MQTT-3.8.3-4")
+                "Reserved subscription options are set.", version == .v5_0 ? "MQTT-3.8.3-5" : "MQTT-3.8.3-4")
         }
         guard let handling = RetainHandling(rawValue: options >> 4 & 0b11) else {
-            throw .protocolError("retain handling 3", "MQTT 3.8.3.1")
+            throw .protocolError("A subscription has the retain handling 3.", "MQTT 3.8.3.1")
         }
         noLocal = options & 0b0100 != 0
         retainAsPublished = options & 0b1000 != 0
         retainHandling = handling
         if noLocal, MQTTTopicFilter.shared(filter) != nil {
-            throw .protocolError("no local on a shared subscription", "MQTT-3.8.3-4")
+            throw .protocolError("A shared subscription has No Local set.", "MQTT-3.8.3-4")
         }
     }
 
@@ -170,17 +170,24 @@ extension MQTTSubscriptionRequest {
 
 extension MQTTPacket.Subscribe {
     func write(to body: inout PacketBody) throws(MQTTEncodingError) {
-        if subscriptions.isEmpty { throw .init(.contradiction, "SUBSCRIBE needs a filter [MQTT-3.8.3-2]") }
+        if subscriptions.isEmpty {
+            throw .init(.contradiction, "SUBSCRIBE needs a topic filter [MQTT-3.8.3-2]. Add one.")
+        }
         try body.append(packetID: packetID)
         try body.append(properties, of: .subscribe)
         for subscription in subscriptions {
             try body.append(filter: subscription.filter)
             let options = subscription.options
             if !body.version.hasProperties, options > 2 {
-                throw .init(.notInThisVersion, "MQTT \(body.version) has no subscription options but the QoS")
+                throw .init(
+                    .notInThisVersion,
+                    "MQTT \(body.version) has no subscription options but the QoS. Leave them out, or connect with 5.0."
+                )
             }
             if subscription.noLocal, MQTTTopicFilter.shared(subscription.filter) != nil {
-                throw .init(.contradiction, "no local on a shared subscription [MQTT-3.8.3-4]")
+                throw .init(
+                    .contradiction, "No Local is not allowed on a shared subscription [MQTT-3.8.3-4]. Turn it off."
+                )
             }
             body.append(options)
         }
@@ -189,7 +196,7 @@ extension MQTTPacket.Subscribe {
 
 extension MQTTPacket.Unsubscribe {
     func write(to body: inout PacketBody) throws(MQTTEncodingError) {
-        if filters.isEmpty { throw .init(.contradiction, "UNSUBSCRIBE needs a filter [MQTT-3.10.3-2]") }
+        if filters.isEmpty { throw .init(.contradiction, "UNSUBSCRIBE needs a topic filter [MQTT-3.10.3-2]. Add one.") }
         try body.append(packetID: packetID)
         try body.append(properties, of: .init(.unsubscribe))
         for filter in filters { try body.append(filter: filter) }
@@ -198,7 +205,9 @@ extension MQTTPacket.Unsubscribe {
 
 extension MQTTPacket.Suback {
     func write(to body: inout PacketBody) throws(MQTTEncodingError) {
-        if reasonCodes.isEmpty { throw .init(.contradiction, "SUBACK needs a code for each filter [MQTT-3.9.3-1]") }
+        if reasonCodes.isEmpty {
+            throw .init(.contradiction, "SUBACK needs a reason code for each topic filter [MQTT-3.9.3-1]. Add them.")
+        }
         try body.append(packetID: packetID)
         try body.append(properties, of: .init(.suback))
         for code in reasonCodes {
@@ -210,7 +219,7 @@ extension MQTTPacket.Suback {
             } else if code.rawValue <= 2 {
                 body.append(code.rawValue)
             } else {
-                throw .init(.notInThisVersion, "MQTT \(body.version) has no \(code) in SUBACK")
+                throw .init(.notInThisVersion, "MQTT \(body.version) has no \(code) in SUBACK. Use a QoS or a failure.")
             }
         }
     }
@@ -221,7 +230,9 @@ extension MQTTPacket.Unsuback {
         try body.append(packetID: packetID)
         try body.append(properties, of: .init(.unsuback))
         guard body.version.hasProperties else { return }
-        if reasonCodes.isEmpty { throw .init(.contradiction, "UNSUBACK needs a code for each filter [MQTT-3.11.3-1]") }
+        if reasonCodes.isEmpty {
+            throw .init(.contradiction, "UNSUBACK needs a reason code for each topic filter [MQTT-3.11.3-1]. Add them.")
+        }
         for code in reasonCodes {
             try code.checkSent(in: .unsuback)
             body.append(code.rawValue)
@@ -251,7 +262,7 @@ extension MQTTPacket {
             } else if code <= 2 || code == MQTTReasonCode.unspecifiedError.rawValue {
                 codes.append(MQTTReasonCode(rawValue: code))
             } else {
-                throw .malformed("the return code \(code) in SUBACK is reserved", "MQTT-3.9.3-2")
+                throw .malformed("The return code \(code) in SUBACK is reserved.", "MQTT-3.9.3-2")
             }
         }
         return codes

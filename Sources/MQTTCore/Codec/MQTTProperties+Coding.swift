@@ -1,135 +1,167 @@
+// How properties are held. A property that a packet can carry is held as the packet carries it (section 2.2.2). A value
+// that no packet can carry (of the wrong type, out of range, too long) has to be held too, because it is reported when the
+// packet is encoded: its identifier has the highest bit set, which no identifier on the wire has, a byte for the type
+// follows, and then the value, whose lengths have four bytes.
+
 import Wire
 
 extension MQTTProperties {
-    /// Checks and decodes the properties in `range`, which lies inside `bytes`.
+    /// Checks the properties in `range`, which lies inside `bytes`, and copies them.
     init(
         decoding bytes: RawSpan, _ range: Range<Int>, carrier: MQTTPropertyRule.Carriers
     ) throws(MQTTProtocolError) {
-        self.init()
         var cursor = MQTTPropertyCursor(range, carrier: carrier)
-        while let found = try cursor.next(bytes) {
-            append(MQTTProperty(found.identifier, Self.value(found, bytes)))
-        }
+        while try cursor.next(bytes) != nil {}
+        encoded = bytes.bytes(in: range)
     }
 
-    private static func value(_ found: MQTTPropertyCursor.Found, _ bytes: RawSpan) -> MQTTProperty.Value {
-        switch found.kind {
+    /// Where one property lies in ``encoded``.
+    struct Field {
+        let identifier: MQTTPropertyIdentifier
+        let kind: MQTTPropertyRule.Kind
+        /// Whether no packet can carry the value.
+        let isInvalid: Bool
+        let start: Int
+        var end: Int
+        var integer: UInt32 = 0
+        /// The bytes of the string or binary value, or of the name of a pair.
+        var first = 0..<0
+        /// The bytes of the value of a pair.
+        var second = 0..<0
+    }
+
+    /// The property at an offset where one begins.
+    func field(at start: Int) -> Field {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        Self.field(unsafe encoded.span.bytes, at: start)
+    }
+
+    private static func field(_ bytes: RawSpan, at start: Int) -> Field {
+        let first = bytes.byte(at: start)
+        let isInvalid = first & 0x80 != 0
+        guard let identifier = MQTTPropertyIdentifier(rawValue: first & 0x7F) else {
+            preconditionFailure("Properties were checked when they were added.")
+        }
+        let kind =
+            isInvalid
+            ? MQTTPropertyRule.Kind.invalid[Int(bytes.byte(at: start + 1))]
+            : MQTTPropertyRule.rule(for: identifier).kind
+        var found = Field(
+            identifier: identifier, kind: kind, isInvalid: isInvalid, start: start, end: start + (isInvalid ? 2 : 1))
+        switch kind {
+        case .flag:
+            found.integer = UInt32(bytes.byte(at: found.end))
+            found.end += 1
+        case .uint16, .positive16:
+            found.integer = UInt32(bytes.bigEndian(UInt16.self, at: found.end))
+            found.end += 2
+        case .uint32, .positive32:
+            found.integer = bytes.bigEndian(UInt32.self, at: found.end)
+            found.end += 4
+        case .positiveVariable:
+            if case .value(let value, let count) = VariableByteInteger.parse(
+                bytes, at: found.end, end: bytes.byteCount)
+            {
+                found.integer = UInt32(truncatingIfNeeded: value)
+                found.end += count
+            }
+        case .string, .topicName, .binary: found.first = found.take(bytes)
+        case .pair:
+            found.first = found.take(bytes)
+            found.second = found.take(bytes)
+        }
+        return found
+    }
+
+    /// The value of a property, decoded.
+    func value(of found: Field) -> MQTTProperty.Value {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        let bytes = unsafe encoded.span.bytes
+        return switch found.kind {
         case .flag, .uint16, .positive16, .uint32, .positive32, .positiveVariable: .integer(found.integer)
         case .string, .topicName: .string(String(checked: bytes, found.first))
         case .binary: .binary(bytes.bytes(in: found.first))
         case .pair: .pair(.init(String(checked: bytes, found.first), String(checked: bytes, found.second)))
         }
     }
-}
 
-extension MQTTProperties {
-    /// Checks all properties and counts the bytes that they take, without their length.
-    func encodedCount(in carrier: MQTTPropertyRule.Carriers) throws(MQTTEncodingError) -> Int {
-        var total = 0
-        var seen: UInt64 = 0
-        for property in list {
-            let identifier = property.identifier
-            let rule = MQTTPropertyRule.rule(for: identifier)
-            if rule.carriers.isDisjoint(with: carrier) {
-                throw .init(.invalidProperty, "\(identifier) does not belong into this packet")
+    // MARK: Writing
+
+    static func append(_ property: MQTTProperty, to bytes: inout [UInt8]) {
+        let rule = MQTTPropertyRule.rule(for: property.identifier)
+        if let count = try? rule.encodedCount(of: property) {
+            bytes.append(addingCapacity: 1 + count) { output in
+                output.append(property.identifier.rawValue)
+                rule.write(property.value, to: &output)
             }
-            let bit: UInt64 = 1 << UInt64(identifier.rawValue)
-            if seen & bit != 0, rule.repeatable.isDisjoint(with: carrier) {
-                throw .init(.invalidProperty, "\(identifier) is there twice")
-            }
-            seen |= bit
-            total += try 1 + property.encodedCount(rule)
-        }
-        guard total <= VariableByteInteger.maximum else {
-            throw .init(.packetTooLarge, "properties of \(total) bytes, the format ends at 268,435,455")
-        }
-        return total
-    }
-
-    /// The bytes of the properties in PUBLISH, without their length; none if they do not belong there.
-    package var publishBytes: [UInt8] {
-        guard !isEmpty, let count = try? encodedCount(in: .publish) else { return [] }
-        var bytes: [UInt8] = []
-        bytes.append(addingCapacity: count) { output in write(to: &output) }
-        return bytes
-    }
-
-    /// Writes all properties, which ``encodedCount(in:)`` has checked, without their length.
-    func write(to output: inout OutputSpan<UInt8>) {
-        for property in list {
-            output.append(property.identifier.rawValue)
-            property.writeValue(to: &output)
-        }
-    }
-}
-
-extension MQTTProperty {
-    fileprivate func encodedCount(_ rule: MQTTPropertyRule) throws(MQTTEncodingError) -> Int {
-        switch (rule.kind, value) {
-        case (.flag, .integer(let value)): return try count(1, value, rule)
-        case (.uint16, .integer(let value)), (.positive16, .integer(let value)): return try count(2, value, rule)
-        case (.uint32, .integer(let value)), (.positive32, .integer(let value)): return try count(4, value, rule)
-        case (.positiveVariable, .integer(let value)):
-            return try count(VariableByteInteger.byteCount(of: Int(value)), value, rule)
-        case (.string, .string(let text)): return try text.encodedCount("\(identifier)")
-        case (.topicName, .string(let text)):
-            let count = try text.encodedCount("\(identifier)")
-            guard MQTTTopicName.isValid(text) else {
-                throw .init(.invalidTopicName, "the response topic \"\(text)\" is not a topic name")
-            }
-            return count
-        case (.binary, .binary(let bytes)): return try bytes.encodedCount("\(identifier)")
-        case (.pair, .pair(let pair)):
-            return try pair.name.encodedCount("the name of a user property")
-                + pair.value.encodedCount("the value of a user property")
-        default: throw .init(.invalidProperty, "\(identifier) has a value of another type")
+        } else {
+            bytes.append(property.identifier.rawValue | 0x80)
+            appendInvalid(property.value, to: &bytes)
         }
     }
 
-    private func count(_ count: Int, _ value: UInt32, _ rule: MQTTPropertyRule) throws(MQTTEncodingError) -> Int {
-        if let allowed = rule.integers, !allowed.contains(value) {
-            throw .init(.invalidProperty, "\(identifier) is \(value), it has to be in \(allowed)")
+    private static func appendInvalid(_ value: MQTTProperty.Value, to bytes: inout [UInt8]) {
+        func append(_ text: some Collection<UInt8>) {
+            bytes.append(addingCapacity: 4) { $0.append(uint32: UInt32(truncatingIfNeeded: text.count)) }
+            bytes.append(contentsOf: text)
         }
-        return count
-    }
-
-    fileprivate func writeValue(to output: inout OutputSpan<UInt8>) {
         switch value {
         case .integer(let value):
-            switch MQTTPropertyRule.rule(for: identifier).kind {
-            case .uint16, .positive16: output.append(uint16: UInt16(truncatingIfNeeded: value))
-            case .uint32, .positive32: output.append(uint32: value)
-            case .positiveVariable: output.append(variable: Int(value))
-            default: output.append(UInt8(truncatingIfNeeded: value))
-            }
-        case .string(let text): output.append(string: text)
-        case .binary(let bytes): output.append(binary: bytes)
+            bytes.append(0)
+            bytes.append(addingCapacity: 4) { $0.append(uint32: value) }
+        case .string(let text):
+            bytes.append(1)
+            append(text.utf8)
+        case .binary(let value):
+            bytes.append(2)
+            append(value)
         case .pair(let pair):
-            output.append(string: pair.name)
-            output.append(string: pair.value)
+            bytes.append(3)
+            append(pair.name.utf8)
+            append(pair.value.utf8)
         }
+    }
+
+    /// Checks that a packet may carry all properties and counts the bytes that they take, without their length.
+    func encodedCount(in carrier: MQTTPropertyRule.Carriers) throws(MQTTEncodingError) -> Int {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        let bytes = unsafe encoded.span.bytes
+        var seen: UInt64 = 0
+        var offset = 0
+        while offset < bytes.byteCount {
+            let found = Self.field(bytes, at: offset)
+            offset = found.end
+            let rule = MQTTPropertyRule.rule(for: found.identifier)
+            if rule.carriers.isDisjoint(with: carrier) {
+                throw .init(.invalidProperty, "The packet cannot carry the property \(found.identifier). Leave it out.")
+            }
+            let bit: UInt64 = 1 << UInt64(found.identifier.rawValue)
+            if seen & bit != 0, rule.repeatable.isDisjoint(with: carrier) {
+                throw .init(.invalidProperty, "The property \(found.identifier) may appear only once.")
+            }
+            seen |= bit
+            if found.isInvalid { _ = try rule.encodedCount(of: MQTTProperty(found.identifier, value(of: found))) }
+        }
+        guard bytes.byteCount <= VariableByteInteger.maximum else {
+            throw .init(
+                .packetTooLarge, "The properties have \(bytes.byteCount) bytes; the format allows 268,435,455.")
+        }
+        return bytes.byteCount
+    }
+
+    /// The bytes of the properties in PUBLISH, without their length; empty if PUBLISH cannot carry them.
+    package var publishBytes: [UInt8] {
+        (try? encodedCount(in: .publish)) == nil ? [] : encoded
     }
 }
 
-extension String {
-    /// The bytes of the string on the wire with its length, checked for what the format cannot say.
-    func encodedCount(_ field: @autoclosure () -> String) throws(MQTTEncodingError) -> Int {
-        let count = utf8.count
-        guard count <= 65_535 else {
-            throw .init(.valueTooLong, "\(field()) is \(count) bytes long, the limit is 65,535")
-        }
-        let scan = withUTF8Span { TextScan.scan($0, 0..<$0.byteCount) }
-        if scan.contains(.null) { throw .init(.nullCharacter, "\(field()) has a U+0000") }
-        return 2 + count
-    }
-}
-
-extension Array where Element == UInt8 {
-    /// The bytes of the value on the wire with its length.
-    func encodedCount(_ field: @autoclosure () -> String) throws(MQTTEncodingError) -> Int {
-        guard count <= 65_535 else {
-            throw .init(.valueTooLong, "\(field()) is \(count) bytes long, the limit is 65,535")
-        }
-        return 2 + count
+extension MQTTProperties.Field {
+    /// The bytes that their length precedes.
+    fileprivate mutating func take(_ bytes: RawSpan) -> Range<Int> {
+        let count =
+            isInvalid ? Int(bytes.bigEndian(UInt32.self, at: end)) : Int(bytes.bigEndian(UInt16.self, at: end))
+        let start = end + (isInvalid ? 4 : 2)
+        end = start + count
+        return start..<end
     }
 }

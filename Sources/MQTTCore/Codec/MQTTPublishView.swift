@@ -5,8 +5,8 @@ import Wire
 /// All positions are offsets into the bytes that it was read from. The topic's bytes and the properties are *not*
 /// checked yet: ask ``topic(in:)`` (or `MQTTTopicName.validate`) and ``scanProperties(in:)`` before using them.
 public struct MQTTPublishView: Sendable, Hashable {
-    /// The flags of the fixed header, without DUP at QoS 0, where 3.1 lets it be set without a meaning.
-    public let flags: UInt8
+    /// The flags of the fixed header, without DUP at QoS 0, where 3.1 allows it without a meaning.
+    public let flags: MQTTPublishFlags
     /// Zero at QoS 0.
     public let packetID: UInt16
     public let topicStart: Int
@@ -22,15 +22,11 @@ public struct MQTTPublishView: Sendable, Hashable {
     public var propertiesRange: Range<Int> { propertiesStart..<(propertiesStart + propertiesCount) }
     public var payloadRange: Range<Int> { payloadStart..<(payloadStart + payloadCount) }
 
-    /// The quality of service; the header's parser has refused 3.
-    public var qos: QoS { QoS(rawValue: flags >> 1 & 0b11) ?? .exactlyOnce }
-    public var isRetained: Bool { flags & 0b0001 != 0 }
-    public var isDuplicate: Bool { flags & 0b1000 != 0 }
 }
 
 /// What a receiver has to know of a PUBLISH packet's properties at once, found without an allocation.
 public struct MQTTPublishScan: Sendable, Hashable {
-    /// Zero if there is none.
+    /// Zero without an alias.
     public var topicAlias: UInt16 = 0
     /// How many subscription identifiers there are.
     public var subscriptionIdentifierCount = 0
@@ -45,7 +41,7 @@ extension MQTTPublishView {
     ) throws(MQTTProtocolError) -> MQTTPublishView {
         let body = header.bodyRange(in: bytes, at: frameStart)
         // As most are: QoS 0, a topic, no properties.
-        if header.flags & 0b0110 == 0, body.count >= 2 {
+        if header.publishFlags.isAtMostOnce, body.count >= 2 {
             // Safe: the body lies inside the bytes, and the payload starts in it or at its end.
             let topicStart = body.lowerBound &+ 2
             let topicCount = Int(bytes.bigEndian(UInt16.self, at: body.lowerBound))
@@ -54,7 +50,7 @@ extension MQTTPublishView {
                 !version.hasProperties || (unsafe bytes.uncheckedByte(at: payloadStart &- 1)) == 0
             {
                 return MQTTPublishView(
-                    flags: header.flags & 0b0001, packetID: 0, topicStart: topicStart, topicCount: topicCount,
+                    flags: header.publishFlags.retainOnly, packetID: 0, topicStart: topicStart, topicCount: topicCount,
                     propertiesStart: payloadStart, propertiesCount: 0, payloadStart: payloadStart,
                     payloadCount: body.upperBound &- payloadStart)
             }
@@ -69,12 +65,13 @@ extension MQTTPublishView {
     ) throws(MQTTProtocolError) -> MQTTPublishView {
         var cursor = ByteCursor(body)
         let topic = try cursor.binary(bytes, "the topic name")
-        let isQoS0 = header.flags & 0b0110 == 0
+        let isQoS0 = header.publishFlags.isAtMostOnce
         let packetID = isQoS0 ? 0 : try cursor.packetID(bytes)
         let properties = version.hasProperties ? try cursor.propertyRange(bytes) : cursor.offset..<cursor.offset
         if topic.isEmpty, properties.isEmpty { throw noTopic(version) }
         return MQTTPublishView(
-            flags: isQoS0 ? header.flags & 0b0001 : header.flags, packetID: packetID, topicStart: topic.lowerBound,
+            flags: isQoS0 ? header.publishFlags.retainOnly : header.publishFlags, packetID: packetID,
+            topicStart: topic.lowerBound,
             topicCount: topic.count,
             propertiesStart: properties.lowerBound, propertiesCount: properties.count,
             payloadStart: cursor.offset, payloadCount: cursor.remaining)
@@ -88,7 +85,7 @@ extension MQTTPublishView {
         return try MQTTTopicName.string(bytes, topicRange)
     }
 
-    /// Checks all properties and tells the ones that a receiver needs at once; no allocation.
+    /// Checks all properties and returns those that a receiver needs at once; no allocation.
     public func scanProperties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTPublishScan {
         var scan = MQTTPublishScan()
         if propertiesCount == 0 { return scan }
@@ -113,7 +110,7 @@ extension MQTTPublishView {
     @inline(never)
     private static func noTopic(_ version: MQTTVersion) -> MQTTProtocolError {
         version.hasProperties
-            ? .protocolError("PUBLISH with neither a topic name nor a topic alias", "MQTT 3.3.2.1")
-            : .malformed("PUBLISH with an empty topic name", "MQTT-4.7.3-1")
+            ? .protocolError("PUBLISH has neither a topic name nor a topic alias.", "MQTT 3.3.2.1")
+            : .malformed("PUBLISH has an empty topic name.", "MQTT-4.7.3-1")
     }
 }

@@ -26,7 +26,7 @@ extension OutputSpan where Element == UInt8 {
     }
 }
 
-/// Variable Byte Integers: seven bits to a byte, the smallest first, the top bit says that more follow [MQTT-1.5.5-1].
+/// Variable Byte Integers: seven bits to a byte, the least significant first; the top bit means that more follow [MQTT-1.5.5-1].
 enum VariableByteInteger {
     /// The largest value that four bytes hold.
     static let maximum = 268_435_455

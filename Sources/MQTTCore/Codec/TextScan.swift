@@ -2,7 +2,7 @@ import Wire
 
 /// What one pass over the bytes of a string finds.
 ///
-/// Eight bytes are looked at together; only text with bytes above 0x7F is decoded, to see whether it is well-formed.
+/// Eight bytes are examined together; only text with bytes above 0x7F is decoded, to check that it is well-formed.
 struct TextScan: OptionSet {
     let rawValue: UInt8
 
@@ -20,7 +20,7 @@ struct TextScan: OptionSet {
         var offset = range.lowerBound
         var high: UInt64 = 0
         if range.count >= 8 {
-            // Only gathered here: a branch for each word would cost more than the rest.
+            // Gathered without branches: a branch for each word would cost more than the rest.
             var nulls: UInt64 = 0
             var wildcards: UInt64 = 0
             let last = range.upperBound &- 8
@@ -47,8 +47,8 @@ struct TextScan: OptionSet {
         return found
     }
 
-    /// Whether `range` is ASCII that may stand in a name: no U+0000, no `+`, no `#`. Nearly all names are, and asking
-    /// for nothing else costs a third of a scan. Traps as ``scan(_:_:)`` does.
+    /// Whether `range` is ASCII that a name may contain: no U+0000, no `+`, no `#`. Nearly all names are, and testing
+    /// only for this costs a third of a scan. Traps as ``scan(_:_:)`` does.
     static func isPlainName(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
         precondition(range.lowerBound >= 0 && range.upperBound <= bytes.byteCount)
         let end = range.upperBound
@@ -62,7 +62,7 @@ struct TextScan: OptionSet {
                     notPlain(bytes.uncheckedWord(at: offset)) | notPlain(bytes.uncheckedWord(at: offset &+ 8))
                 offset &+= 16
             }
-            // Overlaps with what was looked at, unless they are whole words.
+            // Overlaps with the bytes before, unless they are whole words.
             unsafe found |= notPlain(bytes.uncheckedWord(at: last)) | notPlain(bytes.uncheckedWord(at: last &+ 8))
         } else if range.count >= 8 {
             unsafe found = notPlain(bytes.uncheckedWord(at: offset)) | notPlain(bytes.uncheckedWord(at: end &- 8))

@@ -1,6 +1,6 @@
 /// A value that mostly is not there, and takes the room of a reference then.
 ///
-/// A change allocates: for what seldom changes and is seldom looked at.
+/// A change allocates: for values that are seldom changed and seldom read.
 struct Boxed<Value: Sendable>: Sendable {
     private indirect enum Box: Sendable {
         case value(Value)
@@ -18,7 +18,7 @@ struct Boxed<Value: Sendable>: Sendable {
 struct MQTTOpening: Sendable {
     /// Of CONNECT, or assigned by the server.
     var clientID = ""
-    /// Whether CONNECT said Clean Start.
+    /// Whether CONNECT had Clean Start set.
     var cleanStart = false
     var keepAlive: UInt16 = 0
     /// PINGREQ that came before a server had answered CONNECT.
@@ -61,7 +61,7 @@ enum SubscribingStage: UInt8, Sendable {
     case done
 }
 
-/// What a client says in DISCONNECT once the exchanges before it are finished.
+/// What a client sends in DISCONNECT once the exchanges before it are finished.
 struct MQTTLeaving: Sendable {
     var reason: MQTTReasonCode
     var properties: MQTTProperties

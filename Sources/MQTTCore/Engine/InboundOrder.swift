@@ -8,7 +8,7 @@ struct InboundOrder: Sendable {
     struct Entry: Sendable {
         var packetID: UInt16
         var isQoS2: Bool
-        /// A QoS 2 message that was delivered on an earlier connection: nobody was told this entry's token.
+        /// A QoS 2 message that was delivered on an earlier connection: this entry's token was never reported.
         var isRepeat: Bool
         var isAnswered: Bool
         var reason: UInt8

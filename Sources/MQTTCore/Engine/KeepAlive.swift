@@ -64,7 +64,7 @@ struct KeepAlive: Sendable {
         lastSign = now
     }
 
-    /// PINGRESP arrived: how long it took, or nil if nobody asked.
+    /// PINGRESP arrived: how long it took, or nil if no PINGREQ was sent.
     mutating func answered(at now: Int64) -> Int64? {
         guard pingSent != .max else { return nil }
         defer { pingSent = .max }

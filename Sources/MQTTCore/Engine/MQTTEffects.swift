@@ -34,7 +34,7 @@ public struct MQTTEffects: Sendable {
 }
 
 /// The first messages of a read, if they are plain (QoS 0, no properties) and have one topic: when these are all
-/// messages, nobody has to look at each of them to know where they go.
+/// messages, the receiver does not have to examine each of them to route it.
 public struct MQTTPlainLead: Sendable {
     /// How many they are.
     public private(set) var count = 0
@@ -59,7 +59,7 @@ public struct MQTTPlainLead: Sendable {
 public struct MQTTPublishCompletion: Sendable, Equatable {
     /// How a publish ended.
     public enum Outcome: UInt8, Sendable {
-        /// The peer took it; the reason code says with which remark (success, no matching subscribers).
+        /// The peer accepted it; the reason code is success or no matching subscribers.
         case acknowledged
         /// The peer refused it with the reason code.
         case refused
@@ -70,9 +70,9 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
         /// The server lost the session, and ``MQTTEngineConfiguration/republishesAfterSessionLoss`` is off.
         case sessionLost
         /// The message can never be sent on this connection: it is larger than the peer accepts, its QoS is above the
-        /// peer's maximum or the peer keeps no retained messages; the reason code says which.
+        /// peer's maximum or the peer does not retain messages; see the reason code.
         case unsendable
-        /// The session was given up locally.
+        /// The session was discarded locally.
         case discarded
     }
 
@@ -104,7 +104,7 @@ extension MQTTEffects {
         events.append(MQTTEngineEvent(messagesBefore: messages.count, kind: kind))
     }
 
-    /// Reports what an acknowledgement said besides its reason; returns the index of that event, or -1 if it said nothing.
+    /// Reports the properties of an acknowledgement; returns the index of that event, or -1 if there are no properties.
     mutating func remark(_ properties: MQTTProperties, for token: UInt64) -> Int32 {
         if properties.isEmpty { return -1 }
         report(.acknowledgementProperties(token: token, properties))

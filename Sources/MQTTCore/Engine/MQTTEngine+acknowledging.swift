@@ -6,7 +6,7 @@ extension MQTTEngine {
     ///
     /// PUBACK and PUBREC are written in the order of arrival, so that an answer given early waits for those before it
     /// [MQTT 5.0 4.6.0-2]. A token of an earlier connection does no harm.
-    /// - Parameter reason: a code of PUBACK or PUBREC; only 5.0 says it to the peer.
+    /// - Parameter reason: a code of PUBACK or PUBREC; sent in 5.0 only.
     public mutating func acknowledge(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {
         if let entry = session.inbound.answer(delivery, reason: reason.rawValue) {
             if entry.isQoS2 { recordTaken(entry.packetID, delivery, isRefused: reason.isError) }
@@ -67,11 +67,11 @@ extension MQTTEngine {
         }
     }
 
-    /// PUBREL arrived: always answered, also for an identifier that nobody knows [MQTT 5.0 4.3.3-11].
+    /// PUBREL arrived: always answered, also for an unknown identifier [MQTT 5.0 4.3.3-11].
     mutating func receivedPubrel(_ id: UInt16, at now: Int64) {
         var reason = MQTTReasonCode.packetIdentifierNotFound
         var ticket: UInt64 = 0
-        // Without our PUBREC, which tells the peer that it may release, this is about nothing that we know.
+        // A PUBREL before our PUBREC, which permits it, does not match a message.
         if session.answered.contains(id) && session.inbound.unansweredToken(of: id) == nil {
             session.received.remove(id)
             session.answered.remove(id)

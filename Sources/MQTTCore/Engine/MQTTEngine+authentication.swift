@@ -16,13 +16,13 @@ extension MQTTEngine {
         at now: Int64
     ) throws(MQTTUsageError) {
         guard version.hasProperties else {
-            throw MQTTUsageError(.notInThisVersion, "MQTT \(version) has no AUTH: connect with 5.0")
+            throw MQTTUsageError(.notInThisVersion, "MQTT \(version) has no AUTH. Connect with 5.0.")
         }
         guard phase == .connected || phase == (isServer ? .deciding : .connecting) else {
             throw notConnected("AUTH")
         }
         guard let method = authenticationMethod.value else {
-            throw MQTTUsageError(.answerMismatch, "CONNECT named no authentication method: set authenticationMethod")
+            throw MQTTUsageError(.answerMismatch, "CONNECT had no authentication method. Set authenticationMethod.")
         }
         switch reason {
         case .continueAuthentication where authentication.turn == .ours: break
@@ -34,7 +34,7 @@ extension MQTTEngine {
                 .answerMismatch,
                 "\(reason) cannot be sent in AUTH now: "
                     + (authentication.turn == .peers
-                        ? "the answer to the step before is awaited" : "it does not follow what came before"))
+                        ? "the answer to the previous step is awaited." : "it does not follow the previous step."))
         }
         var all = properties
         all.authenticationMethod = method
@@ -53,18 +53,18 @@ extension MQTTEngine {
     mutating func receivedAuth(
         _ auth: MQTTPacket.Auth, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        guard version.hasProperties else { throw .protocolError("AUTH before MQTT 5.0", "MQTT 3.1.1 2.2.1") }
+        guard version.hasProperties else { throw .protocolError("MQTT before 5.0 has no AUTH.", "MQTT 3.1.1 2.2.1") }
         if isServer { try requireAccepted(.auth) }
         guard authenticationMethod.value != nil else {
-            throw .protocolError("AUTH although CONNECT named no authentication method", "MQTT-4.12.0-7")
+            throw .protocolError("AUTH arrived although CONNECT had no authentication method.", "MQTT-4.12.0-7")
         }
         guard let method = auth.properties.authenticationMethod, isOurMethod(method) else {
-            throw .protocolError("AUTH with another authentication method than CONNECT", "MQTT-4.12.0-5")
+            throw .protocolError("AUTH has another authentication method than CONNECT.", "MQTT-4.12.0-5")
         }
         // One step at a time: the side that began it, or answered, waits for the other [MQTT 5.0 4.12].
         switch (auth.reasonCode, authentication.turn) {
         case (_, .ours):
-            throw .protocolError("a second AUTH before the first was answered", "MQTT 5.0 4.12")
+            throw .protocolError("A second AUTH arrived before the first was answered.", "MQTT 5.0 4.12")
         case (.continueAuthentication, .peers):
             authentication.turn = .ours
             authentication.deadline = authentication.limit
@@ -73,10 +73,11 @@ extension MQTTEngine {
         case (.reauthenticate, .none) where phase == .connected:
             authentication.begin(until: now.advanced(byNanoseconds: configuration.connectTimeout))
         case (.success, _) where phase != .connected:
-            throw .protocolError("AUTH with \(auth.reasonCode) before CONNACK", "MQTT-4.12.0-2")
+            throw .protocolError("AUTH with \(auth.reasonCode) arrived before CONNACK.", "MQTT-4.12.0-2")
         default:
             throw .protocolError(
-                "AUTH with \(auth.reasonCode), which does not follow what came before", "MQTT 5.0 4.12")
+                "AUTH has the reason code \(auth.reasonCode), which does not follow the previous step.", "MQTT 5.0 4.12"
+            )
         }
         effects.report(.authenticationReceived(auth))
     }

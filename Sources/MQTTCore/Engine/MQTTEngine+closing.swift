@@ -9,7 +9,7 @@ extension MQTTEngine {
     ///
     /// Before 5.0 the reason and the properties are not sent, and a server writes nothing at all.
     /// - Throws: ``MQTTUsageError/Code/notConnected``; ``MQTTUsageError/Code/propertyNotAllowed`` for a session expiry although
-    ///   CONNECT said 0 [MQTT 5.0 3.14.2.2.2].
+    ///   CONNECT had 0 [MQTT 5.0 3.14.2.2.2].
     public mutating func disconnect(
         reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTUsageError) {
@@ -26,8 +26,8 @@ extension MQTTEngine {
         phase = .closing
     }
 
-    /// Whether ``disconnect(reason:properties:at:)`` could say this on the connection that is open, for callers that
-    /// want to know before they begin to end it.
+    /// Whether ``disconnect(reason:properties:at:)`` could send this on the open connection, for callers that check
+    /// before they begin to close it.
     ///
     /// - Throws: as that does, and ``MQTTUsageError/Code/notInThisVersion`` for what would not be sent before 5.0.
     public func checkDisconnect(reason: MQTTReasonCode, properties: MQTTProperties) throws(MQTTUsageError) {
@@ -36,7 +36,7 @@ extension MQTTEngine {
             guard reason == .normalDisconnection, properties.isEmpty else {
                 throw MQTTUsageError(
                     .notInThisVersion,
-                    "MQTT \(version) has neither reason nor properties in DISCONNECT: leave them out")
+                    "MQTT \(version) has neither reason nor properties in DISCONNECT. Leave them out.")
             }
             return
         }
@@ -46,7 +46,7 @@ extension MQTTEngine {
         do throws(MQTTEncodingError) {
             try MQTTPacket.disconnect(.init(reasonCode: reason, properties: properties)).encode(
                 into: &unsent, version: version,
-                maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+                maximumPacketSize: acceptedByPeer)
         } catch {
             throw MQTTUsageError(error)
         }
@@ -58,8 +58,8 @@ extension MQTTEngine {
         guard !isServer, expiry == 0 || connectSessionExpiry != 0 else {
             throw MQTTUsageError(
                 .propertyNotAllowed,
-                "DISCONNECT may not set a session expiry of \(expiry) s, because "
-                    + (isServer ? "only clients send it" : "CONNECT said 0: set sessionExpiry before connecting"))
+                "DISCONNECT must not set a session expiry of \(expiry) s: "
+                    + (isServer ? "only clients send it." : "CONNECT had 0. Set sessionExpiry before connecting."))
         }
     }
 
@@ -67,10 +67,11 @@ extension MQTTEngine {
     private func checkReason(_ reason: MQTTReasonCode) throws(MQTTUsageError) {
         guard !reason.isAllowed(in: .disconnect, from: configuration.role) else { return }
         throw MQTTUsageError(
-            .invalidValue, "a \(configuration.role) does not send \(reason) in DISCONNECT [MQTT-3.14.2-1]")
+            .invalidValue,
+            "A \(configuration.role) must not send \(reason) in DISCONNECT [MQTT-3.14.2-1]. Use another reason code.")
     }
 
-    /// The peer broke the protocol: say so where the version can, and close [MQTT 5.0 4.13.1].
+    /// The peer broke the protocol: send the reason where the version allows it, and close [MQTT 5.0 4.13.1].
     mutating func fail(_ violation: MQTTProtocolError, into effects: inout MQTTEffects) {
         fail(.violation(violation), violation.reasonCode, into: &effects)
     }
@@ -95,7 +96,7 @@ extension MQTTEngine {
         do throws(MQTTEncodingError) {
             try packet.encode(
                 into: &output, version: version,
-                maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+                maximumPacketSize: acceptedByPeer)
         } catch {
             throw MQTTUsageError(error)
         }
@@ -104,10 +105,13 @@ extension MQTTEngine {
     func notConnected(_ packet: String) -> MQTTUsageError {
         switch phase {
         case .closing, .leaving:
-            MQTTUsageError(.closing, "\(packet) cannot be sent: the connection is being ended with DISCONNECT")
+            MQTTUsageError(
+                .closing,
+                "\(packet) cannot be sent: the connection is being closed with DISCONNECT. Connect again first.")
         case .connected:
-            MQTTUsageError(.alreadyConnected, "\(packet) cannot be sent: the connection is accepted already")
-        default: MQTTUsageError(.notConnected, "\(packet) cannot be sent: there is no accepted connection")
+            MQTTUsageError(.alreadyConnected, "\(packet) cannot be sent: the connection is already accepted.")
+        default:
+            MQTTUsageError(.notConnected, "\(packet) cannot be sent: there is no accepted connection. Connect first.")
         }
     }
 }

@@ -8,11 +8,11 @@ extension MQTTEngine {
     /// - Parameter deadline: when CONNACK (client) or CONNECT (server) is late, for callers whose time for connecting
     ///   began before there was a connection. By default ``MQTTEngineConfiguration/connectTimeout`` from now on.
     /// - Throws: ``MQTTUsageError/Code/alreadyConnected``, or ``MQTTUsageError/Code/invalidConfiguration`` if the configuration
-    ///   cannot be said in CONNECT.
+    ///   cannot be written in CONNECT.
     public mutating func connectionOpened(at now: Int64, deadline: Int64? = nil) throws(MQTTUsageError) {
         guard phase == .closed else {
             throw MQTTUsageError(
-                .alreadyConnected, "a connection is open: report that it closed before opening another")
+                .alreadyConnected, "A connection is open. Report that it closed before opening another.")
         }
         output.removeAll(keepingCapacity: true)
         knowsQoS2IsMissing = false
@@ -68,7 +68,7 @@ extension MQTTEngine {
         do throws(MQTTEncodingError) {
             try MQTTPacket.connect(connect).encode(into: &bytes, version: version)
         } catch {
-            throw MQTTUsageError(.invalidConfiguration, "CONNECT cannot be written: \(error.message)")
+            throw MQTTUsageError(.invalidConfiguration, "CONNECT cannot be encoded. \(error.message)")
         }
         var opening = MQTTOpening()
         let outlives = version.hasProperties ? configuration.sessionExpiry != 0 : !configuration.cleanStart
@@ -113,17 +113,18 @@ extension MQTTEngine {
         }
         let properties = connack.properties
         if let method = properties.authenticationMethod, !isOurMethod(method) {
-            throw .protocolError("CONNACK names another authentication method than CONNECT", "MQTT-4.12.0-5")
+            throw .protocolError("CONNACK has another authentication method than CONNECT.", "MQTT-4.12.0-5")
         }
-        // 3.1 has no Session Present: there the server goes on with the session if it was asked to.
+        // 3.1 has no Session Present: there the server resumes the session if CONNECT requested it.
         let opening = opening.value ?? MQTTOpening()
         let goesOn = version == .v3_1 ? !opening.cleanStart : connack.sessionPresent
         if connack.sessionPresent {
             if opening.cleanStart {
-                throw .protocolError("Session Present although CONNECT asked for a clean start", "MQTT-3.2.2-2")
+                throw .protocolError(
+                    "CONNACK has Session Present set although CONNECT requested a clean start.", "MQTT-3.2.2-2")
             }
             if version == .v5_0 && !session.isHeld && !configuration.acceptsUnknownSession {
-                throw .protocolError("Session Present, but there is no session on this side", "MQTT-3.2.2-4")
+                throw .protocolError("CONNACK has Session Present set, but this client has no session.", "MQTT-3.2.2-4")
             }
         }
         try adoptLimits(properties)
@@ -158,14 +159,14 @@ extension MQTTEngine {
         limits.sharedSubscriptionAvailable = properties.sharedSubscriptionAvailable ?? true
     }
 
-    /// What CONNECT and CONNACK both say.
+    /// The limits that CONNECT and CONNACK have in common.
     mutating func adoptCommonLimits(_ properties: MQTTProperties) throws(MQTTProtocolError) {
         if let maximum = properties.receiveMaximum {
-            guard maximum > 0 else { throw .protocolError("Receive Maximum of 0", "MQTT 5.0 3.1.2.11.3") }
+            guard maximum > 0 else { throw .protocolError("The Receive Maximum is 0.", "MQTT 5.0 3.1.2.11.3") }
             limits.receiveMaximum = maximum
         }
         if let size = properties.maximumPacketSize {
-            guard size > 0 else { throw .protocolError("Maximum Packet Size of 0", "MQTT 5.0 3.1.2.11.4") }
+            guard size > 0 else { throw .protocolError("The Maximum Packet Size is 0.", "MQTT 5.0 3.1.2.11.4") }
             limits.maximumPacketSize = size
         }
         limits.topicAliasMaximum = properties.topicAliasMaximum ?? 0

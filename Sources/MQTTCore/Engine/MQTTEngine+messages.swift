@@ -36,7 +36,7 @@ extension MQTTEngine {
         }
         if isServer { try checkAgainstOurLimits(view) }
         var delivery: UInt64 = 0
-        if view.flags & 0b0110 != 0 {
+        if !view.flags.isAtMostOnce {
             guard let token = try recordArrival(view, at: now) else { return }
             delivery = token
         }
@@ -57,13 +57,13 @@ extension MQTTEngine {
             scan = try view.scanProperties(in: bytes)
         }
         if isServer && scan.subscriptionIdentifierCount > 0 {
-            throw .protocolError("a client sent a subscription identifier", "MQTT-3.3.4-6")
+            throw .protocolError("A client sent a subscription identifier.", "MQTT-3.3.4-6")
         }
         let alias = Int(scan.topicAlias)
         guard alias != 0 else { return try topics.index(of: bytes.extracting(view.topicRange)) }
         guard alias <= inboundAliases.maximum else {
             throw MQTTProtocolError(
-                .topicAliasInvalid, "topic alias \(alias), above the maximum of \(inboundAliases.maximum)",
+                .topicAliasInvalid, "The topic alias is \(alias); the maximum is \(inboundAliases.maximum).",
                 clause: "MQTT-3.3.2-9")
         }
         if view.topicCount > 0 {
@@ -72,7 +72,7 @@ extension MQTTEngine {
             return index
         }
         guard let index = try inboundAliases.index(of: alias, in: &topics) else {
-            throw .protocolError("topic alias \(alias) was never given a topic", "MQTT 5.0 3.3.2.3.4")
+            throw .protocolError("The topic alias \(alias) has no topic yet.", "MQTT 5.0 3.3.2.3.4")
         }
         return index
     }
@@ -80,19 +80,20 @@ extension MQTTEngine {
     private func tooManyProperties(_ view: MQTTPublishView) -> MQTTProtocolError {
         MQTTProtocolError(
             .packetTooLarge,
-            "PUBLISH with \(view.propertiesCount) bytes of properties, above the limit of \(acceptedControlPacketSize) "
-                + "bytes; raise maximumControlPacketSize to accept it",
+            "PUBLISH has \(view.propertiesCount) bytes of properties; the limit is \(acceptedControlPacketSize) bytes. "
+                + "Raise maximumControlPacketSize to accept it.",
             clause: "MQTT 5.0 4.13")
     }
 
     private func checkAgainstOurLimits(_ view: MQTTPublishView) throws(MQTTProtocolError) {
-        if view.flags & 1 != 0 && !configuration.retainAvailable {
+        if view.flags.isRetained && !configuration.retainAvailable {
             throw MQTTProtocolError(
-                .retainNotSupported, "a retained message, which CONNACK ruled out", clause: "MQTT-3.2.2-14")
+                .retainNotSupported, "A message is retained, which CONNACK did not allow.", clause: "MQTT-3.2.2-14")
         }
-        if view.flags >> 1 & 0b11 > configuration.maximumQoS.rawValue {
+        if view.flags.qos > configuration.maximumQoS {
             throw MQTTProtocolError(
-                .qosNotSupported, "QoS \(view.flags >> 1 & 0b11), above \(configuration.maximumQoS)",
+                .qosNotSupported,
+                "A message has \(view.flags.qos), above the maximum \(configuration.maximumQoS) of CONNACK.",
                 clause: "MQTT-3.2.2-11")
         }
     }
@@ -100,13 +101,14 @@ extension MQTTEngine {
     /// Records a message of QoS 1 or 2 and returns its token, or nil if it was delivered before.
     mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTProtocolError) -> UInt64? {
         let id = view.packetID
-        let isQoS2 = view.flags & 0b0100 != 0
+        let isQoS2 = view.flags.isExactlyOnce
         let isKnown = isQoS2 && session.received.contains(id)
         let granted = version.hasProperties ? Int(grantedReceiveMaximum) : 65_535
         if !isKnown && session.inbound.count + session.awaitingRelease.count >= granted {
             throw MQTTProtocolError(
                 .receiveMaximumExceeded,
-                "more than \(granted) messages of QoS 1 and 2 before one was acknowledged", clause: "MQTT-3.3.4-9")
+                "More than \(granted) messages of QoS 1 and 2 arrived before one was acknowledged.",
+                clause: "MQTT-3.3.4-9")
         }
         var entry = InboundOrder.Entry(
             packetID: id, isQoS2: isQoS2, isRepeat: false, isAnswered: false, reason: 0, ticket: 0)
@@ -139,7 +141,7 @@ extension MQTTEngine {
         guard configuration.dropsInvalidMessages, !isServer, view.topicCount > 0,
             (try? MQTTTopicName.string(bytes, view.topicRange)) == nil
         else { throw violation }
-        if view.flags & 0b0110 != 0 {
+        if !view.flags.isAtMostOnce {
             guard let delivery = try recordArrival(view, at: now) else { return }
             acknowledge(delivery, reason: version.hasProperties ? .topicNameInvalid : .success, at: now)
         }
@@ -160,7 +162,7 @@ extension MQTTEngine {
         let topicStart = body.lowerBound + 2
         let topic =
             topicStart..<min(topicStart + Int(bytes.bigEndian(UInt16.self, at: body.lowerBound)), body.upperBound)
-        let idCount = header.flags & 0b0110 == 0 ? 0 : 2
+        let idCount = header.publishFlags.isAtMostOnce ? 0 : 2
         let rest = min(topic.upperBound + idCount, body.upperBound)..<body.upperBound
         return MQTTRefusedPacket(
             type: .publish, topic: Self.text(bytes, topic),

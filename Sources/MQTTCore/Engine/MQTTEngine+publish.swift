@@ -1,4 +1,19 @@
-// Messages that leave.
+// Publishing. The paths of a message from the client's API to the bytes in `output`:
+//
+// | API of the client                     | under the client's lock       | engine                  | encoder          |
+// |---------------------------------------|-------------------------------|-------------------------|------------------|
+// | publish, QoS 0; tryPublish            | publishAtMostOnce             | publish                 | encode           |
+// | publish([…]), QoS 0                   | publishAtMostOnce([…])        | publishRunAtMostOnce    | encodePlainRun   |
+// | publish, QoS 1 and 2; a decoded value | publish                       | publish                 | encode           |
+// | publish([…]), QoS 1 and 2             | publish([…])                  | publishRunAtLeastOnce   | encodePlainRun   |
+// | enqueue                               | enqueue                       | publish, then the queue | encodedCount     |
+// | (the window or a connection has room) |                               | sendQueued              | encode           |
+// | (the session is resumed)              |                               | resendNext              | encode           |
+//
+// `publish` writes at once, or puts the message into the queue (`enqueue`). A message that a run cannot take (properties,
+// a short topic, a full window) continues with `publish`. `encode` writes packets without properties in one pass
+// (`encodePlain`), and all others on the general path (`encodeAny`). A `PublishHead` carries topic, flags, packet identifier
+// and alias through all of it.
 
 extension MQTTEngine {
     /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
@@ -8,7 +23,7 @@ extension MQTTEngine {
     /// The topic, payload and properties of QoS 1 and 2 are kept by reference until the acknowledgement. A topic alias
     /// is chosen by the engine. To peers that know no properties a server sends none.
     ///
-    /// - Parameter token: given back in ``MQTTPublishCompletion``.
+    /// - Parameter token: the token in the message's ``MQTTPublishCompletion``.
     /// - Throws: before anything is written: ``MQTTUsageError/Code/notConnected`` (QoS 0 without a connection),
     ///   ``MQTTUsageError/Code/invalidTopic``, ``MQTTUsageError/Code/packetTooLarge``, ``MQTTUsageError/Code/qosNotSupported``,
     ///   ``MQTTUsageError/Code/retainNotAvailable``, ``MQTTUsageError/Code/queueFull``, ``MQTTUsageError/Code/propertyNotAllowed``,
@@ -18,33 +33,28 @@ extension MQTTEngine {
         properties: MQTTProperties = [], token: UInt64 = 0, at now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if !properties.isEmpty { try check(properties) }
-        guard messagesMayLeave else {
-            return try queueForLater(topic, payload, qos, retain, properties, token, now)
-        }
-        try checkLimits(qos, retain)
+        var head = PublishHead(topic: topic, flags: MQTTPublishFlags(qos, retain: retain))
+        guard messagesMayLeave else { return try queueForLater(head, payload, properties, token, now) }
+        try checkLimits(head.flags)
         if qos == .atMostOnce {
-            try encodePublish(topic, payload, retain ? 1 : 0, 0, properties)
+            try encodePublish(head, payload, properties)
             keepAlive.sent(at: now)
             return .written
         }
-        let flags = qos.rawValue << 1 | (retain ? 1 : 0)
         guard !configuration.persists, session.window.used < windowLimit, session.window.queue.count == 0,
             session.window.resend < 0
         else {
-            return try enqueue(topic, payload, flags, properties, token, now)
+            return try enqueue(head, payload, properties, token, now)
         }
-        guard let id = session.window.reserveID() else {
-            throw MQTTUsageError(
-                .noPacketIdentifier, "all 65,535 packet identifiers are in use: wait for acknowledgements")
-        }
+        guard let id = session.window.reserveID() else { throw noPacketIdentifier }
+        head.packetID = id
         do throws(MQTTUsageError) {
-            try encodePublish(topic, payload, flags, id, properties)
+            try encodePublish(head, payload, properties)
         } catch {
             session.window.releaseID(id)
             throw error
         }
-        session.window.recordSent(
-            id, topic: topic, payload: payload, flags: flags, properties: properties, token: token, at: now)
+        session.window.recordSent(head, payload, properties, token: token, at: now)
         keepAlive.sent(at: now)
         return .written
     }
@@ -54,95 +64,89 @@ extension MQTTEngine {
 
     // MARK: Checks
 
+    var noPacketIdentifier: MQTTUsageError {
+        MQTTUsageError(
+            .noPacketIdentifier, "All 65,535 packet identifiers are in use. Wait for acknowledgements.")
+    }
+
     @inline(__always)
-    private func checkLimits(_ qos: QoS, _ retain: Bool) throws(MQTTUsageError) {
-        if qos > limits.maximumQoS {
+    private func checkLimits(_ flags: MQTTPublishFlags) throws(MQTTUsageError) {
+        if flags.qos > limits.maximumQoS {
             throw MQTTUsageError(
-                .qosNotSupported, "\(qos) is above the peer's maximum, \(limits.maximumQoS): publish with that or less")
+                .qosNotSupported,
+                "\(flags.qos) is above the peer's maximum, \(limits.maximumQoS). Publish with that or less.")
         }
-        if retain && !limits.retainAvailable {
-            throw MQTTUsageError(.retainNotAvailable, "the peer keeps no retained messages: publish with retain off")
+        if flags.isRetained && !limits.retainAvailable {
+            throw MQTTUsageError(
+                .retainNotAvailable, "The peer does not retain messages. Publish without retain.")
         }
     }
 
     private func check(_ properties: MQTTProperties) throws(MQTTUsageError) {
         if !isServer && !version.hasProperties {
             throw MQTTUsageError(
-                .notInThisVersion, "MQTT \(version) has no properties: leave them out, or connect with 5.0")
+                .notInThisVersion, "MQTT \(version) has no properties. Leave them out, or connect with 5.0.")
         }
-        for property in properties.list {
-            if property.identifier == .topicAlias {
-                throw MQTTUsageError(
-                    .propertyNotAllowed,
-                    "topic aliases are given by the engine: leave it out and set outboundTopicAliasMaximum")
-            }
-            if property.identifier == .subscriptionIdentifier && !isServer {
-                throw MQTTUsageError(
-                    .propertyNotAllowed, "a client sends no subscription identifier in PUBLISH [MQTT-3.3.4-6]")
-            }
+        if properties.contains(.topicAlias) {
+            throw MQTTUsageError(
+                .propertyNotAllowed,
+                "Topic aliases are assigned by the engine. Leave the property out and set outboundTopicAliasMaximum.")
+        }
+        if !isServer && properties.contains(.subscriptionIdentifier) {
+            throw MQTTUsageError(
+                .propertyNotAllowed,
+                "A client must not send a subscription identifier in PUBLISH [MQTT-3.3.4-6]. Leave it out.")
         }
     }
 
-    /// Checks what cannot wait until the message is written: it may be a long time until then.
-    private func checkWhole(
-        _ topic: String, _ payload: [UInt8], _ qos: UInt8, _ properties: MQTTProperties
+    /// Checks what cannot wait until the message is written, which may be much later.
+    private func checkAll(
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) throws(MQTTUsageError) {
         let size: Int
         do throws(MQTTEncodingError) {
-            // Without a connection the version is not settled: 5.0 has the largest packets.
+            // Without a connection the version is not known yet: 5.0 has the largest packets.
             size = try MQTTPacket.Publish.encodedCount(
-                version: phase == .connected ? version : .v5_0, topic: topic, payloadCount: payload.count,
-                hasPacketID: qos != 0, properties: properties)
+                head, properties, payloadCount: payload.count, version: phase == .connected ? version : .v5_0)
         } catch {
             throw MQTTUsageError(error)
         }
-        let limit = min(phase == .connected ? Int(limits.maximumPacketSize) : .max, MQTTFrameHeader.largestPacket)
+        let limit = phase == .connected ? acceptedByPeer : MQTTFrameHeader.largestPacket
         if size > limit {
             throw MQTTUsageError(
-                .packetTooLarge, "a PUBLISH of \(size) bytes, above the maximum packet size of \(limit): split it")
+                .packetTooLarge,
+                "PUBLISH would have \(size) bytes; the maximum packet size is \(limit). Split the payload.")
         }
     }
+
+    /// The largest packet that the peer accepts, in bytes.
+    var acceptedByPeer: Int { min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket) }
 
     // MARK: Queueing
 
     /// There is no connection, or its subscriptions come first.
     private mutating func queueForLater(
-        _ topic: String, _ payload: [UInt8], _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
-        _ token: UInt64, _ now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if phase == .connected {
-            try checkLimits(qos, retain)
-        } else if qos == .atMostOnce && !configuration.queuesQoS0WhileDisconnected {
+            try checkLimits(head.flags)
+        } else if head.flags.isAtMostOnce && !configuration.queuesQoS0WhileDisconnected {
             throw MQTTUsageError(
-                .notConnected, "a QoS 0 message needs an accepted connection, and there is none")
+                .notConnected,
+                "A QoS 0 message requires an accepted connection. Connect first, or publish with QoS 1 or 2.")
         }
-        return try enqueue(topic, payload, qos.rawValue << 1 | (retain ? 1 : 0), properties, token, now)
+        return try enqueue(head, payload, properties, token, now)
     }
 
     private mutating func enqueue(
-        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ properties: MQTTProperties, _ token: UInt64,
-        _ now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
-        try checkWhole(topic, payload, flags >> 1 & 0b11, properties)
-        let size = topic.utf8.count + payload.count
-        if session.window.queue.count >= configuration.maximumQueuedMessages {
-            owesRoom = true
-            throw MQTTUsageError(
-                .queueFull,
-                "the queue holds \(session.window.queue.count) messages, its limit: wait for room or drop the oldest")
-        }
-        if session.window.queuedBytes + size > configuration.maximumQueuedBytes {
-            owesRoom = true
-            throw MQTTUsageError(
-                .queueFull,
-                "\(size) bytes more than the \(session.window.queuedBytes) in the queue exceed its limit of "
-                    + "\(configuration.maximumQueuedBytes): wait for room or drop the oldest")
-        }
-        let index = session.window.enqueue(
-            topic: topic, payload: payload, flags: flags, properties: properties, token: token, ticket: 0, at: now)
-        if configuration.persists && flags & 0b0110 != 0 {
-            // The identifier goes into the same record: one wait for the store, not two. A long queue leaves identifiers
-            // to those that subscribe.
+        try checkAll(head, payload, properties)
+        try checkRoom(for: head.topic.utf8.count + payload.count)
+        let index = session.window.enqueue(head, payload, properties, token: token, at: now)
+        if configuration.persists && !head.flags.isAtMostOnce {
+            // The identifier is part of the same record: one wait for the store, not two. Identifiers are not given to
+            // a long queue, so that some are left for SUBSCRIBE.
             if session.window.identifiedCount < 32_768, session.window.firstUnidentified() == index {
                 _ = session.window.identifyFirst()
             }
@@ -153,7 +157,23 @@ extension MQTTEngine {
         return .queued
     }
 
-    /// Takes the oldest message that was never sent out of the queue and returns its token; nil if there is none. For
+    private mutating func checkRoom(for size: Int) throws(MQTTUsageError) {
+        if session.window.queue.count >= configuration.maximumQueuedMessages {
+            owesRoom = true
+            throw MQTTUsageError(
+                .queueFull,
+                "The queue holds \(session.window.queue.count) messages, its limit. Wait for room or drop the oldest.")
+        }
+        if session.window.queuedBytes + size > configuration.maximumQueuedBytes {
+            owesRoom = true
+            throw MQTTUsageError(
+                .queueFull,
+                "The queue holds \(session.window.queuedBytes) bytes; \(size) more exceed its limit of "
+                    + "\(configuration.maximumQueuedBytes). Wait for room or drop the oldest.")
+        }
+    }
+
+    /// Takes the oldest message that was never sent out of the queue and returns its token; nil if there is no such message. For
     /// callers whose policy is to drop the oldest when the queue is full.
     public mutating func dropOldestQueued() -> UInt64? {
         let index = session.window.queue.first
@@ -183,15 +203,15 @@ extension MQTTEngine {
 
     // MARK: Writing
 
-    /// Appends PUBLISH, with a topic alias if the peer takes them.
+    /// Appends PUBLISH, with a topic alias if the peer allows aliases.
     mutating func encodePublish(
-        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) throws(MQTTUsageError) {
         do throws(MQTTEncodingError) {
             if outboundAliases.maximum > 0 {
-                try encodeWithAlias(topic, payload, flags, id, properties)
+                try encodeWithAlias(head, payload, properties)
             } else {
-                try encode(topic, payload, flags, id, properties, alias: 0)
+                try encode(head, payload, properties)
             }
         } catch {
             throw MQTTUsageError(error)
@@ -199,30 +219,33 @@ extension MQTTEngine {
     }
 
     private mutating func encodeWithAlias(
-        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) throws(MQTTEncodingError) {
-        let bytes = Array(topic.utf8)
+        let bytes = Array(head.topic.utf8)
         // The bytes of an array of bytes: nothing to reinterpret.
         let choice = unsafe outboundAliases.choose(bytes.span.bytes)
-        if choice.isKnown { return try encode("", payload, flags, id, properties, alias: choice.alias) }
+        var short = head
+        short.alias = choice.alias
+        if choice.isKnown {
+            short.topic = ""
+            return try encode(short, payload, properties)
+        }
         do throws(MQTTEncodingError) {
-            try encode(topic, payload, flags, id, properties, alias: choice.alias)
+            try encode(short, payload, properties)
         } catch {
             outboundAliases.withdrawLast()
             guard error.code == .packetTooLarge else { throw error }
-            // The three bytes of the alias may be the ones too many.
-            try encode(topic, payload, flags, id, properties, alias: 0)
+            // The packet may fit without the three bytes of the alias.
+            try encode(head, payload, properties)
         }
     }
 
     private mutating func encode(
-        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties, alias: UInt16
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) throws(MQTTEncodingError) {
         // The bytes of an array of bytes: nothing to reinterpret.
         try unsafe MQTTPacket.Publish.encode(
-            into: &output, version: version, topic: topic, payload: payload.span.bytes,
-            qos: QoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce, retain: flags & 1 != 0, isDuplicate: flags & 8 != 0,
-            packetID: id, properties: version.hasProperties ? properties : [], topicAlias: alias,
-            maximumPacketSize: min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket))
+            head, version.hasProperties ? properties : MQTTProperties(), payload: payload.span.bytes, into: &output,
+            version: version, maximumPacketSize: acceptedByPeer)
     }
 }

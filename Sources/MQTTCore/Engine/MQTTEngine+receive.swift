@@ -10,7 +10,7 @@ extension MQTTEngine {
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects) -> Int {
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
         if effects.messages.isEmpty { topics.beginBatch() }
-        // Any byte is life to a client; a server wants whole packets within the keep alive [MQTT 5.0 3.1.2-22].
+        // Any byte is a sign of life for a client; a server requires whole packets within the keep alive [MQTT 5.0 3.1.2-22].
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
         do throws(MQTTProtocolError) {
@@ -42,7 +42,7 @@ extension MQTTEngine {
         return offset
     }
 
-    /// Whether a TLS server says that it does not understand CONNECT (RFC 8446 section 5.1, type 21).
+    /// Whether these bytes are a TLS alert, with which a TLS server answers CONNECT (RFC 8446 section 5.1, type 21).
     private static func isTLSAlert(_ bytes: RawSpan) -> Bool {
         bytes.byteCount >= 2 && bytes.byte(at: 0) == 0x15 && bytes.byte(at: 1) == 3
     }
@@ -81,10 +81,14 @@ extension MQTTEngine {
     ) throws(MQTTProtocolError) {
         switch packet {
         case .connack(let connack) where !isServer:
-            guard phase == .connecting else { throw .protocolError("a second CONNACK", "MQTT-3.2.0-2") }
+            guard phase == .connecting else {
+                throw .protocolError("The server sent a second CONNACK.", "MQTT-3.2.0-2")
+            }
             try receivedConnack(connack, at: now, into: &effects)
         case .connect(let connect) where isServer:
-            guard phase == .connecting else { throw .protocolError("a second CONNECT", "MQTT-3.1.0-2") }
+            guard phase == .connecting else {
+                throw .protocolError("The client sent a second CONNECT.", "MQTT-3.1.0-2")
+            }
             try receivedConnect(connect, at: now, into: &effects)
         case .suback(let suback) where !isServer:
             try requireAccepted(.suback)
@@ -104,7 +108,7 @@ extension MQTTEngine {
             try receivedAuth(auth, at: now, into: &effects)
         default:
             let role = isServer ? "client" : "server"
-            throw .protocolError("\(packet.type), which a \(role) does not send", "MQTT 5.0 2.1.2")
+            throw .protocolError("A \(role) must not send \(packet.type).", "MQTT 5.0 2.1.2")
         }
     }
 
@@ -117,22 +121,22 @@ extension MQTTEngine {
 
     private func tooEarly(_ type: MQTTPacketType) -> MQTTProtocolError {
         isServer
-            ? .protocolError("\(type) before CONNECT", "MQTT-3.1.0-1")
-            : .protocolError("\(type) before CONNACK", "MQTT-3.2.0-1")
+            ? .protocolError("\(type) arrived before CONNECT.", "MQTT-3.1.0-1")
+            : .protocolError("\(type) arrived before CONNACK.", "MQTT-3.2.0-1")
     }
 
     private mutating func receivedDisconnect(
         _ disconnect: MQTTPacket.Disconnect, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
         guard isServer || version.hasProperties else {
-            throw .protocolError("DISCONNECT from a server of MQTT \(version)", "MQTT 3.1.1 3.14")
+            throw .protocolError("A server of MQTT \(version) must not send DISCONNECT.", "MQTT 3.1.1 3.14")
         }
         if isServer {
             try requireAccepted(.disconnect)
             if let expiry = disconnect.properties.sessionExpiryInterval {
                 guard expiry == 0 || connectSessionExpiry != 0 else {
                     throw .protocolError(
-                        "DISCONNECT sets a session expiry although CONNECT said 0", "MQTT 5.0 3.14.2.2.2")
+                        "DISCONNECT sets a session expiry although CONNECT had 0.", "MQTT 5.0 3.14.2.2.2")
                 }
                 sessionEndsWithConnection = expiry == 0
             }
@@ -146,11 +150,11 @@ extension MQTTEngine {
     /// Reads PUBLISH packets of QoS 0 without properties, as long as one follows the other, and returns where they end.
     ///
     /// Everything else (other packets, properties, packets above 16 KiB, incomplete or malformed ones) is left to the
-    /// general path, which judges it. A topic is looked up once for all messages in a row that have it.
+    /// general path. A topic is looked up once for all messages in a row that have it.
     mutating func receivePlainMessages(
         _ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects
     ) -> Int {
-        // A server judges RETAIN by its configuration, on the general path.
+        // A server checks RETAIN against its configuration, on the general path.
         let run = PlainRun(
             hasProperties: version.hasProperties, mask: isServer ? 0xFF : 0xFE, maximumPacketSize: acceptedPacketSize)
         let end = bytes.byteCount

@@ -17,7 +17,8 @@ extension MQTTEngine {
         try checkRequest("SUBSCRIBE", subscriptions.count)
         if !properties.subscriptionIdentifiers.isEmpty && !limits.subscriptionIdentifiersAvailable {
             throw MQTTUsageError(
-                .subscriptionNotSupported, "the server knows no subscription identifiers: leave the identifier out")
+                .subscriptionNotSupported,
+                "The server does not support subscription identifiers. Leave the identifier out.")
         }
         for subscription in subscriptions { try check(subscription) }
         try request(.subscribe, count: subscriptions.count, token: token, at: now) { id in
@@ -37,10 +38,10 @@ extension MQTTEngine {
     }
 
     private func checkRequest(_ packet: String, _ count: Int) throws(MQTTUsageError) {
-        guard !isServer else { throw MQTTUsageError(.wrongRole, "only clients send \(packet)") }
+        guard !isServer else { throw MQTTUsageError(.wrongRole, "Only clients send \(packet).") }
         guard phase == .connected else { throw notConnected(packet) }
         guard count > 0 else {
-            throw MQTTUsageError(.noFilters, "\(packet) needs at least one topic filter [MQTT-3.8.3-2]")
+            throw MQTTUsageError(.noFilters, "\(packet) needs at least one topic filter [MQTT-3.8.3-2]. Add one.")
         }
     }
 
@@ -48,8 +49,8 @@ extension MQTTEngine {
         guard MQTTTopicFilter.isValid(filter) else {
             throw MQTTUsageError(
                 .invalidFilter,
-                "not a topic filter: \"\(filter)\"; '#' stands alone at the end, '+' alone in its level, and it has "
-                    + "1 to 65,535 bytes without U+0000")
+                "\"\(filter)\" is not a topic filter. Use '#' alone at the end, '+' alone in its level, and "
+                    + "1 to 65,535 bytes without U+0000.")
         }
     }
 
@@ -58,25 +59,27 @@ extension MQTTEngine {
         let isShared = MQTTTopicFilter.shared(subscription.filter) != nil
         if isShared && subscription.noLocal {
             throw MQTTUsageError(
-                .subscriptionNotSupported, "No Local on a shared subscription [MQTT-3.8.3-4]: turn it off")
+                .subscriptionNotSupported,
+                "No Local is not allowed on a shared subscription [MQTT-3.8.3-4]. Turn it off.")
         }
         if isShared && !limits.sharedSubscriptionAvailable {
-            throw MQTTUsageError(.subscriptionNotSupported, "the server knows no shared subscriptions")
+            throw MQTTUsageError(
+                .subscriptionNotSupported, "The server does not support shared subscriptions. Subscribe without $share."
+            )
         }
         if !limits.wildcardSubscriptionAvailable
             && subscription.filter.utf8.contains(where: { $0 == 0x23 || $0 == 0x2B })
         {
-            throw MQTTUsageError(.subscriptionNotSupported, "the server knows no wildcards: subscribe to whole topics")
+            throw MQTTUsageError(
+                .subscriptionNotSupported, "The server does not support wildcards. Subscribe to topics without + and #."
+            )
         }
     }
 
     private mutating func request(
         _ kind: OutboundSlot.Kind, count: Int, token: UInt64, at now: Int64, _ packet: (UInt16) -> MQTTPacket
     ) throws(MQTTUsageError) {
-        guard let id = session.window.reserveID() else {
-            throw MQTTUsageError(
-                .noPacketIdentifier, "all 65,535 packet identifiers are in use: wait for acknowledgements")
-        }
+        guard let id = session.window.reserveID() else { throw noPacketIdentifier }
         do throws(MQTTUsageError) {
             try write(packet(id))
         } catch {
@@ -119,10 +122,11 @@ extension MQTTEngine {
         guard index >= 0 else { return nil }
         let slot = session.window.slots[Int(index)]
         guard slot.kind == kind else {
-            throw .protocolError("an answer for packet identifier \(id), which awaits something else", "MQTT-3.9.2")
+            throw .protocolError("An answer names packet identifier \(id), which awaits another packet.", "MQTT-3.9.2")
         }
         if let count, count != Int(slot.filterCount) {
-            throw .protocolError("\(count) reason codes for \(slot.filterCount) topic filters", "MQTT-3.9.3-1")
+            throw .protocolError(
+                "An answer has \(count) reason codes for \(slot.filterCount) topic filters.", "MQTT-3.9.3-1")
         }
         session.window.finishRequest(index)
         return slot
@@ -133,14 +137,14 @@ extension MQTTEngine {
     /// The caller has written every SUBSCRIBE that has to be answered before the first PUBLISH of this connection.
     ///
     /// Needed once after each ``MQTTEngineEvent/Kind/connected(_:)`` if ``MQTTEngineConfiguration/subscribesFirst`` is
-    /// set. Messages leave with the last SUBACK, whatever it says, or now if there was nothing to subscribe.
+    /// set. Messages are sent after the last SUBACK, whatever its codes, or now if there was nothing to subscribe.
     public mutating func subscriptionsSent(at now: Int64, into effects: inout MQTTEffects) {
         guard subscribingStage == .writing else { return }
         subscribingStage = .awaitingAnswers
         if unansweredSubscriptions == 0 { releaseMessages(at: now, into: &effects) }
     }
 
-    /// CONNACK came: from now on messages wait, if the configuration says so.
+    /// CONNACK arrived: from now on messages wait, if `subscribesFirst` is set.
     mutating func beginSubscribing() {
         unansweredSubscriptions = 0
         subscribingStage = configuration.subscribesFirst ? .writing : .done

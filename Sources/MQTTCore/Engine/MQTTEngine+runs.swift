@@ -3,9 +3,9 @@
 import Wire
 
 extension MQTTEngine {
-    /// Publishes QoS 0 messages, as `publish` would, as long as they are plain, and returns where the next one begins: it
-    /// is for the general path to judge, if there is room in ``output``. Keep alive hears of it by
-    /// ``outputTaken(at:)`` alone.
+    /// Publishes QoS 0 messages, as `publish` would, as long as they are plain. Returns the index of the next message: the
+    /// general path publishes or refuses it, if there is room in ``output``. Call ``outputTaken(at:)`` afterwards, which
+    /// updates keep alive.
     ///
     /// - Parameter outputLimit: no message is begun when ``output`` has as many bytes.
     public mutating func publishRunAtMostOnce(
@@ -13,7 +13,7 @@ extension MQTTEngine {
     ) -> Int {
         guard messagesMayLeave, outboundAliases.maximum == 0 else { return start }
         let run = plainRun(.atMostOnce, firstPacketID: 0, outputLimit: outputLimit)
-        // Safe: the array is neither changed nor given back while its bytes are read.
+        // Safe: the array is neither changed nor released while its bytes are read.
         return unsafe messages.withUnsafeBufferPointer { buffer in
             let rest = unsafe UnsafeBufferPointer(rebasing: buffer[(start - messages.startIndex)...])
             return unsafe start + MQTTPacket.Publish.encodePlainRun(into: &output, rest, run)
@@ -21,11 +21,11 @@ extension MQTTEngine {
     }
 
     /// Publishes QoS 1 messages, as `publish` would, as long as they are plain and the window has room, and returns where
-    /// the next one begins. It is for the general path: to be judged, or to wait in the queue.
+    /// the next one begins. The general path publishes, queues or refuses it.
     ///
     /// The array is kept until the last of them is acknowledged. Acknowledgements in the order of the messages are
     /// counted together in one ``MQTTPublishCompletion``.
-    /// - Parameter token: given back for all of them.
+    /// - Parameter token: the token in the completions of all of them.
     public mutating func publishRunAtLeastOnce(
         _ messages: [MQTTOutgoingMessage], from start: Int, token: UInt64, at now: Int64
     ) -> Int {

@@ -12,7 +12,8 @@ extension MQTTEngine {
         connectDeadline = .max
         if connect.clientID.isEmpty && version < .v5_0 && !connect.cleanStart {
             throw MQTTProtocolError(
-                .clientIdentifierNotValid, "an empty client identifier without Clean Session", clause: "MQTT-3.1.3-8")
+                .clientIdentifierNotValid, "CONNECT has an empty client identifier without Clean Session.",
+                clause: "MQTT-3.1.3-8")
         }
         try adoptCommonLimits(connect.properties)
         authenticationMethod.value = connect.properties.authenticationMethod
@@ -31,7 +32,9 @@ extension MQTTEngine {
     /// ``acceptConnection(sessionPresent:properties:at:into:)``.
     public mutating func replaceSession(_ session: MQTTSession) throws(MQTTUsageError) -> MQTTSession {
         guard phase != .connected else {
-            throw MQTTUsageError(.alreadyConnected, "a session cannot be replaced under an accepted connection")
+            throw MQTTUsageError(
+                .alreadyConnected,
+                "A session cannot be replaced while a connection is accepted. Close the connection first.")
         }
         let old = self.session
         self.session = session
@@ -43,17 +46,18 @@ extension MQTTEngine {
     ///
     /// Receive Maximum, Maximum Packet Size, Topic Alias Maximum, Maximum QoS and Retain Available are taken from the
     /// configuration; `properties` adds others (Assigned Client Identifier, Server Keep Alive, …).
-    /// - Parameter sessionPresent: whether the session in this engine is the client's and goes on; see
+    /// - Parameter sessionPresent: whether the session in this engine is the client's and is resumed; see
     ///   ``replaceSession(_:)``. False forgets it.
     public mutating func acceptConnection(
         sessionPresent: Bool, properties: MQTTProperties = [], at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTUsageError) {
-        guard isServer else { throw MQTTUsageError(.wrongRole, "only servers send CONNACK") }
+        guard isServer else { throw MQTTUsageError(.wrongRole, "Only servers send CONNACK.") }
         guard phase == .deciding else { throw notConnected("CONNACK") }
         let opening = opening.value ?? MQTTOpening()
         if sessionPresent && opening.cleanStart {
             throw MQTTUsageError(
-                .answerMismatch, "Session Present after Clean Start [MQTT-3.2.2-2]: answer with sessionPresent off")
+                .answerMismatch,
+                "Session Present must not follow Clean Start [MQTT-3.2.2-2]. Answer with sessionPresent off.")
         }
         var all: MQTTProperties = []
         if version.hasProperties { all = connackProperties(properties) }
@@ -97,14 +101,14 @@ extension MQTTEngine {
 
     /// Writes CONNACK with a failure as the last packet. Close the connection once ``output`` is written.
     ///
-    /// A code that 3.1 and 3.1.1 cannot say closes without CONNACK [MQTT 3.1.1 3.2.2-6].
+    /// A code that 3.1 and 3.1.1 do not have closes without CONNACK [MQTT 3.1.1 3.2.2-6].
     public mutating func refuseConnection(
         _ reason: MQTTReasonCode, properties: MQTTProperties = [], at now: Int64
     ) throws(MQTTUsageError) {
-        guard isServer else { throw MQTTUsageError(.wrongRole, "only servers send CONNACK") }
+        guard isServer else { throw MQTTUsageError(.wrongRole, "Only servers send CONNACK.") }
         guard phase == .deciding else { throw notConnected("CONNACK") }
         guard reason.isError else {
-            throw MQTTUsageError(.answerMismatch, "\(reason) is no refusal: use a code from 0x80 on")
+            throw MQTTUsageError(.answerMismatch, "\(reason) is not a refusal. Use a code from 0x80 on.")
         }
         writeRefusal(reason, properties)
         phase = .closing
@@ -143,7 +147,7 @@ extension MQTTEngine {
     }
 
     private func checkAnswer(_ packet: String) throws(MQTTUsageError) {
-        guard isServer else { throw MQTTUsageError(.wrongRole, "only servers send \(packet)") }
+        guard isServer else { throw MQTTUsageError(.wrongRole, "Only servers send \(packet).") }
         guard phase == .connected else { throw notConnected(packet) }
     }
 

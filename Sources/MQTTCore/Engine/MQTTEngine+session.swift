@@ -1,9 +1,9 @@
 // A session that continues, that the peer has lost, and that is discarded.
-// Holding packets until the records behind them are stored.
+// Packets are held until the records behind them are stored.
 
 extension MQTTEngine {
 
-    /// The session goes on: PUBREL in the order of PUBREC, then PUBLISH in its original order, as the window allows
+    /// The session is resumed: PUBREL in the order of PUBREC, then PUBLISH in its original order, as the window allows
     /// [MQTT 5.0 4.4.0-1, 4.6.0-1]. PUBREL does not wait for the window [MQTT 5.0 4.9.0-3].
     mutating func resumeSession(at now: Int64) {
         session.window.resume()
@@ -20,7 +20,7 @@ extension MQTTEngine {
         guard session.window.hasProtocolState else { return }
         var duplicates: [UInt64] = []
         let indices = session.window.inFlight
-        for index in indices where session.window.slots[Int(index)].qos == 2 {
+        for index in indices where session.window.slots[Int(index)].head.flags.isExactlyOnce {
             duplicates.append(session.window.slots[Int(index)].token)
         }
         if configuration.republishesAfterSessionLoss {
@@ -37,7 +37,9 @@ extension MQTTEngine {
     /// connection with Clean Start.
     public mutating func discardSession(into effects: inout MQTTEffects) throws(MQTTUsageError) {
         guard phase == .closed else {
-            throw MQTTUsageError(.alreadyConnected, "a session is discarded without a connection: close it first")
+            throw MQTTUsageError(
+                .alreadyConnected,
+                "A session cannot be discarded while a connection is open. Close the connection first.")
         }
         discardAll(into: &effects)
     }
@@ -64,8 +66,8 @@ extension MQTTEngine {
     /// has packet identifiers, by repeating PUBREL.
     public static let maximumHeldPackets = 4096
 
-    /// Whether nothing more should be read until the session store answers: what arrives is answered, and the answers
-    /// wait for it.
+    /// Whether to stop reading until the session store answers: received packets are answered, and the answers wait for
+    /// the store.
     public var holdsTooManyPackets: Bool { heldPackets.count >= Self.maximumHeldPackets }
 
     /// The records up to and including a ticket are stored: what waited for them is written.
@@ -89,12 +91,12 @@ extension MQTTEngine {
         leaveIfDone(at: now, into: &effects)
     }
 
-    /// Adds a record of the caller's own: that of a kept message, or of its end.
+    /// Adds a record of the caller: that a received message is retained, or no longer is.
     public mutating func note(_ record: MQTTStoreRecord) {
         store(record)
     }
 
-    /// Acknowledges a received message when a record of it is stored, for a caller that keeps the message itself.
+    /// Acknowledges a received message once a record of it is stored, for a caller that retains the message itself.
     public mutating func acknowledge(_ delivery: UInt64, storing record: MQTTStoreRecord, at now: Int64) {
         let ticket = store(record)
         if ticket != 0 { session.inbound.hold(delivery, until: ticket) }

@@ -1,4 +1,4 @@
-// Time: connect and request timeouts, keep alive.
+// Timeouts: connecting, requests, keep alive.
 
 extension MQTTEngine {
     /// ``output`` was taken out to be written. Optional: it makes the time of the last packet sent, on which keep alive
@@ -7,7 +7,7 @@ extension MQTTEngine {
         if phase == .connected { keepAlive.sent(at: now) }
     }
 
-    /// Time passed, perhaps beyond ``nextDeadline``.
+    /// Time passed, possibly beyond ``nextDeadline``.
     ///
     /// - Parameter progress: lets a client whose PINGREQ waits behind bytes on a slow link wait on, as long as the peer
     ///   takes those. Without it an answer has to come within the ping timeout.
@@ -49,7 +49,7 @@ extension MQTTEngine {
     public mutating func ping(
         at now: Int64, progress: MQTTOutputProgress = MQTTOutputProgress()
     ) throws(MQTTUsageError) {
-        guard !isServer else { throw MQTTUsageError(.wrongRole, "only clients send PINGREQ") }
+        guard !isServer else { throw MQTTUsageError(.wrongRole, "Only clients send PINGREQ.") }
         guard phase == .connected else { throw notConnected("PINGREQ") }
         writePing(at: now, progress)
     }

@@ -28,19 +28,19 @@ extension MQTTEngine {
         }
         // Not the whole slot: its topic and payload would be counted references.
         let kind = session.window.slots[Int(index)].kind
-        let qos = session.window.slots[Int(index)].qos
+        let flags = session.window.slots[Int(index)].head.flags
         let remark = effects.remark(properties, for: session.window.slots[Int(index)].token)
         switch (type, kind) {
-        case (.puback, .published) where qos == 1:
+        case (.puback, .published) where flags.isAtLeastOnce:
             complete(index, reason.isError ? .refused : .acknowledged, reason, remark, &effects)
         case (.puback, .published) where !isServer:
             // Some servers (RabbitMQ 3) know no QoS 2 and answer as if the message had come with QoS 1.
             if !knowsQoS2IsMissing { effects.report(.exactlyOnceUnavailable) }
             knowsQoS2IsMissing = true
             complete(index, reason.isError ? .refused : .acknowledged, reason, remark, &effects)
-        case (.pubrec, .published) where qos == 2:
+        case (.pubrec, .published) where flags.isExactlyOnce:
             if reason.isError {
-                // Refused for good: the identifier is free, nothing is sent again [MQTT 5.0 4.4.0-2].
+                // Refused finally: the identifier is free, nothing is sent again [MQTT 5.0 4.4.0-2].
                 complete(index, .refused, reason, remark, &effects)
             } else {
                 session.window.markReceived(index)
@@ -57,13 +57,13 @@ extension MQTTEngine {
             let isRefusal = reason.isError && reason != .packetIdentifierNotFound
             complete(index, isRefusal ? .refused : .acknowledged, reason, remark, &effects)
         default:
-            throw .protocolError("\(type) for packet identifier \(id), which awaits something else", "MQTT 5.0 4.3")
+            throw .protocolError("\(type) names packet identifier \(id), which awaits another packet.", "MQTT 5.0 4.3")
         }
         pump(at: now, into: &effects)
     }
 
     /// Reads PUBACK packets without a reason, as long as one follows the other and each ends a message of QoS 1, and
-    /// returns where they end. Everything else is left to the general path, which judges it.
+    /// returns where they end. Everything else is left to the general path.
     ///
     /// What they make room for is sent once for all of them.
     mutating func receivePlainAcknowledgements(
@@ -86,7 +86,7 @@ extension MQTTEngine {
     }
 
     mutating func writePubrel(_ index: Int32, at now: Int64) {
-        let id = session.window.slots[Int(index)].packetID
+        let id = session.window.slots[Int(index)].head.packetID
         let ticket = session.window.slots[Int(index)].ticket
         writeOrHold(.pubrel, id, .success, ticket, at: now)
     }
@@ -123,7 +123,9 @@ extension MQTTEngine {
         let index = session.window.resend
         let slot = session.window.slots[Int(index)]
         // DUP is set on what is sent again [MQTT 5.0 3.3.1-1], with its old identifier and the whole topic.
-        if let refusal = tryWriting(slot, slot.flags | 0b1000, slot.packetID, slot.properties) {
+        var head = slot.head
+        head.flags = head.flags.asDuplicate
+        if let refusal = tryWriting(head, slot.payload, slot.properties) {
             complete(index, .unsendable, refusal, -1, &effects)
         } else {
             session.window.recordResent()
@@ -135,7 +137,7 @@ extension MQTTEngine {
     private mutating func sendQueued(_ index: Int32, at now: Int64, into effects: inout MQTTEffects) -> Bool {
         if configuration.persists && !isStored(index) { return false }
         let slot = session.window.slots[Int(index)]
-        if slot.qos != 0 && session.window.used >= windowLimit { return false }
+        if !slot.head.flags.isAtMostOnce && session.window.used >= windowLimit { return false }
         var properties = slot.properties
         if !properties.isEmpty, let interval = properties.messageExpiryInterval {
             // The time in the queue counts [MQTT 5.0 3.3.2-6]; what expired before it was begun is not sent.
@@ -145,21 +147,21 @@ extension MQTTEngine {
             }
             properties.messageExpiryInterval = interval - waited
         }
-        guard slot.qos != 0 else {
-            let refusal = tryWriting(slot, slot.flags, 0, properties)
+        guard !slot.head.flags.isAtMostOnce else {
+            let refusal = tryWriting(slot.head, slot.payload, properties)
             keepAlive.sent(at: now)
             return giveUp(index, refusal == nil ? .written : .unsendable, refusal ?? .success, &effects)
         }
-        var id = slot.packetID
-        if id == 0 {
+        var head = slot.head
+        if head.packetID == 0 {
             guard let reserved = session.window.reserveID() else { return false }
-            id = reserved
+            head.packetID = reserved
         }
-        if let refusal = tryWriting(slot, slot.flags, id, properties) {
-            if slot.packetID == 0 { session.window.releaseID(id) }
+        if let refusal = tryWriting(head, slot.payload, properties) {
+            if slot.head.packetID == 0 { session.window.releaseID(head.packetID) }
             return giveUp(index, .unsendable, refusal, &effects)
         }
-        session.window.recordFirstQueuedSent(id)
+        session.window.recordFirstQueuedSent(head.packetID)
         keepAlive.sent(at: now)
         return true
     }
@@ -167,8 +169,8 @@ extension MQTTEngine {
     /// Whether a queued message may be sent as far as the store is concerned: it and its identifier are stored.
     private func isStored(_ index: Int32) -> Bool {
         // Not the whole slot: its topic and payload would be counted references.
-        if session.window.slots[Int(index)].qos == 0 { return true }
-        return session.window.slots[Int(index)].packetID != 0
+        if session.window.slots[Int(index)].head.flags.isAtMostOnce { return true }
+        return session.window.slots[Int(index)].head.packetID != 0
             && session.window.slots[Int(index)].ticket <= persistedTicket
     }
 
@@ -181,7 +183,7 @@ extension MQTTEngine {
             let index = session.window.identifyFirst()
             guard index >= 0 else { return }
             let sequence = session.window.slots[Int(index)].sequence
-            let id = session.window.slots[Int(index)].packetID
+            let id = session.window.slots[Int(index)].head.packetID
             session.window.hold(index, until: store(.identified(sequence: sequence, packetID: id)))
         }
     }
@@ -200,12 +202,12 @@ extension MQTTEngine {
 
     /// Writes a message that was accepted under other limits; returns why it cannot be sent under these.
     private mutating func tryWriting(
-        _ slot: OutboundSlot, _ flags: UInt8, _ id: UInt16, _ properties: MQTTProperties
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) -> MQTTReasonCode? {
-        if slot.qos > limits.maximumQoS.rawValue { return .qosNotSupported }
-        if flags & 1 != 0 && !limits.retainAvailable { return .retainNotSupported }
+        if head.flags.qos > limits.maximumQoS { return .qosNotSupported }
+        if head.flags.isRetained && !limits.retainAvailable { return .retainNotSupported }
         do throws(MQTTUsageError) {
-            try encodePublish(slot.topic, slot.payload, flags, id, properties)
+            try encodePublish(head, payload, properties)
             return nil
         } catch {
             return error.code == .packetTooLarge ? .packetTooLarge : .implementationSpecificError

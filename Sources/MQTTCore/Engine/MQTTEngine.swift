@@ -2,15 +2,15 @@
 ///
 /// # Theory of operation
 ///
-/// An engine does no input or output, reads no clock and calls nobody back. It lives as long as a client: it holds the
+/// An engine does no input or output, reads no clock and calls nothing back. It lives as long as a client: it holds the
 /// session (packet identifiers, messages in flight, the queue behind them, identifiers of received QoS 2 messages), and
 /// connections come and go on it. The caller owns the socket and the lock.
 ///
 /// There are three kinds of methods, and one order of draining:
 ///
-/// 1. *What happened*, named in the past tense or as an order of the caller: ``connectionOpened(at:)``,
+/// 1. *What happened*, named in the past tense, and operations of the caller: ``connectionOpened(at:)``,
 ///    ``receive(_:at:into:)``, ``publish(topic:payload:qos:retain:properties:token:at:)``, ``handleTimeout(at:into:)``.
-///    Each takes the time, in nanoseconds of a monotonic clock of the caller. Orders that cannot be carried out throw
+///    Each takes the time, in nanoseconds of a monotonic clock of the caller. Operations that cannot be carried out throw
 ///    ``MQTTUsageError`` before anything is written; what the *peer* does wrong is never thrown but reported as
 ///    ``MQTTEngineEvent/Kind/connectionFailed(_:)``.
 /// 2. *What to do*: bytes appended to ``output``, which the caller swaps out and writes; ``MQTTEffects``, plain arrays
@@ -26,7 +26,7 @@
 /// ``MQTTEngineEvent/Kind/requestFailed(token:)`` when its connection ends. A caller that no longer waits does nothing:
 /// the packet identifier stays taken until the acknowledgement [MQTT 5.0 2.2.1-3].
 public struct MQTTEngine: ~Copyable, Sendable {
-    /// Where a connection stands.
+    /// The state of a connection.
     public enum Phase: UInt8, Sendable {
         /// There is no connection.
         case closed
@@ -45,7 +45,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// What the next connection uses; while one is open, a change waits for the next.
     public var configuration: MQTTEngineConfiguration
 
-    /// Where the connection stands.
+    /// The state of the connection.
     public internal(set) var phase = Phase.closed {
         didSet { messagesMayLeave = phase == .connected && subscribingStage == .done }
     }
@@ -72,7 +72,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     public private(set) var messagesMayLeave = false
     /// The server of this connection answered a QoS 2 message with PUBACK.
     var knowsQoS2IsMissing = false
-    /// A publish was refused because the queue was full: say when there is room.
+    /// A publish was refused because the queue was full: report when there is room.
     var owesRoom = false
     /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
     var grantedReceiveMaximum: UInt16 = 65_535
@@ -102,7 +102,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var connectDeadline = Int64.max
     /// Whose turn it is to send AUTH.
     var authentication = MQTTAuthenticationTurns()
-    /// What DISCONNECT says once the exchanges before it are finished.
+    /// What DISCONNECT will carry once the exchanges before it are finished.
     var leaving = Boxed<MQTTLeaving>()
     /// What is known from CONNECT until CONNACK.
     var opening = Boxed<MQTTOpening>()
@@ -120,7 +120,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
         version = configuration.version
     }
 
-    /// An engine that goes on with a session.
+    /// An engine that resumes a session.
     public init(configuration: MQTTEngineConfiguration, session: MQTTSession) {
         self.init(configuration: configuration)
         self.session = session
@@ -138,7 +138,7 @@ public enum MQTTPublishOutcome: Sendable {
 // MARK: - Questions
 
 extension MQTTEngine {
-    /// The time at which ``handleTimeout(at:into:)`` wants to be called; `Int64.max` for never.
+    /// The time at which ``handleTimeout(at:progress:into:)`` is to be called; `Int64.max` for never.
     public var nextDeadline: Int64 {
         switch phase {
         case .closed, .closing: return .max
@@ -163,7 +163,7 @@ extension MQTTEngine {
     public var queuedCount: Int { session.window.queue.count }
     /// The bytes (topics and payloads) in the queue.
     public var queuedBytes: Int { session.window.queuedBytes }
-    /// Whether a message was refused for want of room, so that ``MQTTEffects/queueHasRoom`` will tell of room.
+    /// Whether a message was refused for lack of room, so that ``MQTTEffects/queueHasRoom`` will report room.
     public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
     public var inFlightCount: Int { session.window.inFlightCount }

@@ -14,11 +14,11 @@ public struct MQTTEngineEvent: Sendable {
     public enum Kind: Sendable {
         // MARK: Both roles
 
-        /// The peer broke the protocol, or a time ran out. A DISCONNECT that says so is in `output` where the version
+        /// The peer broke the protocol, or a timeout expired. `output` holds a DISCONNECT with the reason where the version
         /// has one; close the connection after it is written.
         case connectionFailed(MQTTConnectionFailure)
 
-        /// The server sent a packet that breaks the protocol: the ``connectionFailed(_:)`` that follows says how.
+        /// The server sent a packet that breaks the protocol: the ``connectionFailed(_:)`` that follows has the details.
         indirect case packetRefused(MQTTRefusedPacket)
 
         /// The server sent a message to an invalid topic, which was acknowledged and dropped; see
@@ -85,7 +85,7 @@ public struct MQTTEngineEvent: Sendable {
     }
 }
 
-/// Why an engine gave a connection up.
+/// Why a connection failed.
 public enum MQTTConnectionFailure: Sendable, Equatable {
     /// The peer broke the protocol.
     case violation(MQTTProtocolError)
@@ -102,7 +102,7 @@ public enum MQTTConnectionFailure: Sendable, Equatable {
     case subscribeTimeout
 }
 
-/// What CONNACK settled.
+/// What CONNACK established.
 public struct MQTTConnectionInfo: Sendable {
     /// The protocol version of the connection.
     public var version: MQTTVersion
@@ -139,6 +139,6 @@ public struct MQTTPeerLimits: Sendable, Equatable {
     /// Whether shared subscriptions are understood.
     public var sharedSubscriptionAvailable = true
 
-    /// What every server accepts unless it says otherwise.
+    /// What every server accepts unless it announces other limits.
     public init() {}
 }

@@ -19,13 +19,13 @@ public struct MQTTMessageRecord: Sendable {
     /// The packet identifier; 0 for QoS 0.
     public var packetID: UInt16
 
-    /// The low four bits of the fixed header: DUP, QoS, RETAIN.
-    public var flags: UInt8
+    /// DUP, QoS and RETAIN.
+    public var flags: MQTTPublishFlags
 
     @inlinable
     public init(
         delivery: UInt64, topic: UInt32, propertiesStart: UInt32, payloadStart: UInt32, payloadCount: UInt32,
-        packetID: UInt16, flags: UInt8
+        packetID: UInt16, flags: MQTTPublishFlags
     ) {
         self.delivery = delivery
         self.topic = topic
@@ -35,15 +35,6 @@ public struct MQTTMessageRecord: Sendable {
         self.packetID = packetID
         self.flags = flags
     }
-
-    /// Whether the RETAIN flag is set.
-    @inlinable public var isRetained: Bool { flags & 0b0001 != 0 }
-
-    /// Whether the DUP flag is set.
-    @inlinable public var isDuplicate: Bool { flags & 0b1000 != 0 }
-
-    /// The quality of service that the message was sent with.
-    @inlinable public var qos: QoS { QoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce }
 
     /// The properties of the message in the bytes given to `receive`, without their length; empty before 5.0.
     @inlinable public var properties: Range<Int> { Int(propertiesStart)..<Int(payloadStart) }

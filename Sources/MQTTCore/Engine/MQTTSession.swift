@@ -11,7 +11,7 @@ public struct MQTTSession: Sendable {
     var received = PacketIDBits()
     /// Those of them that the application has acknowledged, so that a repetition is answered at once.
     var answered = PacketIDBits()
-    /// Refusals of messages of an earlier connection, until the peer repeats them and can be told.
+    /// Refusals of messages of an earlier connection, until the peer repeats them and can be answered.
     var refused: [UInt16: UInt8] = [:]
     /// Those whose PUBREC was sent on this connection: they hold a place of our Receive Maximum.
     var awaitingRelease = PacketIDBits()
@@ -86,7 +86,7 @@ extension MQTTSession {
                 // The caller's.
                 break
             case .identified, .finished, .receivedReleased, .receivedForgotten, .discarded:
-                // An image says what is, not what became of it.
+                // An image holds the state, not the steps that led to it.
                 break
             }
         }
@@ -112,7 +112,7 @@ extension MQTTSession {
         var records: [MQTTStoreRecord] = isHeld ? [.established] : []
         for index in window.inFlight + window.queue.indices(window.slots) {
             let slot = window.slots[Int(index)]
-            guard let qos = QoS(rawValue: slot.qos), qos != .atMostOnce else { continue }
+            guard !slot.head.flags.isAtMostOnce else { continue }
             records.append(slot.record(wallClockOffset: wallClockOffset))
             if slot.kind == .received { records.append(.released(sequence: slot.sequence)) }
         }

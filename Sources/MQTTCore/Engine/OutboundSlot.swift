@@ -18,15 +18,16 @@ struct OutboundSlot: Sendable {
     }
 
     var kind: Kind = .free
-    /// Publishes: the low bits of the fixed header, QoS and RETAIN. Requests: whether they come before messages.
-    var flags: UInt8 = 0
-    var packetID: UInt16 = 0
+    /// Requests: whether messages wait for the answer.
+    var comesFirst = false
+    /// Publishes: everything of it. Requests: the packet identifier.
+    var head = PublishHead(topic: "", flags: MQTTPublishFlags(.atMostOnce))
     var previous: Int32 = -1
     var next: Int32 = -1
     /// The number of filters of SUBSCRIBE and UNSUBSCRIBE.
     var filterCount: Int32 = 0
     var token: UInt64 = 0
-    /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` once that was said.
+    /// Publishes: when it came in. Requests: when the answer is late; `Int64.max` once that was reported.
     var time: Int64 = 0
     /// Rises with each message: the order in which messages came in.
     var sequence: UInt64 = 0
@@ -34,51 +35,39 @@ struct OutboundSlot: Sendable {
     var connection: UInt32 = 0
     /// The message may be sent when this ticket of the session store is done; 0 for none.
     var ticket: UInt64 = 0
-    var topic: String = ""
     var payload: [UInt8] = []
     var properties = MQTTProperties()
 
-    /// For a request, whether messages wait for its answer.
-    var comesFirst: Bool {
-        get { flags != 0 }
-        set { flags = newValue ? 1 : 0 }
-    }
-
-    /// The quality of service in the flags.
-    var qos: UInt8 { flags >> 1 & 0b11 }
-
     /// Whether PUBACK ends it.
-    var isAcknowledgedByPuback: Bool { kind == .published && qos == 1 }
+    var isAcknowledgedByPuback: Bool { kind == .published && head.flags.isAtLeastOnce }
 
     /// What a queued message counts against the limit of bytes.
-    var queuedBytes: Int { topic.utf8.count + payload.count }
+    var queuedBytes: Int { head.topic.utf8.count + payload.count }
 
     // What is set together is set in one access to the array that the slot lies in.
 
     mutating func fill(
-        sequence: UInt64, topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties, token: UInt64,
-        ticket: UInt64, at now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, sequence: UInt64, token: UInt64,
+        at now: Int64
     ) {
         self.sequence = sequence
-        self.flags = flags
+        self.head = head
         self.token = token
-        self.ticket = ticket
+        ticket = 0
         time = now
-        self.topic = topic
         self.payload = payload
         if !properties.isEmpty { self.properties = properties }
     }
 
-    /// PUBLISH is being written; returns whether an identifier is still to be set.
-    mutating func beginsToFly(on connection: UInt32) -> Bool {
+    /// PUBLISH is written on this connection.
+    mutating func markPublished(on connection: UInt32) {
         kind = .published
         self.connection = connection
-        return packetID == 0
     }
 
     mutating func clear() {
         kind = .free
-        topic = ""
+        head.topic = ""
         payload = []
         if !properties.isEmpty { properties = MQTTProperties() }
     }
@@ -132,8 +121,8 @@ extension OutboundSlot {
         let expires = !properties.isEmpty && properties.messageExpiryInterval != nil
         return .message(
             .init(
-                sequence: sequence, packetID: packetID, topic: topic, payload: payload,
-                qos: QoS(rawValue: qos) ?? .atLeastOnce, retain: flags & 1 != 0, properties: properties,
+                sequence: sequence, packetID: head.packetID, topic: head.topic, payload: payload, qos: head.flags.qos,
+                retain: head.flags.isRetained, properties: properties,
                 time: expires ? time.advanced(byNanoseconds: wallClockOffset) / 1_000_000 : 0))
     }
 }

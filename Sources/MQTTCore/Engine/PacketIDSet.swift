@@ -1,7 +1,7 @@
 /// The packet identifiers 1…65,535 as a bit set: which are taken, and which to take next.
 ///
 /// PUBLISH, SUBSCRIBE and UNSUBSCRIBE share one set [MQTT 5.0 2.2.1-3, 3.1.1 2.3.1-2]. An identifier is taken in
-/// rotation, so that one just freed is not used again at once and a stray late acknowledgement finds nobody. The range
+/// rotation, so that one just freed is not used again at once and a late acknowledgement does not match another message. The range
 /// that is rotated through starts small and doubles when it is more than half full, which keeps the tables of a quiet
 /// connection small and a search short.
 struct PacketIDSet: Sendable {
@@ -40,11 +40,11 @@ struct PacketIDSet: Sendable {
         let count: Int
     }
 
-    /// Takes unused identifiers that follow each other, as many as are wanted if there are, all of them in one word of
+    /// Takes consecutive unused identifiers, at most as many as requested, all of them in one word of
     /// the set. The count is 0 if none is wanted or free.
     mutating func reserveRow(atMost wanted: Int) -> Row {
         guard wanted > 0, let first = reserve() else { return Row(first: 0, count: 0) }
-        // The rest of the word, without what would have the range grow: `reserve` does that for the next row.
+        // The rest of the word, without those that would make the range grow: `reserve` does that for the next row.
         let behind = Int(first) & 63 + 1
         let free = behind == 64 ? 0 : min(64 - behind, (words[Int(first) >> 6] >> UInt64(behind)).trailingZeroBitCount)
         let more = min(free, wanted - 1, 65_535 - count)
@@ -56,7 +56,7 @@ struct PacketIDSet: Sendable {
         return Row(first: first, count: more + 1)
     }
 
-    /// Gives a row back, or a part of one: identifiers in use that lie in one word.
+    /// Releases a row, or a part of one: identifiers in use that lie in one word.
     mutating func release(_ row: Row) {
         guard row.count > 0, Int(row.first) < span else { return }
         let mask: UInt64 = row.count == 64 ? ~0 : 1 << UInt64(row.count) - 1

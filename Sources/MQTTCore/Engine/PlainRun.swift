@@ -36,7 +36,7 @@ struct PlainRun {
 
     /// Appends a record for each message from `offset` on that has the head at `head`, up to the first that has not.
     ///
-    /// A head that equals one that was judged needs no judgement, so that little is left to do for each message.
+    /// A head that equals a checked one needs no checks, so that little is left to do for each message.
     func read(
         _ bytes: RawSpan, at offset: Int, _ head: Range<Int>, topic: UInt32,
         into records: inout OutputSpan<MQTTMessageRecord>
@@ -48,7 +48,7 @@ struct PlainRun {
         unsafe records.withUnsafeMutableBufferPointer { buffer, initialized in
             guard let base = buffer.baseAddress else { return }
             var (offset, filled, payloadBytes) = (offset, initialized, 0)
-            // Safe: at least four bytes are there when the frame is looked at, the head and what it is compared with
+            // Safe: at least four bytes are there when the frame is read, the head and what it is compared with
             // lie inside, and a record is written only where there is room.
             while end &- offset >= 4, filled < buffer.count {
                 guard let frame = unsafe frame(bytes, at: offset), frame.end &- frame.body >= headCount,
@@ -60,7 +60,7 @@ struct PlainRun {
                         delivery: 0, topic: topic, propertiesStart: UInt32(truncatingIfNeeded: payload),
                         payloadStart: UInt32(truncatingIfNeeded: payload),
                         payloadCount: UInt32(truncatingIfNeeded: frame.end &- payload), packetID: 0,
-                        flags: frame.flags & 0x0F))
+                        flags: MQTTPublishFlags(rawValue: frame.flags & 0x0F)))
                 filled &+= 1
                 payloadBytes &+= frame.end &- payload
                 offset = frame.end

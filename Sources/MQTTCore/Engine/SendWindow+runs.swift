@@ -16,12 +16,12 @@ struct SentRun: Sendable {
 }
 
 extension SendWindow {
-    /// What the next acknowledgement in order is for; a count of 0 if there is no run.
+    /// The message that the next acknowledgement in order belongs to; the count is 0 if there is no run.
     var firstRun: (id: UInt16, count: Int) {
         runs.isEmpty ? (0, 0) : (runs[runStart].id, runs[runStart].count)
     }
 
-    /// Records messages that were written under reserved identifiers, and gives back those that were not used.
+    /// Records messages that were written under reserved identifiers, and releases those that were not used.
     mutating func recordRun(
         _ messages: [MQTTOutgoingMessage], from start: Int, _ reserved: PacketIDSet.Row, written count: Int,
         token: UInt64, at now: Int64
@@ -75,15 +75,15 @@ extension SendWindow {
         for run in runs[runStart...] {
             for offset in 0..<run.count {
                 let message = run.messages[run.next + offset]
-                let flags = message.qos.rawValue << 1 | (message.retain ? 1 : 0)
+                let id = run.id + UInt16(truncatingIfNeeded: offset)
+                let head = PublishHead(
+                    topic: message.topic, flags: MQTTPublishFlags(message.qos, retain: message.retain), packetID: id)
                 let index = takeSlot()
                 slots[Int(index)].fill(
-                    sequence: run.sequence + UInt64(truncatingIfNeeded: offset), topic: message.topic,
-                    payload: message.payload, flags: flags, properties: message.properties, token: run.token, ticket: 0,
-                    at: run.time)
-                if slots[Int(index)].beginsToFly(on: connection) {
-                    bind(run.id + UInt16(truncatingIfNeeded: offset), to: index)
-                }
+                    head, message.payload, message.properties,
+                    sequence: run.sequence + UInt64(truncatingIfNeeded: offset), token: run.token, at: run.time)
+                slots[Int(index)].markPublished(on: connection)
+                bind(id, to: index)
                 flying.append(index)
             }
         }

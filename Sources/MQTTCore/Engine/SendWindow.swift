@@ -36,7 +36,7 @@ struct SendWindow: Sendable {
     private(set) var resend: Int32 = -1
     /// The bytes of the messages in the queue.
     private(set) var queuedBytes = 0
-    /// Where the queue has to be looked at for messages without an identifier: those before are of QoS 0 or have one.
+    /// The first message of the queue that may lack an identifier: those before are of QoS 0 or have one.
     /// -1 if that is all of them.
     private var unidentified: Int32 = -1
     /// The messages of the queue before `unidentified` that have an identifier.
@@ -68,15 +68,15 @@ struct SendWindow: Sendable {
     mutating func bind(_ id: UInt16, to index: Int32) {
         while slotOfID.count < ids.span { slotOfID.append(-1) }
         slotOfID[Int(id)] = index
-        slots[Int(index)].packetID = id
+        slots[Int(index)].head.packetID = id
     }
 
     private mutating func unbind(_ index: Int32) {
-        let id = slots[Int(index)].packetID
+        let id = slots[Int(index)].head.packetID
         guard id != 0 else { return }
         slotOfID[Int(id)] = -1
         ids.release(id)
-        slots[Int(index)].packetID = 0
+        slots[Int(index)].head.packetID = 0
     }
 
     private mutating func giveBack(_ index: Int32) {
@@ -89,10 +89,9 @@ struct SendWindow: Sendable {
 
     /// Puts a message at the end of the queue and returns its slot.
     mutating func enqueue(
-        topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties, token: UInt64, ticket: UInt64,
-        at now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, token: UInt64, at now: Int64
     ) -> Int32 {
-        let index = take(topic, payload, flags, properties, token, ticket, now)
+        let index = take(head, payload, properties, token, now)
         slots[Int(index)].kind = .queued
         queue.append(index, &slots)
         if unidentified < 0 { unidentified = index }
@@ -111,22 +110,17 @@ struct SendWindow: Sendable {
 
     /// Records a message of QoS 1 or 2 that was written under a reserved identifier.
     mutating func recordSent(
-        _ id: UInt16, topic: String, payload: [UInt8], flags: UInt8, properties: MQTTProperties, token: UInt64,
-        at now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, token: UInt64, at now: Int64
     ) {
-        let index = take(topic, payload, flags, properties, token, 0, now)
-        enterWindow(index, id)
+        enterWindow(take(head, payload, properties, token, now), head.packetID)
     }
 
     private mutating func take(
-        _ topic: String, _ payload: [UInt8], _ flags: UInt8, _ properties: MQTTProperties, _ token: UInt64,
-        _ ticket: UInt64, _ now: Int64
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) -> Int32 {
         let index = takeSlot()
         lastSequence += 1
-        slots[Int(index)].fill(
-            sequence: lastSequence, topic: topic, payload: payload, flags: flags, properties: properties, token: token,
-            ticket: ticket, at: now)
+        slots[Int(index)].fill(head, payload, properties, sequence: lastSequence, token: token, at: now)
         return index
     }
 
@@ -139,7 +133,9 @@ struct SendWindow: Sendable {
 
     /// The first message of QoS 1 or 2 in the queue that has no identifier; -1 for none.
     mutating func firstUnidentified() -> Int32 {
-        while unidentified >= 0, slots[Int(unidentified)].qos == 0 || slots[Int(unidentified)].packetID != 0 {
+        while unidentified >= 0,
+            slots[Int(unidentified)].head.flags.isAtMostOnce || slots[Int(unidentified)].head.packetID != 0
+        {
             passUnidentified()
         }
         return unidentified
@@ -157,7 +153,7 @@ struct SendWindow: Sendable {
     }
 
     private mutating func passUnidentified() {
-        if slots[Int(unidentified)].packetID != 0 { identifiedCount += 1 }
+        if slots[Int(unidentified)].head.packetID != 0 { identifiedCount += 1 }
         unidentified = slots[Int(unidentified)].next
     }
 
@@ -167,12 +163,13 @@ struct SendWindow: Sendable {
     }
 
     private mutating func enterWindow(_ index: Int32, _ id: UInt16) {
-        if slots[Int(index)].beginsToFly(on: connection) { bind(id, to: index) }
+        slots[Int(index)].markPublished(on: connection)
+        bind(id, to: index)
         published.append(index, &slots)
         used += 1
     }
 
-    /// Takes a message out of the queue for good.
+    /// Removes a message from the queue.
     mutating func dropQueued(_ index: Int32) {
         leaveQueue(index)
         giveBack(index)
@@ -181,7 +178,7 @@ struct SendWindow: Sendable {
     private mutating func leaveQueue(_ index: Int32) {
         if index == unidentified {
             unidentified = slots[Int(index)].next
-        } else if slots[Int(index)].packetID != 0 {
+        } else if slots[Int(index)].head.packetID != 0 {
             identifiedCount -= 1
         }
         queue.remove(index, &slots)
@@ -239,7 +236,7 @@ struct SendWindow: Sendable {
         giveBack(index)
     }
 
-    /// Says that a request was reported as late, and moves it behind those that still have a deadline.
+    /// Records that a request was reported as late, and moves it behind those that still have a deadline.
     mutating func markLate(_ index: Int32) {
         requests.remove(index, &slots)
         slots[Int(index)].time = .max
@@ -256,7 +253,7 @@ struct SendWindow: Sendable {
         resend = -1
     }
 
-    /// The session goes on: what is in flight is to be sent again. What waits for PUBCOMP holds its place at once.
+    /// The session is resumed: messages in flight are sent again. Those that wait for PUBCOMP occupy the window at once.
     mutating func resume() {
         var index = received.first
         while index >= 0 {
@@ -297,10 +294,9 @@ struct SendWindow: Sendable {
 
     /// A message of an earlier process. One with an identifier counts as sent.
     mutating func restore(_ message: MQTTStoreRecord.Message, token: UInt64, at time: Int64) -> Int32 {
-        let index = enqueue(
-            topic: message.topic, payload: message.payload,
-            flags: message.qos.rawValue << 1 | (message.retain ? 1 : 0), properties: message.properties, token: token,
-            ticket: 0, at: time)
+        let head = PublishHead(
+            topic: message.topic, flags: MQTTPublishFlags(message.qos, retain: message.retain))
+        let index = enqueue(head, message.payload, message.properties, token: token, at: time)
         slots[Int(index)].sequence = message.sequence
         lastSequence = max(lastSequence, message.sequence)
         restoreIdentifier(message.packetID, of: index)

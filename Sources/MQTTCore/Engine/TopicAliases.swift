@@ -53,7 +53,7 @@ struct OutboundAliases: Sendable {
         return Choice(alias: last + 1, isKnown: false)
     }
 
-    /// Takes back the alias given out last: the packet that should have told the peer of it was not written.
+    /// Withdraws the alias that was assigned last: the packet that introduces it was not written.
     mutating func withdrawLast() {
         entries[Int(last)].topic = []
         entries[Int(last)].lastUse = 0

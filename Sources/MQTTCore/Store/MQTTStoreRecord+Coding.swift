@@ -44,7 +44,7 @@ extension MQTTStoreRecord {
         }
     }
 
-    /// Reads a record that takes up all of `bytes`, or nil if it is none.
+    /// Reads a record that takes up all of `bytes`; nil if they are not a record.
     public init?(decoding bytes: [UInt8]) {
         guard let first = bytes.first, let tag = Tag(rawValue: first) else { return nil }
         let end: Int

@@ -35,14 +35,20 @@ public enum MQTTStoreRecord: Sendable, Hashable {
         public var sequence: UInt64
         /// The packet identifier; 0 for none.
         public var packetID: UInt16
+        /// The topic name.
         public var topic: String
+        /// The payload.
         public var payload: [UInt8]
+        /// The quality of service, 1 or 2.
         public var qos: QoS
+        /// Whether RETAIN is set.
         public var retain: Bool
+        /// The properties of the message.
         public var properties: MQTTProperties
         /// A time in milliseconds since 1970; 0 for unknown.
         public var time: Int64
 
+        /// A message with the values of its fields.
         public init(
             sequence: UInt64, packetID: UInt16, topic: String, payload: [UInt8], qos: QoS, retain: Bool,
             properties: MQTTProperties, time: Int64 = 0

@@ -3,7 +3,7 @@ import Wire
 /// Topic filters as a tree: each of its levels is a level of the filters. Filters are known by numbers, their slots.
 @usableFromInline
 struct FilterTrie: Sendable {
-    /// One level of filters that begin alike. Nodes and slots are indices; -1 is none.
+    /// One level of filters that begin alike. Nodes and slots are indices; -1 means that there is no node or slot.
     struct Node: Sendable {
         var parent: Int32
         /// The bytes of the level.
@@ -32,7 +32,7 @@ struct FilterTrie: Sendable {
     private var slotCount: Int32 = 0
     private var unusedSlots: [Int32] = []
 
-    /// The slot of a filter; a new filter gets the lowest that was never used, or one that was given back.
+    /// The slot of a filter; a new filter gets the lowest unused one, or one that was released.
     mutating func insert(_ filter: [UInt8]) -> Int {
         var node = 0
         var isBelow = false
@@ -129,7 +129,7 @@ struct FilterTrie: Sendable {
         if level.elementsEqual([MQTTTopicFilter.plus]) {
             return nodes[node].plus < 0 ? nil : Int(nodes[node].plus)
         }
-        // Safe: the span does not outlive the call that lends the buffer.
+        // Safe: the span does not outlive the closure that borrows the buffer.
         return unsafe level.withUnsafeBytes { buffer in
             let bytes = unsafe RawSpan(_unsafeBytes: buffer)
             return exactChild(of: node, bytes, 0..<bytes.byteCount)
@@ -215,10 +215,10 @@ extension FilterTrie {
         return low
     }
 
-    /// Seeded anew for every process, so that nobody can choose filters that collide.
+    /// Seeded anew for every process, so that filters cannot be chosen to collide.
     static func hash(_ bytes: RawSpan, _ level: Range<Int>) -> Int {
         var hasher = Hasher()
-        // Safe: the buffer is read inside the call that lends it.
+        // Safe: the buffer is read inside the closure that borrows it.
         unsafe bytes.extracting(level).withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
         return hasher.finalize()
     }

@@ -22,10 +22,10 @@ public enum MQTTTopicFilter {
 
     static func validate(_ bytes: RawSpan, _ range: Range<Int>, version: MQTTVersion) throws(MQTTProtocolError) {
         let scan = TextScan.scan(bytes, range)
-        if scan.contains(.illFormed) { throw .malformed("the topic filter is not well-formed UTF-8", "MQTT-1.5.4-1") }
-        if scan.contains(.null) { throw .malformed("the topic filter has a U+0000", "MQTT-1.5.4-2") }
+        if scan.contains(.illFormed) { throw .malformed("The topic filter is not well-formed UTF-8.", "MQTT-1.5.4-1") }
+        if scan.contains(.null) { throw .malformed("The topic filter contains U+0000.", "MQTT-1.5.4-2") }
         guard (1...65_535).contains(range.count) else {
-            throw invalid("the topic filter has \(range.count) bytes, not 1 to 65,535", "MQTT-4.7.3-1")
+            throw invalid("The topic filter has \(range.count) bytes; the format allows 1 to 65,535.", "MQTT-4.7.3-1")
         }
         if scan.contains(.wildcard) { try validateWildcards(bytes, range) }
         if version.hasProperties, startsWithShare(bytes, range) { try validateShare(bytes, range) }
@@ -38,10 +38,10 @@ public enum MQTTTopicFilter {
             let startsLevel = offset == range.lowerBound || bytes.byte(at: offset - 1) == slash
             let endsFilter = offset + 1 == range.upperBound
             if byte == hash, !startsLevel || !endsFilter {
-                throw invalid("# has to be the whole last level of the filter", "MQTT-4.7.1-1")
+                throw invalid("The wildcard # must be the whole last level of the filter.", "MQTT-4.7.1-1")
             }
             if !startsLevel || !(endsFilter || bytes.byte(at: offset + 1) == slash) {
-                throw invalid("+ has to be a whole level of the filter", "MQTT-4.7.1-2")
+                throw invalid("The wildcard + must be a whole level of the filter.", "MQTT-4.7.1-2")
             }
         }
     }
@@ -49,12 +49,12 @@ public enum MQTTTopicFilter {
     private static func validateShare(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) {
         let name = (range.lowerBound + 7)..<range.upperBound
         guard let end = name.first(where: { bytes.byte(at: $0) == slash }), end > name.lowerBound else {
-            throw invalid("$share/ needs a share name and a filter behind it", "MQTT-4.8.2-1")
+            throw invalid("$share/ must be followed by a share name and a filter.", "MQTT-4.8.2-1")
         }
         if TextScan.scan(bytes, name.lowerBound..<end).contains(.wildcard) {
-            throw invalid("the share name has a wildcard", "MQTT-4.8.2-2")
+            throw invalid("The share name contains a wildcard.", "MQTT-4.8.2-2")
         }
-        if end + 1 == range.upperBound { throw invalid("no filter behind the share name", "MQTT-4.8.2-2") }
+        if end + 1 == range.upperBound { throw invalid("The share name must be followed by a filter.", "MQTT-4.8.2-2") }
     }
 
     /// The end of the level that starts at `start`: the next slash, or the end.
@@ -125,7 +125,7 @@ extension MQTTTopicFilter {
         }
     }
 
-    /// Walks filter and topic together, level by level, and tells where each wildcard's match stands.
+    /// Walks filter and topic together, level by level, and reports the range that each wildcard matches.
     @inline(__always)
     private static func matches(_ filter: RawSpan, topic: RawSpan, capture: (Range<Int>) -> Void) -> Bool {
         guard filter.byteCount > 0, topic.byteCount > 0 else { return false }
@@ -153,7 +153,7 @@ extension MQTTTopicFilter {
             }
             inFilter = filterEnd + 1
             inTopic = topicEnd + 1
-            // An index one beyond the slash at the end is an empty last level, two beyond the end is none.
+            // An index one beyond the slash at the end is an empty last level, two beyond the end is no level.
             if inFilter > filter.byteCount { return inTopic > topic.byteCount }
         }
     }
@@ -174,7 +174,7 @@ extension MQTTTopicFilter {
         if other.byte(at: 0) == dollar, startsWithWildcard(one) { return false }
         var (start, otherStart) = (0, 0)
         while true {
-            // One beyond the end is the level behind a slash at the end, two beyond the end is none.
+            // One beyond the end is the level behind a slash at the end, two beyond the end is no level.
             let (isOver, otherIsOver) = (start > one.byteCount, otherStart > other.byteCount)
             if isOver && otherIsOver { return true }
             let end = isOver ? start : levelEnd(in: one, from: start)

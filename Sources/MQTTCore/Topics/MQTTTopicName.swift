@@ -15,7 +15,7 @@ public enum MQTTTopicName {
         }
     }
 
-    /// The topic name that the bytes are; throws if they are none.
+    /// The bytes as a topic name; throws if they are not one.
     @inline(__always)
     static func string(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) -> String {
         let isASCII = (1...65_535).contains(range.count) && TextScan.isPlainName(bytes, range)
@@ -32,12 +32,13 @@ public enum MQTTTopicName {
     private static func judge(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) {
         let scan = TextScan.scan(bytes, range)
         if scan.isEmpty, (1...65_535).contains(range.count) { return }
-        if scan.contains(.illFormed) { throw .malformed("the topic name is not well-formed UTF-8", "MQTT-1.5.4-1") }
-        if scan.contains(.null) { throw .malformed("the topic name has a U+0000", "MQTT-1.5.4-2") }
+        if scan.contains(.illFormed) { throw .malformed("The topic name is not well-formed UTF-8.", "MQTT-1.5.4-1") }
+        if scan.contains(.null) { throw .malformed("The topic name contains U+0000.", "MQTT-1.5.4-2") }
         if scan.contains(.wildcard) {
-            throw MQTTProtocolError(.topicNameInvalid, "the topic name has a wildcard", clause: "MQTT-3.3.2-2")
+            throw MQTTProtocolError(.topicNameInvalid, "The topic name contains a wildcard.", clause: "MQTT-3.3.2-2")
         }
         throw MQTTProtocolError(
-            .topicNameInvalid, "the topic name has \(range.count) bytes, not 1 to 65,535", clause: "MQTT-4.7.3-1")
+            .topicNameInvalid, "The topic name has \(range.count) bytes; the format allows 1 to 65,535.",
+            clause: "MQTT-4.7.3-1")
     }
 }

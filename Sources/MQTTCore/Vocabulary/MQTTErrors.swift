@@ -1,10 +1,10 @@
 public import Wire
 
-/// Bytes of the peer that break the protocol; the connection has to be closed.
+/// Bytes from the peer that break the protocol; the connection has to be closed.
 public struct MQTTProtocolError: Error, Sendable, Hashable {
-    /// What to answer in a DISCONNECT (or CONNACK) of MQTT 5.0 before closing; 3.1 and 3.1.1 close without a word.
+    /// The reason code for DISCONNECT (or CONNACK) of MQTT 5.0 before closing; 3.1 and 3.1.1 close without a packet.
     public let reasonCode: MQTTReasonCode
-    /// What was wrong, in words, for people.
+    /// What is wrong: a sentence for people.
     public let message: String
     /// The clause that was broken, such as "MQTT-3.3.1-4", or "2.2.2.2" for prose without an id.
     public let clause: String
@@ -20,7 +20,7 @@ public struct MQTTProtocolError: Error, Sendable, Hashable {
     }
 
     static let answersInTLS = malformed(
-        "it answers in TLS; use a URL with TLS (mqtts://, wss://), or the port without", "MQTT-3.2.0-1")
+        "It answers in TLS. Use a URL with TLS (mqtts://, wss://), or the port without.", "MQTT-3.2.0-1")
 
     static func protocolError(_ message: String, _ clause: String) -> MQTTProtocolError {
         MQTTProtocolError(.protocolError, message, clause: clause)
@@ -28,16 +28,16 @@ public struct MQTTProtocolError: Error, Sendable, Hashable {
 }
 
 extension MQTTProtocolError: CustomStringConvertible {
-    public var description: String { "\(message) [\(clause)], \(reasonCode)" }
+    public var description: String { "\(message) [\(clause), \(reasonCode)]" }
 }
 
-/// A packet of ours that cannot be put on the wire; nothing was written.
+/// A packet that cannot be encoded; nothing was written.
 public struct MQTTEncodingError: Error, Sendable, Hashable {
-    /// What kind of mistake it is; the set may grow.
+    /// The kind of mistake. More kinds may be added.
     public typealias Code = ErrorCode<MQTTEncodingError>
 
     public let code: Code
-    /// What was wrong and which limit was met, in words.
+    /// What is wrong and what to do: a sentence with the limit or the value.
     public let message: String
 
     public init(_ code: Code, _ message: String) {
@@ -77,35 +77,37 @@ extension MQTTEncodingError {
     @inline(never)
     static func packetID(_ qos: QoS) -> MQTTEncodingError {
         qos == .atMostOnce
-            ? .init(.invalidPacketID, "a packet identifier at QoS 0 [MQTT-2.2.1-2]")
-            : .init(.invalidPacketID, "no packet identifier at \(qos) [MQTT-2.2.1-3]")
+            ? .init(.invalidPacketID, "A QoS 0 message has no packet identifier [MQTT-2.2.1-2]. Leave it 0.")
+            : .init(.invalidPacketID, "A \(qos) message needs a packet identifier [MQTT-2.2.1-3]. Use 1 to 65,535.")
     }
 
     @inline(never)
     static func noProperties(_ version: MQTTVersion) -> MQTTEncodingError {
-        .init(.notInThisVersion, "MQTT \(version) has no properties; connect with 5.0 or leave them out")
+        .init(.notInThisVersion, "MQTT \(version) has no properties. Connect with 5.0 or leave them out.")
     }
 
     @inline(never)
     static func topicName(_ topic: String) -> MQTTEncodingError {
         .init(
             .invalidTopicName,
-            "\"\(topic.prefix(100))\" is not a topic name: 1 to 65,535 bytes, neither + nor # nor U+0000")
+            "\"\(topic.prefix(100))\" is not a topic name. Use 1 to 65,535 bytes without +, # and U+0000.")
     }
 
     @inline(never)
     static func topicFilter(_ filter: String) -> MQTTEncodingError {
         .init(
             .invalidTopicFilter,
-            "\"\(filter.prefix(100))\" is not a topic filter: 1 to 65,535 bytes without U+0000, + alone in its level, "
-                + "# alone in the last, $share/name/filter with a name and a filter")
+            "\"\(filter.prefix(100))\" is not a topic filter. Use 1 to 65,535 bytes without U+0000, + alone in its level, "
+                + "# alone in the last, and $share/name/filter with a name and a filter.")
     }
 
     @inline(never)
     static func packetTooLarge(_ type: MQTTPacketType, _ count: Int, _ maximum: Int) -> MQTTEncodingError {
         count > MQTTFrameHeader.largestPacket
-            ? .init(.packetTooLarge, "\(type) is larger than the format can say, 268,435,460 bytes")
-            : .init(.packetTooLarge, "\(type) of \(count) bytes, the maximum packet size is \(maximum)")
+            ? .init(.packetTooLarge, "\(type) is larger than the format allows, 268,435,460 bytes. Split the payload.")
+            : .init(
+                .packetTooLarge,
+                "\(type) would have \(count) bytes; the maximum packet size is \(maximum). Split the payload.")
     }
 }
 

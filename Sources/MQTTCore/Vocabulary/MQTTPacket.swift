@@ -18,7 +18,7 @@ public enum MQTTPacket: Sendable, Hashable {
     case disconnect(Disconnect)
     case auth(Auth)
 
-    /// The type that the first byte says.
+    /// The type in the first byte.
     public var type: MQTTPacketType {
         switch self {
         case .connect: .connect
@@ -59,7 +59,7 @@ public enum MQTTPacketType: UInt8, Sendable, Hashable, CaseIterable {
     /// MQTT 5.0 only.
     case auth
 
-    /// The fixed-header flags that every packet of this type carries, or nil for PUBLISH, whose flags say something
+    /// The fixed-header flags that every packet of this type carries, or nil for PUBLISH, whose flags have a meaning
     /// [MQTT-2.1.3-1].
     public var requiredFlags: UInt8? {
         switch self {

@@ -2,7 +2,7 @@
 public struct MQTTProperty: Sendable, Hashable {
     /// The value of a property, by its type on the wire.
     public enum Value: Sendable, Hashable {
-        /// Byte, Two Byte, Four Byte and Variable Byte Integers alike; the identifier says which.
+        /// Byte, Two Byte, Four Byte and Variable Byte Integers; the identifier determines which.
         case integer(UInt32)
         case string(String)
         case binary([UInt8])

@@ -1,4 +1,6 @@
-/// What the specification says about one property: its type, and which packets may carry it how often.
+import Wire
+
+/// The specification's rules for one property: its type, and which packets may carry it how often.
 struct MQTTPropertyRule {
     /// The type of the value, with its range where there is one.
     enum Kind {
@@ -17,6 +19,9 @@ struct MQTTPropertyRule {
         case topicName
         case binary
         case pair
+
+        /// The types of values that no packet can carry, in the order of their numbers.
+        static let invalid: [Kind] = [.uint32, .string, .binary, .pair]
     }
 
     /// The packets that have properties, and the will, whose properties are its own.
@@ -89,6 +94,59 @@ struct MQTTPropertyRule {
         }
     }
 
+    /// Checks a property and counts the bytes that its value takes.
+    func encodedCount(of property: MQTTProperty) throws(MQTTEncodingError) -> Int {
+        let identifier = property.identifier
+        switch (kind, property.value) {
+        case (.flag, .integer(let value)): return try count(1, value, identifier)
+        case (.uint16, .integer(let value)), (.positive16, .integer(let value)): return try count(2, value, identifier)
+        case (.uint32, .integer(let value)), (.positive32, .integer(let value)): return try count(4, value, identifier)
+        case (.positiveVariable, .integer(let value)):
+            return try count(VariableByteInteger.byteCount(of: Int(value)), value, identifier)
+        case (.string, .string(let text)): return try PacketBody.encodedCount(of: text, "\(identifier)")
+        case (.topicName, .string(let text)):
+            let count = try PacketBody.encodedCount(of: text, "\(identifier)")
+            guard MQTTTopicName.isValid(text) else {
+                throw .init(
+                    .invalidTopicName,
+                    "The response topic \"\(text)\" is not a topic name. Use 1 to 65,535 bytes without wildcards.")
+            }
+            return count
+        case (.binary, .binary(let bytes)): return try PacketBody.encodedCount(of: bytes, "\(identifier)")
+        case (.pair, .pair(let pair)):
+            return try PacketBody.encodedCount(of: pair.name, "The name of a user property")
+                + PacketBody.encodedCount(of: pair.value, "The value of a user property")
+        default: throw .init(.invalidProperty, "The value of \(identifier) has the wrong type.")
+        }
+    }
+
+    private func count(
+        _ count: Int, _ value: UInt32, _ identifier: MQTTPropertyIdentifier
+    ) throws(MQTTEncodingError) -> Int {
+        if let allowed = integers, !allowed.contains(value) {
+            throw .init(.invalidProperty, "\(identifier) is \(value). It must be in \(allowed).")
+        }
+        return count
+    }
+
+    /// Writes a value that ``encodedCount(of:)`` has checked.
+    func write(_ value: MQTTProperty.Value, to output: inout OutputSpan<UInt8>) {
+        switch value {
+        case .integer(let value):
+            switch kind {
+            case .uint16, .positive16: output.append(uint16: UInt16(truncatingIfNeeded: value))
+            case .uint32, .positive32: output.append(uint32: value)
+            case .positiveVariable: output.append(variable: Int(value))
+            default: output.append(UInt8(truncatingIfNeeded: value))
+            }
+        case .string(let text): output.append(string: text)
+        case .binary(let bytes): output.append(binary: bytes)
+        case .pair(let pair):
+            output.append(string: pair.name)
+            output.append(string: pair.value)
+        }
+    }
+
     /// The values that an integer of this kind may have.
     var integers: ClosedRange<UInt32>? {
         switch kind {
@@ -131,15 +189,15 @@ struct MQTTPropertyCursor {
         if cursor.isAtEnd { return nil }
         let number = try cursor.variable(bytes, "a property identifier")
         guard let identifier = UInt8(exactly: number).flatMap(MQTTPropertyIdentifier.init) else {
-            throw .malformed("there is no property with identifier \(number)", "MQTT 2.2.2.2")
+            throw .malformed("There is no property with the identifier \(number).", "MQTT 2.2.2.2")
         }
         let rule = MQTTPropertyRule.rule(for: identifier)
         if rule.carriers.isDisjoint(with: carrier) {
-            throw .malformed("\(identifier) does not belong into this packet", "MQTT 2.2.2.2")
+            throw .malformed("The packet must not carry the property \(identifier).", "MQTT 2.2.2.2")
         }
         let bit: UInt64 = 1 << UInt64(identifier.rawValue)
         if seen & bit != 0, rule.repeatable.isDisjoint(with: carrier) {
-            throw .protocolError("\(identifier) is there twice", "MQTT 2.2.2.2")
+            throw .protocolError("The property \(identifier) appears twice.", "MQTT 2.2.2.2")
         }
         seen |= bit
         return try value(Found(identifier: identifier, kind: rule.kind), rule, bytes)
@@ -157,9 +215,9 @@ struct MQTTPropertyCursor {
         case .string: found.first = try cursor.text(bytes, "a property").range
         case .topicName:
             let text = try cursor.text(bytes, "a property")
-            if text.hasWildcard { throw .protocolError("the response topic has a wildcard", "MQTT-3.3.2-14") }
+            if text.hasWildcard { throw .protocolError("The response topic has a wildcard.", "MQTT-3.3.2-14") }
             if text.range.isEmpty {
-                throw MQTTProtocolError(.topicNameInvalid, "the response topic is empty", clause: "MQTT-4.7.3-1")
+                throw MQTTProtocolError(.topicNameInvalid, "The response topic is empty.", clause: "MQTT-4.7.3-1")
             }
             found.first = text.range
         case .binary: found.first = try cursor.binary(bytes, "a property")
@@ -170,7 +228,7 @@ struct MQTTPropertyCursor {
         if let allowed = rule.integers, !allowed.contains(found.integer) {
             throw MQTTProtocolError(
                 found.identifier == .topicAlias ? .topicAliasInvalid : .protocolError,
-                "\(found.identifier) is \(found.integer), it has to be in \(allowed)",
+                "The property \(found.identifier) is \(found.integer); it must be in \(allowed).",
                 clause: found.identifier == .topicAlias ? "MQTT-3.3.2-8" : "MQTT 2.2.2.2")
         }
         return found

@@ -101,7 +101,7 @@ extension MQTTReasonCode {
     ) -> MQTTProtocolError {
         let side = sender.map { "a \($0)" } ?? "neither side"
         let verb = sender == nil ? "may send" : "may not send"
-        return .protocolError("\(type) with the reason code \(self), which \(side) \(verb)", "\(clause)")
+        return .protocolError("\(type) has the reason code \(self), which \(side) \(verb).", "\(clause)")
     }
 
     /// Whether this side may send the code in a packet of this type, of MQTT 5.0.
@@ -114,6 +114,7 @@ extension MQTTReasonCode {
     /// Throws unless one of the two sides may send this code in a packet of this type, of MQTT 5.0.
     func checkSent(in type: MQTTPacketType) throws(MQTTEncodingError) {
         guard !isAllowed(in: type) else { return }
-        throw .init(.invalidReason, "\(type) has no reason code \(self)")
+        throw .init(
+            .invalidReason, "\(type) has no reason code \(self). Use one of those that the specification lists.")
     }
 }

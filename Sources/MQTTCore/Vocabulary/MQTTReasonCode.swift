@@ -26,7 +26,7 @@ extension MQTTReasonCode {
     public static let grantedQoS2 = MQTTReasonCode(rawValue: 0x02)
     /// 0x04 in DISCONNECT.
     public static let disconnectWithWillMessage = MQTTReasonCode(rawValue: 0x04)
-    /// 0x10 in PUBACK and PUBREC: accepted, nobody subscribes.
+    /// 0x10 in PUBACK and PUBREC: accepted, but there is no subscriber.
     public static let noMatchingSubscribers = MQTTReasonCode(rawValue: 0x10)
     /// 0x11 in UNSUBACK.
     public static let noSubscriptionExisted = MQTTReasonCode(rawValue: 0x11)
@@ -129,7 +129,7 @@ extension MQTTReasonCode: CustomStringConvertible {
     }
 }
 
-/// The return codes of CONNACK in 3.1 and 3.1.1 (3.1.1, table 3.1) and the reason codes that say the same.
+/// The return codes of CONNACK in 3.1 and 3.1.1 (3.1.1, table 3.1) and the equivalent reason codes.
 extension MQTTReasonCode {
     /// The reason code for a return code of 3.1 or 3.1.1, or nil for a reserved one (6 and above).
     public init?(connectReturnCode: UInt8) {

@@ -103,7 +103,7 @@ extension FrameScanner {
         return name.lowerBound - base..<name.upperBound - base
     }
 
-    /// All that has come is looked at, and the headers go on.
+    /// All received bytes are examined, and the headers are incomplete.
     private mutating func pauseInHeaders(_ seen: Int, _ limits: STOMPLimits) throws(STOMPProtocolError) -> Bool {
         cursor = max(cursor, seen)
         guard cursor - lineStart <= limits.maximumLineBytes + 1 else {

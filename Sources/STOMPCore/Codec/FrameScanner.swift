@@ -16,7 +16,7 @@ struct FrameScanner {
     }
 
     var step = Step.betweenFrames
-    /// The next byte to look at.
+    /// The next byte to examine.
     var cursor = 0
     var lineStart = 0
     /// Where the colon of the current line is; -1 while it is not found.
@@ -69,7 +69,7 @@ struct FrameScanner {
         return (count, offset &- base)
     }
 
-    /// Goes on looking for the end of the frame that begins at `base`. True when it is complete.
+    /// Continues the search for the end of the frame that begins at `base`. Returns true when the frame is complete.
     mutating func scan(
         _ bytes: RawSpan, from base: Int, version: STOMPVersion?, limits: STOMPLimits
     ) throws(STOMPProtocolError) -> Bool {

@@ -172,7 +172,7 @@ import Wire
     }
 }
 
-/// Copies text and tells whether no byte of it needs a second look: backslash, colon, CR or LF. Eight at a time, the
+/// Copies text and returns whether it contains no backslash, colon, CR or LF. Eight bytes at a time, the
 /// last eight overlapping.
 @inline(__always) @unsafe
 private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePointer<UInt8>, count: Int) -> Bool {
@@ -228,7 +228,7 @@ extension FrameWriter {
             &+ body.byteCount &+ 3
         var problem: Problem?
         output.append(addingCapacity: room) { span in
-            // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
+            // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: replacesUnencodable)
                 writer.put(command)

@@ -61,7 +61,7 @@ public struct STOMPDecoder: Sendable {
     }
 
     private mutating func scanNext() throws(STOMPProtocolError) -> STOMPFrame? {
-        // A second reference, so that the state beside the buffer may change while the span is looked at.
+        // A second reference, so that the state beside the buffer may change while the span is read.
         let held = buffer
         // UInt8 has no padding, so all bytes are initialised.
         let bytes = unsafe held.span.bytes

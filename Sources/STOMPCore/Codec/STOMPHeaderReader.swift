@@ -1,10 +1,10 @@
 import Wire
 
-/// Reads header strings out of the header lines of a frame, when somebody asks for them.
+/// Reads header strings from the header lines of a frame on demand.
 ///
 /// A frame that the engine or the decoder let pass has been checked: its headers are UTF-8 and hold only escapes that
-/// its version defines. Given other bytes, the reader repairs what is no UTF-8 and leaves undefined escapes as they
-/// are; it never traps.
+/// its version defines. Given other bytes, the reader repairs what is not UTF-8 and does not change undefined
+/// escapes; it never traps.
 public struct STOMPHeaderReader: Sendable, Hashable {
     public var escaping: STOMPEscaping
     /// Whether blanks around names and values belong to the syntax, as 1.0 peers write it (`session: x`). From 1.1 on
@@ -37,7 +37,7 @@ public struct STOMPHeaderReader: Sendable, Hashable {
         return string(block, range.lowerBound, range.upperBound)
     }
 
-    /// Where the value of the first header of that name stands in `block`, still escaped; nil without one.
+    /// The range of the value of the first header of that name in `block`, still escaped; nil if the header is missing.
     public func rawValue(of name: String, in block: RawSpan) -> Range<Int>? {
         let wanted = name.utf8
         var line = HeaderLine(at: 0, in: block)

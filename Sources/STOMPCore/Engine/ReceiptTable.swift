@@ -63,7 +63,7 @@ struct ReceiptTable {
         return value
     }
 
-    /// Ends the wait for that number; nil when nobody waits for it.
+    /// Ends the wait for that number; nil if the number is not awaited.
     mutating func take(_ number: UInt64) -> UInt64? {
         guard number >= first, number &- first < UInt64(used) else { return nil }
         let index = (head &+ Int(number &- first)) & (ring.count &- 1)
@@ -80,7 +80,7 @@ struct ReceiptTable {
         return token
     }
 
-    /// Ends the oldest wait, or answers nil when there is none.
+    /// Ends the oldest wait; nil if no receipt is awaited.
     mutating func takeOldest() -> UInt64? { pending == 0 ? nil : take(first) }
 
     private mutating func grow() {

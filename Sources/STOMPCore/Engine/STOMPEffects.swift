@@ -56,7 +56,7 @@ public struct STOMPReceiptCompletion: Sendable, Hashable {
 }
 
 /// One MESSAGE or SEND frame as offsets into the bytes given to `receive`. Plain data; strings are read from the
-/// header lines when somebody asks, with ``STOMPHeaderReader``.
+/// header lines on demand, with ``STOMPHeaderReader``.
 public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
     /// What ``subscription`` is when no subscription of the engine matches: it was unsubscribed meanwhile, or the
     /// broker sent something of its own accord.
@@ -87,7 +87,7 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
     @inlinable public var headers: Range<Int> { headerStart..<headerEnd }
     /// The body.
     @inlinable public var body: Range<Int> { bodyStart..<bodyEnd }
-    /// The value of `destination` as it stands on the wire, still escaped; empty when there is none.
+    /// The value of `destination` as on the wire, still escaped; empty if the header is missing.
     @inlinable public var destination: Range<Int> { destinationStart..<destinationEnd }
 
     @inlinable public var frameStart: Int { Int(offsets.0) }

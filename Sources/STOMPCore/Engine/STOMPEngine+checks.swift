@@ -79,7 +79,7 @@ extension STOMPEngine {
         return receipt
     }
 
-    /// A broker that gives up in the middle of a frame reads the rest of it as commands, so it never gets there.
+    /// A broker that refuses a frame in the middle reads the rest of it as commands, so such a frame is not sent.
     @inline(__always)
     func checkBrokerLimits(_ headers: STOMPHeaders, _ destination: String) throws(STOMPUsageError) {
         guard let longest = profile.longestHeaderLine else { return }

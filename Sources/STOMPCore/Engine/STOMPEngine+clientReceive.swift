@@ -9,7 +9,7 @@ extension STOMPEngine {
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
     ) throws(STOMPProtocolError) {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: .v12)
-        // A server of 1.0 says no version.
+        // A server of 1.0 sends no version.
         let text = frame.headers["version"] ?? "1.0"
         guard let version = STOMPVersion(text.trimmingBlanks()), configuration.connect.versions.contains(version) else {
             let offered = Set(configuration.connect.versions).sorted().map(\.description).joined(separator: ", ")
@@ -87,7 +87,7 @@ extension STOMPEngine {
         return subscriptions.index(of: wireForm(id))
     }
 
-    /// STOMP 1.0 need not say which subscription a MESSAGE is for. Rare, so a walk over all of them.
+    /// In STOMP 1.0 a MESSAGE may lack its subscription. This is rare, so it searches all of them.
     private func indexByDestination(_ bytes: RawSpan, _ base: Int) -> Int? {
         guard scanner.destination.isSet else { return nil }
         let range = (base + Int(scanner.destination.start))..<(base + Int(scanner.destination.end))
@@ -110,7 +110,7 @@ extension STOMPEngine {
         _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
     ) throws(STOMPProtocolError) {
         if version != .v10, !scanner.receiptID.isSet { throw missing("receipt-id", "RECEIPT") }
-        // One that nobody waits for came too late, or names nothing: neither harms.
+        // A receipt that is not awaited arrived too late or is unknown; ignore it.
         guard let number = receiptNumber(bytes, base) else { return }
         if number == disconnectReceipt { return finishDisconnect(into: &effects) }
         guard let token = receipts.take(number) else { return }
@@ -161,7 +161,7 @@ extension STOMPEngine {
     /// end.
     ///
     /// Everything else (names of the user's own, other headers, CRLF, a body, incomplete frames, the receipt of
-    /// DISCONNECT) is left to the general path, which judges it.
+    /// DISCONNECT) is left to the general path.
     mutating func receivePlainReceipts(_ bytes: RawSpan, from start: Int, into effects: inout STOMPEffects) -> Int {
         guard receipts.pending > 0, !receipts.hasNames else { return start }
         let end = bytes.byteCount
@@ -197,7 +197,7 @@ extension STOMPEngine {
 
     private static var receiptHeadCount: Int { 19 }
 
-    /// Whether there is "RECEIPT\nreceipt-id:", in three words of which the last two overlap.
+    /// Whether "RECEIPT\nreceipt-id:" follows, compared as three words of which the last two overlap.
     @inline(__always)
     private static func isReceiptHead(_ bytes: RawSpan, _ base: Int) -> Bool {
         bytes.word(at: base) == 0x0A54_5049_4543_4552 && bytes.word(at: base &+ 8) == 0x2D74_7069_6563_6572

@@ -84,13 +84,13 @@ extension STOMPEngine {
         }
     }
 
-    /// The end that was wanted.
+    /// The connection ended as requested.
     mutating func finishDisconnect(into effects: inout STOMPEffects) {
         end(waits: .disconnected, into: &effects)
         effects.report(.disconnected)
     }
 
-    /// The end that nobody wanted: waits first, so that whoever reads effects in order finds the event last.
+    /// The connection failed: waits end first, so that the event is the last of the effects.
     mutating func fail(
         _ failure: STOMPConnectionFailure, waits outcome: STOMPReceiptCompletion.Outcome,
         into effects: inout STOMPEffects

@@ -4,7 +4,7 @@ import Wire
 
 extension STOMPEngine {
     /// Takes `bytes`, everything that was not consumed so far, and answers how many bytes it consumed. The rest is the
-    /// beginning of a frame; it is presented again with what comes next, and is not looked at a second time.
+    /// beginning of a frame; it is presented again together with the next bytes, and is not examined a second time.
     ///
     /// Ranges in `effects` are offsets into `bytes`.
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout STOMPEffects) -> Int {
@@ -43,7 +43,7 @@ extension STOMPEngine {
         return base
     }
 
-    /// A web server or a TLS server is told apart by its first line, not after the connect timeout.
+    /// A web server or a TLS server is recognised by its first line, not after the connect timeout.
     private func checkFirstCommand(_ bytes: RawSpan, _ base: Int) throws(STOMPProtocolError) {
         if isTLSAlert(bytes, base) { throw .answersInTLS }
         guard scanner.step == .headers || scanner.step == .openBody || scanner.step == .countedBody else { return }
@@ -56,7 +56,7 @@ extension STOMPEngine {
         if !isExpected { throw unexpected(bytes, base) }
     }
 
-    /// Whether a TLS server says that it does not understand CONNECT (RFC 8446 section 5.1, type 21).
+    /// Whether these bytes are a TLS alert, with which a TLS server answers CONNECT (RFC 8446 section 5.1, type 21).
     private func isTLSAlert(_ bytes: RawSpan, _ base: Int) -> Bool {
         bytes.byteCount - base >= 2 && bytes.byte(at: base) == 0x15 && bytes.byte(at: base + 1) == 3
     }

@@ -59,7 +59,7 @@ extension STOMPEngine {
         let head = unsafe bytes.span.bytes
         let split = sendHead.split
         output.append(addingCapacity: room) { span in
-            // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
+            // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, .none, replacesUnencodable: false)
                 if number == 0 {
@@ -155,7 +155,7 @@ struct SendHead: Sendable {
         guard bytes.isEmpty, room <= Self.largest else { return }
         var split = 0
         bytes.append(addingCapacity: room) { span in
-            // `count` says how much was written; what `FrameWriter` claims is checked against the buffer.
+            // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: false)
                 writer.put("SEND\n")

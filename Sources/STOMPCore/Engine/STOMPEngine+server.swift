@@ -32,14 +32,14 @@ extension STOMPEngine {
         try sendError(message: message, headers: headers, body: body, at: now)
     }
 
-    /// Sends ERROR. It ends the connection, unless `closes` is false, which only imitations of real brokers want.
+    /// Sends ERROR. It ends the connection, unless `closes` is false, which only imitations of real brokers need.
     public mutating func sendError(
         message: String, receiptID: String? = nil, headers: STOMPHeaders = [:], body: [UInt8] = [],
         closes: Bool = true, at now: Int64
     ) throws(STOMPUsageError) {
         try requireServer(phase != .closed && phase != .closing, "There is no connection for an ERROR.")
         let room = FrameWriter.room(for: message) + FrameWriter.room(for: receiptID ?? "") + 96
-        // An ERROR to somebody whose CONNECT is not accepted cannot rely on a version, so nothing in it may need one.
+        // Before CONNECT is accepted no version is agreed on, so nothing in this ERROR may depend on one.
         // UInt8 has no padding, so all bytes are initialised.
         try FrameWriter.writeFrame(
             into: &output, "ERROR", phase == .connecting ? .none : STOMPEscaping(version), headRoom: room,
@@ -71,7 +71,7 @@ extension STOMPEngine {
     /// - Parameters:
     ///   - subscription: its id; nil only in 1.0, for a SUBSCRIBE that had none.
     ///   - ackID: what ACK and NACK of 1.2 will name; nil in ack mode `auto`.
-    ///   - headers: those of the SEND. What MESSAGE says itself, and what was for the server alone, is left out; what
+    ///   - headers: those of the SEND. The headers that MESSAGE writes itself, and those for the server alone, are left out; what
     ///     this version cannot carry becomes a blank.
     ///   - omitsContentLength: as the sender did; not where the body holds a NUL.
     public mutating func deliver(

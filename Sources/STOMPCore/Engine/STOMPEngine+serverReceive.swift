@@ -47,7 +47,7 @@ extension STOMPEngine {
         _ bytes: RawSpan, _ base: Int, at now: Int64, into effects: inout STOMPEffects
     ) throws(STOMPProtocolError) {
         let frame = STOMPFrame(scanner, in: bytes, from: base, version: .v12)
-        // A bare CONNECT speaks 1.0 (STOMP 1.2 "Protocol Negotiation").
+        // A CONNECT without `accept-version` requests 1.0 (STOMP 1.2 "Protocol Negotiation").
         let offered = frame.headers["accept-version"].map { STOMPVersion.list($0) } ?? [.v10]
         guard let common = offered.filter({ configuration.serverVersions.contains($0) }).max() else {
             let known = Set(configuration.serverVersions).sorted().map(\.description).joined(separator: ",")

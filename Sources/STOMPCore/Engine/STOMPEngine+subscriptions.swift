@@ -53,7 +53,7 @@ extension STOMPEngine {
 
     /// Unsubscribes. Messages that still come are reported as unmatched.
     ///
-    /// - Parameter headers: RabbitMQ wants those of a durable subscription again.
+    /// - Parameter headers: RabbitMQ requires those of a durable subscription again.
     public mutating func unsubscribe(
         id: String, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {

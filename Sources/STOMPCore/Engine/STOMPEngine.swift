@@ -1,25 +1,32 @@
-/// The protocol, without sockets, clocks or tasks: bytes and time in; bytes, effects and one deadline out.
+/// The STOMP protocol as a state machine, for either end of a connection and for 1.0, 1.1 and 1.2.
 ///
-/// *Life.* An engine lives as long as its client or its place in a server; connections come and go on it:
-/// `connectionOpened`, any number of `receive` and operations, `connectionClosed`. What belongs to one connection
-/// (version, subscriptions, transactions, receipts) ends with it. The caller subscribes anew after `connected`.
+/// # Theory of operation
 ///
-/// *Kinds of methods.* Inputs (`connectionOpened`, `receive`, `readingPaused`, `handleTimeout`, `connectionClosed`)
-/// never fail: what a peer does wrong becomes `connectionFailed` and a request to close. Operations (`send`,
-/// `subscribe`, `accept`, …) throw `STOMPUsageError` before they write anything.
+/// An engine does no input or output, reads no clock and calls nothing back. It lives as long as its client or its place
+/// in a server, and connections come and go on it. What belongs to one connection (version, subscriptions, transactions,
+/// receipts) ends with it: the caller subscribes again after ``STOMPEngineEvent/Kind/connected(_:)``. The caller owns the
+/// socket and the lock.
 ///
-/// *Order of draining.* After each input and each operation: take `output` and write it; after an input perform the
-/// effects; close when `shouldClose` says so and the output is written; ask `nextDeadline` anew. Late, early and
-/// repeated timeouts do no harm.
+/// There are three kinds of methods, and one order of draining, the same as in `MQTTEngine`:
 ///
-/// *Time* is nanoseconds on a clock of the caller that never goes back; `Int64.max` is "no deadline".
+/// 1. *What happened*, and operations of the caller: ``connectionOpened(at:deadline:)``, ``receive(_:at:into:)``,
+///    `send`, `subscribe`, ``handleTimeout(at:into:)``, … Each takes the time, in nanoseconds of a monotonic clock of the
+///    caller. Operations that cannot be carried out throw ``STOMPUsageError`` before anything is written; what the *peer*
+///    does wrong is never thrown but reported as ``STOMPEngineEvent/Kind/connectionFailed(_:)``.
+/// 2. *What to do*: bytes appended to ``output``, which the caller swaps out and writes; ``STOMPEffects``, plain arrays that
+///    the caller performs outside its lock and clears; and one ``nextDeadline``.
+/// 3. *Questions*, which change nothing.
 ///
-/// *Roles.* A client sends CONNECT as soon as the stream is open. A server awaits it, picks the version, and leaves the
-/// answer and all routing to its owner.
+/// After any call: write ``output``, perform the effects, arm the timer if ``nextDeadline`` is earlier than what is armed.
+/// Late, early and repeated timeouts are harmless. When ``shouldClose`` is true, close the connection once ``output`` is
+/// written, and report ``connectionClosed(at:into:)``.
 ///
-/// *The end* comes once per connection: `disconnected` or `connectionFailed`. From then on the engine reads nothing
-/// and writes nothing, even if the stream stays open: RabbitMQ sends RECEIPT after ERROR, and it must not count.
+/// A client sends CONNECT as soon as the connection is open. A server awaits it, selects the version, and leaves the answer
+/// and all routing to its owner. The end is reported once for each connection: ``STOMPEngineEvent/Kind/disconnected`` or
+/// ``STOMPEngineEvent/Kind/connectionFailed(_:)``. From then on the engine ignores what arrives, even if the connection
+/// stays open: RabbitMQ sends RECEIPT after ERROR, and it must not count.
 public struct STOMPEngine: ~Copyable, Sendable {
+    /// The state of a connection.
     public enum Phase: UInt8, Sendable {
         /// There is no connection.
         case closed
@@ -39,9 +46,10 @@ public struct STOMPEngine: ~Copyable, Sendable {
     public var configuration: STOMPEngineConfiguration
     let role: STOMPRole
 
-    /// Bytes for the wire. The driver swaps them out.
+    /// Bytes to write, in order. The caller takes them out and may leave an empty array with capacity in their place.
     public var output: [UInt8] = []
 
+    /// The state of the connection.
     public internal(set) var phase = Phase.closed
     /// Counts connections from 1. Messages and transactions are good for the connection that they belong to.
     public internal(set) var connection: UInt32 = 0

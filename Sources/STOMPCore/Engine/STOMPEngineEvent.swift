@@ -43,7 +43,7 @@ public struct STOMPEngineEvent: Sendable {
     }
 }
 
-/// What CONNECTED said.
+/// What CONNECTED contained.
 public struct STOMPConnected: Sendable, Hashable {
     public var version: STOMPVersion
     public var session: String?
@@ -54,7 +54,7 @@ public struct STOMPConnected: Sendable, Hashable {
     public var headers: STOMPHeaders
 }
 
-/// Why a connection ended that nobody asked to end.
+/// Why a connection failed.
 public struct STOMPConnectionFailure: Error, Sendable, Hashable, CustomStringConvertible {
     public enum Reason: Sendable, Hashable {
         /// ERROR before CONNECTED that is not known to be about credentials. Transient: try again later.

@@ -74,13 +74,13 @@ extension STOMPBrokerProfile {
     public static let known: [STOMPBrokerProfile] = [.rabbitMQ, .artemis, .activeMQ, .loopback]
 
     /// Whether an ERROR before CONNECTED refuses the user or the password. The broker has not introduced itself then,
-    /// so every profile is asked. Brokers without a profile say it in their own way: "Authentication failed" is coilmq's.
+    /// so every profile is asked. Brokers without a profile have texts of their own: "Authentication failed" is coilmq's.
     public static func refusesCredentials(_ error: STOMPServerError) -> Bool {
         error.mentions(anyOf: ["authentication failed"])
             || known.contains { error.mentions(anyOf: $0.refusedCredentials) }
     }
 
-    /// Whether an ERROR says that the client-id is still in use.
+    /// Whether an ERROR reports that the client-id is still in use.
     public static func saysClientIDInUse(_ error: STOMPServerError) -> Bool {
         known.contains { error.mentions(anyOf: $0.clientIDInUse) }
     }

@@ -1,7 +1,7 @@
 import Wire
 
 /// What is known about a kind of broker beyond the specification, as data. Chosen from the `server` header of
-/// CONNECTED; what it says is advice that options may overrule.
+/// CONNECTED; its contents are defaults that options may replace.
 public struct STOMPBrokerProfile: Sendable, Hashable {
     /// How a durable subscription is asked for.
     public enum Durable: Sendable, Hashable {
@@ -24,7 +24,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         case implicit
     }
 
-    /// How a message is told when to expire.
+    /// How the expiry of a message is given.
     public enum Expiry: Sendable, Hashable {
         /// `expires`: milliseconds since 1970.
         case absolute
@@ -40,7 +40,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     /// UNSUBSCRIBE with the headers of a durable subscription deletes it. Here only once it has no consumer any more, so
     /// that one without them comes first.
     public var deletesDurableApart = false
-    /// How a message is told when to expire.
+    /// How the expiry of a message is given.
     public var expiry: Expiry = .absolute
     public var prefetchHeader: String?
     public var prefetchUnit: PrefetchUnit = .messages
@@ -48,7 +48,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var prefetchNeedsAcknowledgement = false
     public var supportsSelectors = false
     public var temporaryQueues: TemporaryQueues = .unsupported
-    /// The header of NACK that says whether the message goes back to its queue; nil when the broker decides.
+    /// The header of NACK that determines whether the message returns to its queue; nil if the broker decides.
     public var nackRequeueHeader: String?
     /// A NACK without that header comes back at once, again and again.
     public var nackRedeliversAtOnce = false
@@ -68,7 +68,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var mostHeaders: Int?
     /// Texts in an ERROR before CONNECTED that mean "wrong user or password": no use in trying again with the same.
     public var refusedCredentials: [String] = []
-    /// Texts that mean "this client-id is still connected": it heals when the broker drops the old connection.
+    /// Texts that mean "this client-id is still connected": a later attempt succeeds when the broker drops the old connection.
     public var clientIDInUse: [String] = []
 
     public init(name: String, serverPrefix: String) {
@@ -76,7 +76,7 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         self.serverPrefix = serverPrefix
     }
 
-    /// The profile for a `server` header; ``generic`` when nobody knows it or there is none.
+    /// The profile for a `server` header; ``generic`` if it is missing or unknown.
     public init(serverHeader: String?) {
         let header = serverHeader ?? ""
         self = Self.known.first { header.utf8.starts(with: $0.serverPrefix.utf8) } ?? .generic
@@ -110,9 +110,9 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
 public struct STOMPWildcards: Sendable, Hashable {
     /// What separates the words of a destination.
     public var separator: UInt8
-    /// The word that stands for exactly one word; nil when there is none.
+    /// The word that matches exactly one word; nil if the broker has no such wildcard.
     public var oneWord: UInt8?
-    /// The word that stands for any number of words, none included; nil when there is none.
+    /// The word that matches any number of words, including zero; nil if the broker has no such wildcard.
     public var manyWords: UInt8?
     /// Destinations with one of these beginnings take wildcards.
     public var prefixes: [String]
@@ -127,7 +127,7 @@ public struct STOMPWildcards: Sendable, Hashable {
     /// No wildcards: a subscription matches its own destination.
     public static let none = STOMPWildcards(separator: 0x2E, oneWord: nil, manyWords: nil, prefixes: [])
 
-    /// Whether `pattern` holds a word that stands for others.
+    /// Whether `pattern` contains a wildcard.
     public func isPattern(_ pattern: String) -> Bool {
         words(of: pattern)?.contains { isWildcard($0) } ?? false
     }

@@ -1,9 +1,8 @@
-/// What a client says in CONNECT.
+/// What a client sends in CONNECT.
 public struct STOMPConnectOptions: Sendable, Hashable {
-    /// How the headers of CONNECT are written. The broker introduces itself only afterwards, so this is for people to
-    /// decide.
+    /// How the headers of CONNECT are written. The broker is known only afterwards, so this is an option.
     public enum Escaping: Sendable, Hashable {
-        /// As the specification says.
+        /// As the specification requires.
         case never
         /// For RabbitMQ and ActiveMQ, which unescape CONNECT: needed where a login or passcode holds a backslash.
         case asRabbitMQReads
@@ -26,7 +25,7 @@ public struct STOMPConnectOptions: Sendable, Hashable {
 
     public init() {}
 
-    /// The whole frame. Throws what cannot be said in it.
+    /// The whole frame. Throws if it cannot carry an option.
     func encoded() throws(STOMPUsageError) -> [UInt8] {
         guard !versions.isEmpty else {
             throw STOMPUsageError(.invalidOption, "No version is offered in CONNECT. Name at least one in `versions`.")
@@ -60,7 +59,7 @@ public struct STOMPConnectOptions: Sendable, Hashable {
         return bytes
     }
 
-    /// What goes behind the news that the server refused us: it may have read other credentials than were meant.
+    /// A hint for the error of a refused connection: the server may have read other credentials than intended.
     var backslashHint: String {
         let hasBackslash = [login, passcode].contains { $0?.utf8.contains(UInt8(ascii: "\\")) ?? false }
         guard hasBackslash, escaping == .never else { return "" }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A `content-type` header, and what it says about reading a body as text (STOMP 1.2 "Header content-type").
+/// A `content-type` header, and how a body is read as text according to it (STOMP 1.2 "Header content-type").
 ///
 /// Without the header a body is bytes and nothing more. `text/*` without a charset is UTF-8.
 public struct STOMPContentType: Sendable, Hashable, CustomStringConvertible {

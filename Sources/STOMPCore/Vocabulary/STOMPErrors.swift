@@ -77,7 +77,7 @@ extension STOMPProtocolError {
             "A header holds \"\(excerpt(bytes, start, min(start + 2, end)))\", which STOMP \(version) does not define.")
     }
 
-    /// At most 60 bytes for people to read: what is not printable ASCII becomes a dot.
+    /// At most 60 bytes as readable text: what is not printable ASCII becomes a dot.
     private static func excerpt(_ bytes: RawSpan, _ start: Int, _ end: Int) -> String {
         var text = ""
         for offset in start..<min(end, start + 60) {
@@ -163,12 +163,12 @@ extension STOMPUsageError {
 
 /// An ERROR frame. It ends the session, whether or not the server closes the connection (STOMP 1.2 "ERROR").
 public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
-    /// The short text in the `message` header; empty when there is none.
+    /// The short text in the `message` header; empty if the header is missing.
     public var message: String
     /// The receipt id of the frame that failed, where the server names it.
     public var receiptID: String?
     public var headers: STOMPHeaders
-    /// What the server says at length, as bytes.
+    /// The server's explanation, as bytes.
     public var body: [UInt8]
 
     public init(_ frame: STOMPFrame) {
@@ -178,7 +178,7 @@ public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
         body = frame.body
     }
 
-    /// The first line of the body, for messages; RabbitMQ says there what `message` does not.
+    /// The first line of the body, for messages; where RabbitMQ gives the details.
     public var detail: String {
         let line = body.prefix(1_000).prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
         return String(decoding: line, as: UTF8.self)

@@ -7,7 +7,7 @@ public struct STOMPFrame: Sendable, Hashable {
     }
     private var unlistedName = ""
     public var headers: STOMPHeaders
-    /// Bytes, NULs included; text only when `content-type` says so.
+    /// Bytes, NULs included; text only according to `content-type`.
     public var body: [UInt8]
 
     public init(_ command: STOMPCommand, headers: STOMPHeaders = [:], body: [UInt8] = []) {
@@ -22,7 +22,7 @@ public struct STOMPFrame: Sendable, Hashable {
         unlistedName = name
     }
 
-    /// The command as it stands in the first line.
+    /// The command as written in the first line.
     public var commandName: String { command == .unknown ? unlistedName : command.description }
 }
 
@@ -35,7 +35,7 @@ extension STOMPFrame {
         let block = bytes.extracting((base + scanner.headerStart)..<(base + scanner.headerEnd))
         var reader = STOMPHeaderReader(version: version, command: scanner.command)
         if scanner.command.isHandshake {
-            // A handshake without a version header speaks 1.0, whatever the connection will speak.
+            // A handshake without a version header is one of 1.0, whatever version is agreed on.
             reader.trimsBlanks = false
             let names = scanner.command == .connected ? "version" : "accept-version"
             reader.trimsBlanks = reader.rawValue(of: names, in: block) == nil
@@ -51,7 +51,7 @@ extension STOMPFrame {
 }
 
 extension STOMPFrame {
-    /// The bytes of the first frame or heart-beat in what somebody has written; all of them where no frame ends.
+    /// The number of bytes of the first frame or heart-beat in bytes that were written; all of them where no frame ends.
     package static func lengthOfFirst(in bytes: RawSpan) -> Int {
         var scanner = FrameScanner()
         let limits = STOMPLimits(
@@ -59,7 +59,7 @@ extension STOMPFrame {
         ).clamped
         let beats = scanner.lineEnds(in: bytes, from: 0)
         guard beats.bytes == 0 else { return beats.bytes }
-        // Without a version nothing is unescaped, and whoever wrote it kept the limits.
+        // Without a version nothing is unescaped, and the writer has observed the limits.
         guard (try? scanner.scan(bytes, from: 0, version: nil, limits: limits)) == true else {
             return bytes.byteCount
         }

@@ -1,6 +1,6 @@
 import Wire
 
-/// What one side can and wants to do about heart-beats, and what both make of it (STOMP 1.2 "Heart-beating").
+/// The heart-beats that one side offers and requests, and the agreement of both (STOMP 1.2 "Heart-beating").
 public struct STOMPHeartBeat: Sendable, Hashable, CustomStringConvertible {
     /// The shortest time in milliseconds between two writes that this side can promise; 0 promises nothing.
     public var outgoing: Int
@@ -22,7 +22,7 @@ public struct STOMPHeartBeat: Sendable, Hashable, CustomStringConvertible {
         self.init(outgoing: outgoing, incoming: incoming)
     }
 
-    /// The longest interval that is told apart, a little more than 24 days; longer ones count as this.
+    /// The longest interval that is distinguished, a little more than 24 days; longer ones count as this.
     public static let longestInterval = Int(Int32.max)
 
     private static func milliseconds(_ part: Substring.UTF8View.SubSequence) -> Int? {
@@ -78,7 +78,7 @@ struct HeartBeatTiming {
         lastRead = max(lastRead, now)
     }
 
-    /// At three fifths of the interval: the peer wants data at least that often, and timers and networks are late.
+    /// At three fifths of the interval: the peer expects data at least that often, and timers and networks are late.
     var writeDeadline: Int64 {
         outgoing == 0 ? .max : lastWrite.advanced(byNanoseconds: outgoing / 5 * 3)
     }

@@ -35,7 +35,7 @@ struct CodecRows {
             for _ in 0..<count {
                 if output.count > 1 << 16 { output.removeAll(keepingCapacity: true) }
                 try MQTTPacket.Publish.encode(
-                    into: &output, version: version, topic: topic, payload: payload.span.bytes)
+                    PublishHead(topic: topic), payload: payload.span.bytes, into: &output, version: version)
             }
         }
     }
@@ -44,7 +44,7 @@ struct CodecRows {
         var bytes: [UInt8] = []
         for _ in 0..<500 {
             try MQTTPacket.Publish.encode(
-                into: &bytes, version: version, topic: MQTTRows.topic, payload: Self.payload.span.bytes)
+                PublishHead(topic: MQTTRows.topic), payload: Self.payload.span.bytes, into: &bytes, version: version)
         }
         return (bytes, 500)
     }

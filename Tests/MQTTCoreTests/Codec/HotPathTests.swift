@@ -35,17 +35,16 @@ struct HotPathTests {
     @Test("puts an alias in front of the other properties, with or without a topic", arguments: ["", "a/b"])
     func alias(topic: String) throws {
         var output: [UInt8] = []
-        let count = try MQTTPacket.Publish.encode(
-            into: &output, version: .v5_0, topic: topic, payload: [UInt8]([1, 2]).span.bytes,
-            properties: [.init(.contentType, .string("x"))], topicAlias: 7)
-        #expect(count == output.count)
+        try MQTTPacket.Publish.encode(
+            PublishHead(topic: topic, alias: 7), [.contentType("x")], payload: [UInt8]([1, 2]).span.bytes,
+            into: &output, version: .v5_0)
         let run = DecodingRun(whole: output, version: .v5_0)
         let expected: MQTTProperties = [.init(.topicAlias, .integer(7)), .init(.contentType, .string("x"))]
         #expect(run.packets == [.publish(.init(topic: topic, payload: [1, 2], properties: expected))])
         #expect(throws: MQTTEncodingError.self) {
             try MQTTPacket.Publish.encode(
-                into: &output, version: .v5_0, topic: topic, payload: [UInt8]([1, 2]).span.bytes, properties: expected,
-                topicAlias: 7)
+                PublishHead(topic: topic, alias: 7), expected, payload: [UInt8]([1, 2]).span.bytes, into: &output,
+                version: .v5_0)
         }
     }
 
@@ -57,7 +56,8 @@ struct HotPathTests {
     func lengths(payloadCount: Int, lengthCount: Int) throws {
         var output: [UInt8] = []
         let payload = [UInt8](repeating: 9, count: payloadCount)
-        try MQTTPacket.Publish.encode(into: &output, version: .v3_1_1, topic: "a", payload: payload.span.bytes)
+        try MQTTPacket.Publish.encode(
+            PublishHead(topic: "a"), payload: payload.span.bytes, into: &output, version: .v3_1_1)
         #expect(output.count == 1 + lengthCount + 3 + payloadCount)
         let run = DecodingRun(whole: output, version: .v3_1_1, maximumPacketSize: 1 << 22)
         #expect(run.packets == [.publish(.init(topic: "a", payload: payload))])

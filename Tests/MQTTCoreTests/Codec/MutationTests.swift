@@ -77,8 +77,9 @@ struct MutationTests {
         #expect(scan.topicAlias == properties.topicAlias ?? 0)
         #expect(scan.subscriptionIdentifierCount == properties.subscriptionIdentifiers.count)
         return .init(
-            topic: topic, payload: Array(bytes[view.payloadRange]), qos: view.qos, isRetained: view.isRetained,
-            isDuplicate: view.isDuplicate, packetID: view.packetID, properties: properties)
+            topic: topic, payload: Array(bytes[view.payloadRange]), qos: view.flags.qos,
+            isRetained: view.flags.isRetained,
+            isDuplicate: view.flags.isDuplicate, packetID: view.packetID, properties: properties)
     }
 }
 

@@ -35,7 +35,8 @@ struct TextTests {
             try MQTTTopicName.validate(bytes.span.bytes)
         }
         var bytes: [UInt8] = []
-        try MQTTPacket.Publish.encode(into: &bytes, version: .v5_0, topic: "\u{FEFF}a", payload: [UInt8]().span.bytes)
+        try MQTTPacket.Publish.encode(
+            PublishHead(topic: "\u{FEFF}a"), payload: [UInt8]().span.bytes, into: &bytes, version: .v5_0)
         guard case .publish(let packet)? = DecodingRun(whole: bytes, version: .v5_0).packets.first else {
             Issue.record("no packet")
             return

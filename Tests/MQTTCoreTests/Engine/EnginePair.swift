@@ -28,8 +28,10 @@ final class EnginePair {
             for record in effects.messages {
                 messages.append(
                     Message(
-                        topic: engine.topic(at: record.topic), payload: Array(bytes[record.payload]), qos: record.qos,
-                        isDuplicate: record.isDuplicate, isRetained: record.isRetained, delivery: record.delivery,
+                        topic: engine.topic(at: record.topic), payload: Array(bytes[record.payload]),
+                        qos: record.flags.qos,
+                        isDuplicate: record.flags.isDuplicate, isRetained: record.flags.isRetained,
+                        delivery: record.delivery,
                         packetID: record.packetID))
             }
             completions += effects.completions

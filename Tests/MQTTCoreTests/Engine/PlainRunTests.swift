@@ -15,8 +15,8 @@ struct PlainRunTests {
         var output: [UInt8] = []
         for message in messages {
             try MQTTPacket.Publish.encode(
-                into: &output, version: version, topic: message.topic, payload: message.payload.span.bytes,
-                retain: message.flags & 1 != 0)
+                PublishHead(topic: message.topic, flags: MQTTPublishFlags(rawValue: message.flags)),
+                payload: message.payload.span.bytes, into: &output, version: version)
         }
         return output
     }
@@ -43,7 +43,7 @@ struct PlainRunTests {
             Message(
                 topic: engine.topic(at: record.topic),
                 payload: Array(bytes[base + record.payload.lowerBound..<base + record.payload.upperBound]),
-                flags: record.flags)
+                flags: record.flags.rawValue)
         }
         return (messages, consumed)
     }

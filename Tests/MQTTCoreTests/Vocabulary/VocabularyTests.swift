@@ -113,6 +113,6 @@ struct VocabularyTests {
     @Test("says what a violation is")
     func violations() {
         let violation = MQTTProtocolError(.protocolError, "packet identifier 0", clause: "MQTT-2.2.1-3")
-        #expect(violation.description == "packet identifier 0 [MQTT-2.2.1-3], protocol error (0x82)")
+        #expect(violation.description == "packet identifier 0 [MQTT-2.2.1-3, protocol error (0x82)]")
     }
 }

@@ -28,7 +28,7 @@ struct AnswerTests {
             if case .connectReceived = step.event { step.accept() }
         }
         server.remark { message in
-            message.qos == .atLeastOnce
+            message.flags.qos == .atLeastOnce
                 ? [
                     .puback(
                         .init(
@@ -92,7 +92,7 @@ struct AnswerTests {
             properties.reasonString = isRefused ? "the quota is 17" : "fine"
             let answer = MQTTPacket.Acknowledgement(
                 packetID: message.packetID, reasonCode: isRefused ? .quotaExceeded : .success, properties: properties)
-            return [message.qos == .atLeastOnce ? .puback(answer) : .pubrec(answer)]
+            return [message.flags.qos == .atLeastOnce ? .puback(answer) : .pubrec(answer)]
         }
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()

@@ -10,7 +10,7 @@ struct BatchStorageTests {
         MQTTMessageRecord(
             delivery: delivery, topic: 9, propertiesStart: UInt32(payload.lowerBound - properties),
             payloadStart: UInt32(payload.lowerBound), payloadCount: UInt32(payload.count),
-            packetID: delivery == 0 ? 0 : 7, flags: delivery == 0 ? 1 : 0b0010)
+            packetID: delivery == 0 ? 0 : 7, flags: MQTTPublishFlags(rawValue: delivery == 0 ? 1 : 0b0010))
     }
 
     @Test func `payloads of all sizes are packed one behind the other, up to both ends of what was read`() {
