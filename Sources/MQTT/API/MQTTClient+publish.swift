@@ -74,6 +74,25 @@ extension MQTTClient {
         }
     }
 
+    /// Publishes a message and returns without waiting for its acknowledgement, which can be awaited later.
+    ///
+    /// This returns when the message has its place in the order of the client's messages: it suspends only while the outbox
+    /// is full (QoS 0), or the queue with ``MQTTConfiguration/queueOverflow`` `.wait`.
+    /// - Parameter qos: QoS 0 has no acknowledgement, and is confirmed at once. Default: 1.
+    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be.
+    public nonisolated(nonsending) func publishForConfirmation(
+        _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
+        properties: MQTTProperties = MQTTProperties()
+    ) async throws(MQTTError) -> MQTTConfirmation {
+        if qos == .atMostOnce {
+            _ = try await publish(payload, to: topic, qos: qos, retain: retain, properties: properties)
+            return MQTTConfirmation(core: core, batch: nil)
+        }
+        let message = MQTTOutgoingMessage(
+            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+        return MQTTConfirmation(core: core, batch: try await core.publisher.publishForConfirmation(message))
+    }
+
     /// Hands a message over and returns when it is safe: stored, if there is a ``MQTTConfiguration/sessionStore``, and
     /// otherwise in this client's queue. Works without a connection too, before the first ``connect()`` included.
     ///

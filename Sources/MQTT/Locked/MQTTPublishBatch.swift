@@ -13,12 +13,16 @@ final class MQTTPublishBatch: @unchecked Sendable {
     var next = 0
     var completed = 0
     var failure: MQTTError?
+    /// The caller that published the batch.
     var waiter: Waiter<Result<Void, MQTTError>>?
     /// QoS 0 messages wait while the outbox holds this many bytes.
     private let outputLimit: Int
     /// The next message has QoS 0 and waits for room in the outbox.
     private var waitsForOutbox = false
     private var isCounted = false
+    /// Callers that wait for the confirmation of its only message, and the server's answer to it.
+    var confirmations = WaiterSlots<Result<Void, MQTTError>>()
+    private(set) var result = MQTTPublishResult(.success)
 
     init(_ messages: [MQTTOutgoingMessage], id: UInt64, outputLimit: Int) {
         self.messages = messages
@@ -38,10 +42,41 @@ final class MQTTPublishBatch: @unchecked Sendable {
         return isCounted ? 0 : messages.count
     }
 
-    /// Takes the waiting caller out, with its answer. Nil if it has been answered already: its task was cancelled.
+    /// The answer to those that wait for all of the batch; nil while there is none.
+    var answer: Result<Void, MQTTError>? {
+        if let failure { return .failure(failure) }
+        return completed == messages.count ? .success(()) : nil
+    }
+
+    /// Takes the caller that published the batch out, with its answer. Nil if it has been answered already: its task was
+    /// cancelled.
     func takeEnd() -> Resumption<Result<Void, MQTTError>>? {
         guard let waiter = waiter.take() else { return nil }
-        return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
+        return Resumption(waiter, answer ?? .success(()))
+    }
+
+    /// Takes all waiting callers out, with their answer.
+    func takeEnds(into ends: inout UniqueArray<Resumption<Result<Void, MQTTError>>>) {
+        if let end = takeEnd() { ends.append(end) }
+        guard confirmations.count > 0 else { return }
+        let answer = answer ?? .success(())
+        var waiters = confirmations.takeAll()
+        waiters.drain { ends.append(Resumption($0, answer)) }
+    }
+
+    /// Counts messages as done.
+    func complete(_ completion: MQTTPublishCompletion, _ effects: MQTTEffects) {
+        completed += Int(completion.count)
+        // Of several messages only the failures matter, and the answers need not be made.
+        if MQTTPublishers.isSuccess(completion),
+            messages.count > 1 || completion.remark < 0 && completion.reason == .success
+        {
+            return
+        }
+        switch MQTTPublishers.answer(to: completion, effects) {
+        case .success(let result): self.result = result
+        case .failure(let error): failure = failure ?? error
+        }
     }
 
     /// Publishes as much of the batch as the engine takes.
@@ -120,12 +155,7 @@ struct MQTTPublishBatches: Sendable {
             last = byID[id]
         }
         guard let batch = last else { return }
-        batch.completed += Int(completion.count)
-        if !MQTTPublishers.isSuccess(completion), batch.failure == nil,
-            case .failure(let error) = MQTTPublishers.answer(to: completion, scratch.work.effects)
-        {
-            batch.failure = error
-        }
+        batch.complete(completion, scratch.work.effects)
     }
 
     /// Publishes what the window has room for after acknowledgements.
@@ -144,6 +174,6 @@ struct MQTTPublishBatches: Sendable {
         batch.feed(&engine, at: now)
         guard batch.isDone else { return }
         remove(batch)
-        if let end = batch.takeEnd() { scratch.work.batchEnds.append(end) }
+        batch.takeEnds(into: &scratch.work.batchEnds)
     }
 }

@@ -179,6 +179,49 @@ struct MQTTPublisher {
         return try result.get()
     }
 
+    /// Publishes a message with QoS 1 or 2 whose acknowledgement is awaited later.
+    nonisolated(nonsending) func publishForConfirmation(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> MQTTPublishBatch {
+        try await core.prepareStore()
+        let id = link.perform { $0.publishers.batches.nextID() }
+        let batch = MQTTPublishBatch(
+            [message], id: id, outputLimit: core.settings.options.maximumOutboxBytes)
+        while true {
+            if Task.isCancelled { throw .cancelledWait }
+            let (failure, hasDropped) = link.perform(urgent: true) { machine in
+                let failure = machine.publishers.begin(batch, &machine.engine, machine.journal)
+                machine.flushRecords()
+                return (failure, machine.publishers.hasDropped)
+            }
+            if hasDropped { reportDropped() }
+            guard let failure else { return batch }
+            guard waitsForRoom(failure) else { throw failure }
+            try await waitForRoom()
+        }
+    }
+
+    /// Waits for the acknowledgement of the only message of a batch. Any number of callers may wait.
+    nonisolated(nonsending) func confirm(_ batch: MQTTPublishBatch) async throws(MQTTError) -> MQTTPublishResult {
+        let token = link.perform { _ in batch.confirmations.reserve() }
+        let result = await waiting { waiter in
+            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
+            let answer = link.perform { _ -> Result<Void, MQTTError>? in
+                if let answer = batch.answer ?? (Task.isCancelled ? .failure(.cancelledWait) : nil) {
+                    batch.confirmations.release(token)
+                    return answer
+                }
+                if let waiter = waiter.take() { batch.confirmations.add(waiter, at: token) }
+                return nil
+            }
+            if let answer { waiter.take()?.resume(returning: answer) }
+        } onCancel: {
+            link.perform { _ in batch.confirmations.take(token) }?.resume(returning: .failure(.cancelledWait))
+        }
+        try result.get()
+        return link.perform { _ in batch.result }
+    }
+
     /// Hands a message over and returns when it is stored, or at once if there is no store.
     nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
         guard message.qos != .atMostOnce else {

@@ -55,6 +55,22 @@ struct MQTTPublishers: ~Copyable, Sendable {
         return isConnected ? nil : table.sendOn(token)
     }
 
+    /// Hands the only message of a batch to the engine, to be confirmed later. Returns why that is not possible.
+    mutating func begin(
+        _ batch: MQTTPublishBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
+    ) -> MQTTError? {
+        if let failure = journal?.failure { return failure }
+        if engine.phase != .connected, let refusal { return refusal.value }
+        let message = batch.messages[0]
+        let failure = hand(
+            message.topic, message.payload, message.qos, message.retain, message.properties,
+            token: Self.batchBit | batch.id, &engine, at: MonotonicClock.now)
+        guard failure == nil else { return failure }
+        batch.next = 1
+        batches.add(batch)
+        return nil
+    }
+
     /// Hands a message to the engine; where the queue is full and the policy allows it, the oldest ones are dropped.
     mutating func hand(
         _ topic: String, _ payload: [UInt8], _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties, token: UInt64,
@@ -87,7 +103,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
             batch.failure = batch.failure ?? error
             guard batch.isDone else { return }
             batches.remove(batch)
-            if let end = batch.takeEnd() { queue.value.dropped.batches.append(end) }
+            batch.takeEnds(into: &queue.value.dropped.batches)
         } else if token & Self.unawaitedBit != 0 {
             queue.value.dropped.enqueued.append(error)
         } else {
@@ -271,7 +287,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
         table.answerAll(.failure(failure), into: &ended.waiters)
         for batch in batches.takeAll() {
             batch.failure = failure
-            if let end = batch.takeEnd() { ended.batches.append(end) }
+            batch.takeEnds(into: &ended.batches)
         }
         ended.rooms = takeRoomWaiters()
         return ended
