@@ -1,10 +1,12 @@
-/// An authentication of several steps (SCRAM, Kerberos), for CONNECT and for renewing it [MQTT 5.0 4.12].
+/// Enhanced authentication, such as SCRAM or Kerberos, in CONNECT and afterwards [MQTT 5.0 4.12].
 public struct MQTTAuthentication: Sendable {
-    /// The name that both sides know the method by.
+    /// The Authentication Method.
     public var method: String
-    /// Makes the data of the first step; asked before each connection and each ``MQTTClient/reauthenticate()``.
+    /// Returns the Authentication Data of the first step; called before each connection and by
+    /// ``MQTTClient/reauthenticate()``.
     public var begin: @Sendable () async throws -> [UInt8]?
-    /// Answers what the server sent. An error ends the connection and is not tried again.
+    /// Returns the answer to the Authentication Data of the server. An error ends the connection, which is not opened
+    /// again.
     public var respond: @Sendable (_ challenge: [UInt8]?) async throws -> [UInt8]?
 
     /// Makes an authentication of a method and its two steps.

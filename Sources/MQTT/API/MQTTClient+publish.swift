@@ -3,16 +3,15 @@ import Messaging
 import Transport
 
 extension MQTTClient {
-    /// Publishes a message and returns when the promise of its QoS is kept.
+    /// Publishes a message and returns when the guarantee of its QoS is fulfilled.
     ///
-    /// QoS 0: when the bytes are on their way to the socket; suspends only while the outbox is full. After a reconnect
-    /// messages of every QoS leave once the server has answered the subscriptions. QoS 1 and 2: when
-    /// the server has acknowledged, over a reconnect if need be. Cancelling the task ends the wait, within a tenth of a
-    /// second, and never the exchange.
+    /// QoS 0: when its bytes are in the outbox; this suspends only while the outbox is full. QoS 1 and 2: when the server has
+    /// acknowledged, over a reconnect if need be. After a reconnect messages of every QoS are sent once the server has
+    /// answered the subscriptions. Cancelling the task ends the wait, and never the exchange.
     /// - Returns: the server's reason code; for QoS 0 always success.
     /// - Throws: ``MQTTError``, before anything is sent if the message cannot be. ``MQTTError/Code/notConnected`` at once,
-    ///   with the reason, before ``connect()``, after ``disconnect()``, and when the client has stopped connecting; those
-    ///   that wait by then fail with that reason, and their messages are dropped unless they have been sent already.
+    ///   with the reason, before ``connect()``, after ``disconnect()``, and when the client has stopped connecting; calls
+    ///   that wait at that moment fail with that reason, and their messages are dropped unless they have been sent already.
     @discardableResult
     public nonisolated(nonsending) func publish(
         _ payload: [UInt8], to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
@@ -24,7 +23,7 @@ extension MQTTClient {
             }
             return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
         }
-        // The usual case, in one function: each one that waits costs its caller a frame and a look at its executor.
+        // The usual case is in one function: each function that waits costs a frame and a check of the executor.
         guard core.persistence == nil, !Task.isCancelled else {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
@@ -41,8 +40,8 @@ extension MQTTClient {
         return try await publishAcknowledged(payload, topic, qos, retain, properties)
     }
 
-    /// Publishes a message as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does, and returns all that the
-    /// server answered: with 5.0 Reason String and user properties too.
+    /// Publishes a message as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does, and returns the
+    /// whole answer of the server, with 5.0 including Reason String and user properties.
     @discardableResult
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
@@ -62,10 +61,10 @@ extension MQTTClient {
         try await publish(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
     }
 
-    /// Publishes many messages in their order with one wait: returns when the promises of all are kept.
+    /// Publishes many messages in their order and returns when the guarantees of all are fulfilled, with a single wait.
     ///
-    /// - Throws: ``MQTTError`` for the first message that failed; those before it are sent, those after it are not
-    ///   unless they were already on their way.
+    /// - Throws: ``MQTTError`` for the first message that failed; the messages before it are sent, those after it
+    ///   are not unless they had been sent already.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
         if messages.allSatisfy({ $0.qos == .atMostOnce }) {
             try await core.publisher.publishAtMostOnce(messages[...])
@@ -93,14 +92,14 @@ extension MQTTClient {
         return MQTTConfirmation(core: core, batch: try await core.publisher.publishForConfirmation(message))
     }
 
-    /// Hands a message over and returns when it is safe: stored, if there is a ``MQTTConfiguration/sessionStore``, and
-    /// otherwise in this client's queue. Works without a connection too, before the first ``connect()`` included.
+    /// Adds a message to the queue and returns when it is stored in the ``MQTTConfiguration/sessionStore``; without one,
+    /// when it is in this client's memory. Works without a connection too, also before the first ``connect()``.
     ///
-    /// With a store nothing that was taken is lost, however the process ends; a server that kept its session gets a
-    /// QoS 2 message exactly once. One that forgot its session may get it twice, which
-    /// ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` tells. What is given up later (the server refuses it,
-    /// it expires) is told by ``MQTTEvent/undelivered(_:)``.
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/queueFull`` as ``MQTTConfiguration/queueOverflow`` says.
+    /// With a store no message is lost, however the process ends; a server that kept the session gets a QoS 2 message
+    /// exactly once. A server that lost the session may get it twice, which
+    /// ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` reports. A message that cannot be delivered, because the
+    /// server refuses it or it expires, is reported as ``MQTTEvent/undelivered(_:)``.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/queueFull`` depending on ``MQTTConfiguration/queueOverflow``.
     public nonisolated(nonsending) func enqueue(
         _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
         properties: MQTTProperties = MQTTProperties()

@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Transport
 
 extension MQTTClient {
     /// Disconnects and discards the session at both ends: queued and stored messages, and subscriptions.
@@ -27,5 +28,30 @@ extension MQTTClient {
         let undelivered = core.link.perform { $0.discardSession(cleanStart: cleanStart) }
         for error in undelivered { core.news.tell(.undelivered(error)) }
         if let journal = core.persistence?.journal { try await journal.removeAll() }
+    }
+
+    /// Authenticates again on the open connection, with the method in ``MQTTConfiguration/authentication`` [MQTT 5.0
+    /// 4.12.1]; 5.0 only. Messages are sent and received meanwhile. Cancelling the task ends the wait, not the exchange.
+    ///
+    /// - Throws: ``MQTTError`` if there is no connection or no method, ``MQTTAuthentication/begin`` fails, or the server ends
+    ///   the connection.
+    public nonisolated(nonsending) func reauthenticate() async throws(MQTTError) {
+        guard let authentication = core.settings.options.authentication else {
+            throw MQTTError(
+                .invalidRequest, "There is nothing to authenticate with. Set configuration.authentication.")
+        }
+        let data: [UInt8]?
+        do {
+            data = try await authentication.begin()
+        } catch {
+            throw MQTTError(authentication: error)
+        }
+        let call = PendingCall<Result<Void, MQTTError>>()
+        let result = await call.answer {
+            core.loop.execute { [core] in core.negotiation.beginReauthentication(data: data, call) }
+        } onCancel: {
+            call.end(.failure(.cancelledWait))
+        }
+        try result.get()
     }
 }

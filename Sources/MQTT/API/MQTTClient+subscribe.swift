@@ -3,24 +3,25 @@ public import Messaging
 import Transport
 
 extension MQTTClient {
-    /// Subscribes and returns the messages as a sequence, once the server has granted it.
+    /// Subscribes and returns the messages as a sequence, once the server has granted the subscription.
     ///
-    /// The sequence is registered before SUBSCRIBE leaves, so that no message is missed. While the client is
+    /// The sequence is registered before SUBSCRIBE is sent, so that no message is missed. While the client is
     /// reconnecting, this waits for the next connection.
     ///
     /// By default a slow receiver loses QoS 0 messages: when the buffer is full the oldest are dropped, which
     /// ``MQTTMessage/droppedBefore`` and ``MQTTSubscription/droppedCount`` count.
     /// `BufferPolicy(overflow: .pauseReading)` loses none. QoS 1 and 2 are never dropped.
     /// - Parameters:
-    ///   - filter: a topic filter: `+` stands for one level, `#` for the rest; `$share/name/` in front shares it.
-    ///   - qos: the highest QoS that messages shall come with.
-    ///   - buffer: what waits for a slow receiver, and what happens then.
-    ///   - acknowledgement: who acknowledges QoS 1 and 2.
-    ///   - noLocal: messages of this client do not come back; 5.0 only.
-    ///   - retainAsPublished: messages keep their RETAIN flag; 5.0 only.
-    ///   - retainHandling: whether retained messages come; 5.0 only.
-    ///   - properties: user properties of SUBSCRIBE, repeated whenever it is; 5.0 only.
-    /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server says no.
+    ///   - filter: a topic filter: `+` matches one level, `#` the rest; with `$share/name/` before it the subscription is
+    ///     shared.
+    ///   - qos: the highest QoS that messages are delivered with. Default: 2.
+    ///   - buffer: the bounds of the buffer for a slow receiver. Default: see ``BufferPolicy``.
+    ///   - acknowledgement: whether the client or the receiver acknowledges QoS 1 and 2. Default: the client.
+    ///   - noLocal: whether the server sends no messages of this client; 5.0 only. Default: false.
+    ///   - retainAsPublished: whether messages keep their RETAIN flag; 5.0 only. Default: false.
+    ///   - retainHandling: whether the server sends retained messages; 5.0 only. Default: at every subscribe.
+    ///   - properties: user properties of SUBSCRIBE, sent again with each SUBSCRIBE; 5.0 only.
+    /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses.
     public nonisolated(nonsending) func subscribe(
         to filter: String, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
@@ -33,23 +34,23 @@ extension MQTTClient {
             to: [request], buffer: buffer, acknowledgement: acknowledgement, properties: properties)
     }
 
-    /// Subscribes to several filters; their messages come in one sequence.
+    /// Subscribes to several filters and returns their messages as one sequence.
     ///
-    /// A message that several of the filters match comes once, where that can be told: with MQTT 5.0, a server that
-    /// knows Subscription Identifiers, filters that are not shared and differ in neither `noLocal` nor `retainHandling`
-    /// (which is not `sendIfNew`), no other subscription of this client with one of these filters, and at most 1,000
-    /// filters. The client then gives each filter that overlaps with another one an identifier above 134,217,727, and
+    /// A message that several of the filters match is delivered once if the client can detect the copies: with MQTT 5.0, a
+    /// server that supports Subscription Identifiers, filters that are not shared and differ in neither `noLocal` nor
+    /// `retainHandling` (which is not `sendIfNew`), no other subscription of this client with one of these filters, and at
+    /// most 1,000 filters. The client then gives each filter that overlaps with another one an identifier above 134,217,727, and
     /// delivers the copy for the filter with the highest QoS, the first if there are several. Otherwise, and whenever
-    /// `properties` has an identifier, a server may send one copy for each filter (Mosquitto does), and all of them come
-    /// [MQTT-3.3.5-1].
+    /// `properties` has an identifier, a server may send one copy for each filter, as Mosquitto does, and all of them are
+    /// delivered [MQTT-3.3.5-1].
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses every filter. If it refuses some,
-    ///   ``MQTTSubscription/reasonCodes`` says which.
+    ///   ``MQTTSubscription/reasonCodes`` shows which.
     public nonisolated(nonsending) func subscribe(
         to requests: [MQTTSubscriptionRequest], buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTSubscription {
         guard !requests.isEmpty else {
-            throw MQTTError(.invalidRequest, "a subscription needs at least one topic filter [MQTT-3.8.3-2]")
+            throw MQTTError(.invalidRequest, "A subscription needs at least one topic filter [MQTT-3.8.3-2]. Pass one.")
         }
         for filter in requests.map(\.filter) where !MQTTTopicFilter.isValid(filter) {
             throw MQTTError(
@@ -65,11 +66,11 @@ extension MQTTClient {
         return MQTTSubscription(handle: handle, reasonCodes: answer.codes, grantProperties: answer.properties)
     }
 
-    /// The messages that match no subscription: of a session that an earlier process left, or between a subscription's
-    /// end and the server's knowledge of it. Without a receiver those of QoS 1 and 2 are kept for the next subscription
-    /// as ``MQTTConfiguration/unmatchedMessagePolicy`` says, and a receiver gets first what was.
+    /// The messages that match no subscription: those of a session that an earlier process left, and those that arrive
+    /// between the end of a subscription and UNSUBACK. Without a receiver those of QoS 1 and 2 are retained for the next
+    /// subscription within the bounds of ``MQTTConfiguration/unmatchedMessagePolicy``; a receiver gets these first.
     ///
-    /// One sequence has them at a time: a new one ends the one before it.
+    /// There is one such sequence at a time: a new one ends the one before it.
     public nonisolated(nonsending) func unmatchedMessages(
         buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic
     ) async -> MQTTSubscription {

@@ -71,7 +71,7 @@ extension MQTTError {
 
     /// CONNACK with a failure.
     init(refusal reason: MQTTReasonCode, properties: MQTTProperties) {
-        let answer = reason.words(properties)
+        let answer = properties.text(after: reason)
         let (code, advice): (Code, String) =
             switch reason {
             case .badAuthenticationMethod:
@@ -103,7 +103,7 @@ extension MQTTError {
         let answer =
             reason == .normalDisconnection
             ? "normal disconnection (0x00)" + (properties.reasonString.map { ": \($0)" } ?? "")
-            : reason.words(properties)
+            : properties.text(after: reason)
         self.init(
             .connectionLost,
             Self.sentence("The server ended the connection: \(answer)") + " See the server's log for the reason.",
@@ -136,7 +136,7 @@ extension MQTTError {
         default:
             self.init(
                 .refused,
-                Self.sentence("The server refused the message: \(reason.words(properties))")
+                Self.sentence("The server refused the message: \(properties.text(after: reason))")
                     + " Check what this user may publish.",
                 reasonCode: reason, properties: properties)
         }

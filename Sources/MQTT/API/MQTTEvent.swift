@@ -2,7 +2,7 @@ public import MQTTCore
 public import Messaging
 public import Transport
 
-/// Where a client's connection stands; see ``MQTTClient/states``.
+/// The state of a client's connection; see ``MQTTClient/states``.
 public typealias MQTTConnectionState = ConnectionState<MQTTError>
 
 /// Something that happened to a client, for logs and dashboards; see ``MQTTClient/events``.
@@ -11,15 +11,15 @@ public enum MQTTEvent: ClientEvent {
 
     /// The connection's state changed.
     case stateChanged(MQTTConnectionState)
-    /// This server is tried now.
+    /// The client tries to connect to this server.
     case connecting(to: BrokerURL)
-    /// It did not come to a connection; another server or another attempt may.
+    /// The attempt failed; another server or attempt may succeed.
     case attemptFailed(BrokerURL, MQTTError)
     /// The server accepted the connection.
     case connected(MQTTConnectionInfo)
-    /// The server had no session for us although we had one; messages may come twice.
+    /// The server has lost the session; messages that were published again may arrive twice.
     case sessionLost(republished: Int, possibleDuplicates: Int)
-    /// The server answered a subscription after a reconnect.
+    /// The server granted a subscription after a reconnect, with this reason code.
     case resubscribed(filter: String, MQTTReasonCode)
     /// The server refused a subscription after a reconnect: its sequence has thrown.
     case subscriptionLost(filter: String, MQTTReasonCode)
@@ -31,24 +31,25 @@ public enum MQTTEvent: ClientEvent {
     case exactlyOnceUnavailable
     /// The server answered PINGREQ after this time.
     case pingAnswered(Duration)
-    /// The server ended an authentication that was renewed.
+    /// The server has completed a repeated authentication.
     case reauthenticated
-    /// The server sent us to another one; a permanent change is kept for the life of the client.
+    /// The server redirected the client to another one; a permanent redirection holds for the life of the client.
     case redirected(to: Endpoint, isPermanent: Bool)
     /// The server refused a version of the protocol, and this one is tried next.
     case versionChanged(MQTTVersion)
-    /// A message that was taken by ``MQTTClient/enqueue(_:to:qos:retain:properties:)``, in this process or an earlier
-    /// one, was given up: refused by the server, expired, not sendable, or dropped for want of room. Also a QoS 0 message
-    /// that waited in the queue.
+    /// A message of ``MQTTClient/enqueue(_:to:qos:retain:properties:)``, in this process or an earlier one, will not be
+    /// delivered: the server refused it, it expired, it cannot be sent, or it was dropped from a full queue. Also for a
+    /// QoS 0 message that waited in the queue.
     case undelivered(MQTTError)
-    /// A connection ended while this many QoS 0 messages waited in the outbox; they were discarded. What the system had
-    /// taken for sending may be lost as well, and is not counted. With TLS, WebSocket or a proxy the count may include
-    /// messages that were still sent.
+    /// A connection ended while this many QoS 0 messages waited in the outbox; they were discarded. Messages that
+    /// the system had accepted may be lost as well, and are not counted. With TLS, WebSocket or a proxy the count may
+    /// include messages that were sent.
     case unsentMessagesDiscarded(Int)
-    /// A message that was kept because it matched no subscription was given up; see ``MQTTConfiguration/unmatchedMessagePolicy``.
+    /// A message that was retained because it matched no subscription was dropped; see
+    /// ``MQTTConfiguration/unmatchedMessagePolicy``.
     case unmatchedMessageDropped(topic: String, reason: MQTTUnmatchedMessagePolicy.DropReason)
-    /// The session store was damaged: what it held before the damage is there.
+    /// The session store is damaged: only the records before the damage were read.
     case storeDamaged(StoredSession.Damage)
-    /// The server ended the connection and said why.
+    /// The server ended the connection with DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
 }

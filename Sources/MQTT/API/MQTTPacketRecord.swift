@@ -33,7 +33,7 @@ public struct MQTTPacketRecord: Sendable {
         var decoder = MQTTDecoder(version: version, maximumPacketSize: MQTTFrameHeader.largestPacket)
         decoder.push(bytes)
         var start = 0
-        // What is no packet ends the connection, which says so itself.
+        // Bytes that are not a valid packet end the connection; the engine reports the violation.
         while let packet = try? decoder.next() {
             let end = bytes.byteCount - decoder.bufferedCount
             body(packet, start..<end)

@@ -1,10 +1,10 @@
 public import MQTTCore
 
-/// What a server said to a message or a request: its code, and with 5.0 what it added in words.
+/// The server's answer to a message: its reason code, and with 5.0 the properties.
 public struct MQTTPublishResult: Sendable, Hashable {
-    /// The reason code; ``MQTTReasonCode/success`` where the version has none.
+    /// The reason code; `success` where the version of MQTT has none.
     public var reasonCode: MQTTReasonCode
-    /// Reason String and user properties; of a QoS 2 message those of PUBREC, then those of PUBCOMP.
+    /// Reason String and user properties; of a QoS 2 message those of PUBREC, then those of PUBCOMP; 5.0 only.
     public var properties: MQTTProperties
 
     /// Makes a result, for tests.
@@ -14,21 +14,22 @@ public struct MQTTPublishResult: Sendable, Hashable {
     }
 }
 
-extension MQTTProperties {
-    /// These and others behind them; what may be there only once keeps its first value.
-    func followed(by others: MQTTProperties) -> MQTTProperties {
-        if isEmpty { return others }
-        var all = self
-        for property in others.list where property.identifier == .userProperty || self[property.identifier] == nil {
-            all.append(property)
-        }
-        return all
-    }
-}
+/// The acknowledgement of one message, to be awaited by any number of tasks, now or later; made by
+/// ``MQTTClient/publishForConfirmation(_:to:qos:retain:properties:)``.
+public struct MQTTConfirmation: Sendable {
+    let core: MQTTClientCore
+    /// Nil for QoS 0, which has no acknowledgement.
+    let batch: MQTTPublishBatch?
 
-extension MQTTReasonCode {
-    /// The code, with the server's own words behind it where it said some.
-    func words(_ properties: MQTTProperties) -> String {
-        properties.reasonString.map { "\(self): \($0)" } ?? description
+    /// Returns the server's answer when it has acknowledged the message, over a reconnect if need be.
+    ///
+    /// Cancelling the task ends the wait, and never the exchange.
+    /// - Returns: with 5.0 also Reason String and user properties, of a QoS 2 message those of PUBCOMP; for QoS 0 success
+    ///   at once.
+    /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does.
+    @discardableResult
+    public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
+        guard let batch else { return MQTTPublishResult(.success) }
+        return try await core.publisher.confirm(batch)
     }
 }

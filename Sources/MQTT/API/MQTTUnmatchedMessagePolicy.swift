@@ -1,15 +1,16 @@
-/// What becomes of QoS 1 and 2 messages that match no subscription, as those of a session that is resumed before the
-/// application has subscribed again.
+/// Bounds for QoS 1 and 2 messages that match no subscription and are retained for a later one, such as those of a session
+/// that is resumed before the application has subscribed again.
 ///
-/// They are acknowledged and kept, and the next subscription that matches gets them first, in their order; with a
-/// ``MQTTConfiguration/sessionStore`` they are stored before they are acknowledged, and wait over the end of the process.
-/// Whatever ends their wait otherwise is told by ``MQTTEvent/unmatchedMessageDropped(topic:reason:)``. QoS 0 is not kept.
+/// They are acknowledged and retained, and the next subscription that matches gets them first, in their order; with a
+/// ``MQTTConfiguration/sessionStore`` they are stored before they are acknowledged, and survive the end of the process.
+/// Messages that are dropped are reported as ``MQTTEvent/unmatchedMessageDropped(topic:reason:)``. QoS 0 messages are not
+/// retained.
 public struct MQTTUnmatchedMessagePolicy: Sendable, Equatable {
-    /// The most messages; the oldest gives way to the newest.
+    /// The maximum number of messages; the oldest is dropped for the newest. Default: 1,000.
     public var maximumMessages: Int
-    /// The most bytes of topics, properties and payloads.
+    /// The maximum number of bytes of topics, properties and payloads. Default: 1 MiB.
     public var maximumBytes: Int
-    /// How long a message is kept at most; its own expiry may come before that.
+    /// The maximum time that a message is retained; its own expiry may be earlier. Default: 1 hour.
     public var timeToLive: Duration
 
     /// Makes a policy.
@@ -19,16 +20,16 @@ public struct MQTTUnmatchedMessagePolicy: Sendable, Equatable {
         self.timeToLive = timeToLive
     }
 
-    /// Such messages are acknowledged and dropped.
+    /// Messages that match no subscription are acknowledged and dropped.
     public static let off = MQTTUnmatchedMessagePolicy(maximumMessages: 0, maximumBytes: 0)
 
-    /// Why a kept message was given up.
+    /// Why a retained message was dropped.
     public enum DropReason: Sendable, Hashable {
-        /// ``MQTTUnmatchedMessagePolicy/maximumMessages`` were there.
+        /// There were ``MQTTUnmatchedMessagePolicy/maximumMessages``.
         case count
-        /// ``MQTTUnmatchedMessagePolicy/maximumBytes`` were there, or the message alone is larger.
+        /// There were ``MQTTUnmatchedMessagePolicy/maximumBytes``, or the message alone is larger.
         case bytes
-        /// ``MQTTUnmatchedMessagePolicy/timeToLive`` or the message's own expiry passed.
+        /// ``MQTTUnmatchedMessagePolicy/timeToLive`` or the message's own expiry has passed.
         case age
     }
 

@@ -13,9 +13,9 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     @safe @exclusivity(unchecked) private var details: [MQTTBatchDetail]
     @usableFromInline let topics: [String]
     @usableFromInline let version: MQTTVersion
-    /// Weak: a message that somebody keeps does not keep the connection.
+    /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: MQTTClientCore?
-    /// Whose messages they are.
+    /// The subscription of the messages.
     let route: MQTTRoute?
     /// How many messages were lost just before the first one.
     @safe @exclusivity(unchecked) @usableFromInline private(set) var gap = 0
@@ -35,7 +35,7 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         self.route = route
     }
 
-    /// The same messages for another receiver, which may drop others of them.
+    /// The same messages for another receiver, so that dropping messages from one does not affect the other.
     func copy() -> MQTTBatch {
         MQTTBatch(storage, topics: topics, version: version, core: core, route: route)
     }
@@ -59,7 +59,7 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     func detail(at index: Int) -> MQTTBatchDetail { details.isEmpty ? .none : details[index] }
 
-    /// The record as the engine made it, but for its offsets, which are those of `bytes`.
+    /// The record as the engine made it, except that its offsets are into `bytes`.
     func message(at index: Int) -> MQTTMessageRecord {
         let (record, detail) = (records[index], detail(at: index))
         return MQTTMessageRecord(

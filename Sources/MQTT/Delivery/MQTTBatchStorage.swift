@@ -1,13 +1,15 @@
 import MQTTCore
+import Synchronization
+import Transport
 
-/// The memory of a batch: what its messages point into, and what is known of each.
+/// The memory of a batch: the bytes of its messages, and a record of each. On the loop's thread until a batch has it.
 struct MQTTBatchStorage {
     var bytes: [UInt8] = []
     var records: [MQTTBatchRecord] = []
     /// As many as there are records, or none if all messages are plain.
     var details: [MQTTBatchDetail] = []
 
-    /// What it keeps, in bytes.
+    /// The memory that its contents take, in bytes.
     var count: Int {
         bytes.count + records.count * MemoryLayout<MQTTBatchRecord>.stride
             + details.count * MemoryLayout<MQTTBatchDetail>.stride
@@ -70,10 +72,101 @@ struct MQTTBatchStorage {
     }
 }
 
-/// What is moved at once, if there is room for all of it: a call of `memcpy` costs more than a few words too many.
+/// What every receiver reads of a message of a batch. Plain data of 16 bytes: a batch of plain messages has nothing else for
+/// each of them.
+@usableFromInline
+struct MQTTBatchRecord: Sendable {
+    /// Where the payload starts in the bytes of the batch.
+    @usableFromInline let payloadStart: UInt32
+    @usableFromInline let payloadCount: UInt32
+    /// The index into the topics of the batch.
+    @usableFromInline var topic: UInt32
+    /// DUP, QoS and RETAIN.
+    @usableFromInline let flags: MQTTPublishFlags
+
+    @inline(__always)
+    init(payloadStart: UInt32, payloadCount: UInt32, topic: UInt32, flags: MQTTPublishFlags) {
+        self.payloadStart = payloadStart
+        self.payloadCount = payloadCount
+        self.topic = topic
+        self.flags = flags
+    }
+}
+
+/// What messages of QoS 1 and 2 and messages with properties have in addition.
+struct MQTTBatchDetail: Sendable {
+    /// The token to acknowledge the message with; 0 for QoS 0.
+    let delivery: UInt64
+    /// How long the properties are, which end where the payload starts.
+    let propertiesCount: UInt32
+    let packetID: UInt16
+
+    static let none = MQTTBatchDetail()
+
+    private init() {
+        (delivery, propertiesCount, packetID) = (0, 0, 0)
+    }
+
+    init(_ message: MQTTMessageRecord) {
+        delivery = message.delivery
+        propertiesCount = UInt32(truncatingIfNeeded: message.properties.count)
+        packetID = message.packetID
+    }
+}
+
+/// Memory of large batches that were released, for later ones: allocating and freeing memory for every read costs more than
+/// parsing what was read. From any thread.
+///
+/// There is one for each loop, of 4 MiB at most, which is freed when a connection of the loop has nothing to do.
+final class MQTTBatchPool: Sendable {
+    private struct State {
+        var kept: [MQTTBatchStorage] = []
+        var size = 0
+    }
+
+    private let state = Lock(State())
+    private static let limit = 4 << 20
+
+    /// Small ones are reused by malloc itself, very large ones would leave no room for others.
+    static func keeps(_ bytes: [UInt8]) -> Bool { bytes.capacity >= 16 << 10 && bytes.capacity <= 1 << 20 }
+
+    /// Empty storage.
+    func take() -> MQTTBatchStorage {
+        var storage = state.withLock { state in
+            guard let storage = state.kept.popLast() else { return MQTTBatchStorage() }
+            state.size -= storage.capacity
+            return storage
+        }
+        storage.removeAll()
+        return storage
+    }
+
+    /// Takes memory back. If a slice of it is still in use, the next batch gets other memory, because arrays are values.
+    func give(_ storage: consuming MQTTBatchStorage) {
+        let storage = storage
+        state.withLock { state in
+            guard state.size + storage.capacity <= Self.limit else { return }
+            state.size += storage.capacity
+            state.kept.append(storage)
+        }
+    }
+
+    /// Frees all memory.
+    func trim() {
+        let dropped = state.withLock { state in
+            defer { state = State() }
+            return state.kept
+        }
+        withExtendedLifetime(dropped) {}
+    }
+}
+
+/// The bytes that are copied at once if there is room for all of them: a call of `memcpy` costs more than copying a few bytes
+/// too many.
 private typealias Piece = SIMD32<UInt8>
 
-/// Copies what records point at, one behind the other, and notes where it is; returns how many bytes they are together.
+/// Copies the properties and payloads of messages one behind the other, with a record for each; returns the number of
+/// bytes.
 private func packAny(
     _ messages: Span<MQTTMessageRecord>, _ source: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer,
     _ records: inout OutputSpan<MQTTBatchRecord>
@@ -101,7 +194,7 @@ private func pack(
         let propertiesCount = arePlain ? 0 : Int(message.payloadStart) &- Int(message.propertiesStart)
         let start = Int(message.payloadStart) &- propertiesCount
         let count = propertiesCount &+ Int(message.payloadCount)
-        // The engine's ranges lie in what it read, and the room was counted from the same records.
+        // The engine's ranges are within the bytes that it read, and the room was counted from the same records.
         precondition(propertiesCount >= 0 && count <= source.count &- start && count <= target.count &- used)
         records.append(
             MQTTBatchRecord(

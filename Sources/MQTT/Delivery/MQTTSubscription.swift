@@ -4,16 +4,16 @@ public import Messaging
 /// The messages that match one topic filter, as a sequence; made by `subscribe` of ``MQTTClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
-/// unsubscribes. It survives reconnects. An iterator goes on where the one before it was released, so that a loop may be
-/// left and entered again; two at the same time each see every message from when they were made.
+/// unsubscribes. It survives reconnects. An iterator continues where the one before it was released, so that a loop may be
+/// left and entered again; of two at the same time each gets every message since it was made.
 ///
-/// Iterating throws ``MQTTError`` when the client gives up, when the server refuses the filter after a reconnect, and
-/// (with ``MQTTError/Code/cancelled``) when the iterating task is cancelled; it ends after ``MQTTClient/disconnect()``
+/// Iterating throws ``MQTTError`` when the client stops connecting, when the server refuses the filter after a reconnect,
+/// and (with ``MQTTError/Code/cancelled``) when the iterating task is cancelled; it ends after ``MQTTClient/disconnect()``
 /// and ``unsubscribe()``.
 ///
-/// A step of the loop costs some ten nanoseconds in a task of its own or a `@concurrent` function. In an actor, on the
-/// main actor and in a `nonisolated(nonsending)` function Swift looks up the executor at each step, which takes a
-/// hundred: there ``batches`` pays that once for each read.
+/// A step of the loop takes some ten nanoseconds in a task of its own or a `@concurrent` function. In an actor, on the main
+/// actor and in a `nonisolated(nonsending)` function Swift looks up the executor at each step, which takes a hundred; with
+/// ``batches`` that happens once for each read.
 public struct MQTTSubscription: AsyncSequence, Sendable {
     public typealias Element = MQTTMessage
     public typealias Failure = MQTTError
@@ -22,34 +22,35 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
 
     /// The topic filter, or the first of several.
     public var filter: String { handle.route.requests.first?.filter ?? "" }
-    /// The topic filters; none for messages that match no subscription.
+    /// The topic filters; empty for the messages that match no subscription.
     public var filters: [String] { handle.route.requests.map(\.filter) }
-    /// What the server said to each filter when the subscription was made: the QoS that it granted, or why not
+    /// The server's answer to each filter when the subscription was made: the QoS that it granted, or why it refused
     /// [MQTT-3.9.3-1].
     public let reasonCodes: [MQTTReasonCode]
-    /// What the server said beside that: Reason String, user properties; 5.0 only.
+    /// The properties of SUBACK: Reason String, user properties; 5.0 only.
     public let grantProperties: MQTTProperties
     /// The highest quality of service that the server granted when the subscription was made.
     public var grantedQoS: QoS {
         reasonCodes.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
     }
-    /// Messages dropped so far because a receiver was slow.
+    /// The number of messages that were dropped because the receiver was slow.
     public var droppedCount: Int { handle.droppedCount }
 
-    /// Ends the subscription and waits for the server's answer. Without a connection this returns at once, and the
-    /// server is asked to forget the filters after the next reconnect, if it has kept the session.
+    /// Unsubscribes and waits for the server's answer. Without a connection this returns at once, and UNSUBSCRIBE is sent
+    /// after the next reconnect, if the server has kept the session.
     ///
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses (5.0 only), with
-    ///   ``MQTTError/Code/notConnected`` when the client does not try to be connected, when there is no answer in time,
-    ///   and at once with ``MQTTError/Code/cancelled`` in a cancelled task. This sequence has ended in any case.
+    ///   ``MQTTError/Code/notConnected`` when the client does not try to be connected, with ``MQTTError/Code/timedOut``
+    ///   without an answer in time, and at once with ``MQTTError/Code/cancelled`` in a cancelled task. This sequence has
+    ///   ended in any case.
     public nonisolated(nonsending) func unsubscribe() async throws(MQTTError) {
         _ = try await handle.core.subscriptions.unsubscribe(handle.route, properties: [])
     }
 
-    /// Ends the subscription, with words to the server, and returns its answer.
+    /// Unsubscribes with these properties and returns the server's UNSUBACK.
     ///
     /// - Parameter properties: user properties of UNSUBSCRIBE; 5.0 only.
-    /// - Returns: what the server said; nothing if it was not asked, because there is no connection or another
+    /// - Returns: the server's answer; empty if UNSUBSCRIBE was not sent, because there is no connection or another
     ///   subscription has the same filters. If it refused some filters only, their codes show which.
     /// - Throws: as ``unsubscribe()`` does; ``MQTTError/Code/refused`` when the server refuses every filter.
     @discardableResult
@@ -115,9 +116,21 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     }
 }
 
-/// What a server said to UNSUBSCRIBE.
+/// Whether the client or the receiver acknowledges the QoS 1 and 2 messages of a subscription.
+public struct MQTTAcknowledgement: Sendable, Equatable {
+    enum Kind { case automatic, manual }
+    let kind: Kind
+
+    /// The client acknowledges a message when it is in the subscription's buffer and the buffer has room.
+    public static let automatic = MQTTAcknowledgement(kind: .automatic)
+    /// The receiver acknowledges with ``MQTTMessage/acknowledge()``. Until then the message counts against Receive Maximum,
+    /// and the server sends it again after a reconnect.
+    public static let manual = MQTTAcknowledgement(kind: .manual)
+}
+
+/// The server's answer to UNSUBSCRIBE.
 public struct MQTTUnsubscribeResult: Sendable, Hashable {
-    /// One code for each filter that it was asked to forget; none before 5.0.
+    /// One code for each filter; empty before 5.0.
     public var reasonCodes: [MQTTReasonCode]
     /// Reason String and user properties; 5.0 only.
     public var properties: MQTTProperties

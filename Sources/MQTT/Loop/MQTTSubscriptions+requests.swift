@@ -133,7 +133,7 @@ extension MQTTSubscriptions {
             if code.isError {
                 let error = MQTTError(
                     .refused,
-                    "The server refused to subscribe to '\(key.text)': \(code.words(properties)). Check the filter and what this user may read.",
+                    "The server refused to subscribe to '\(key.text)': \(properties.text(after: code)). Check the filter and what this user may read.",
                     reasonCode: code, properties: properties)
                 fail(key, error, response: token)
                 continue
@@ -159,7 +159,7 @@ extension MQTTSubscriptions {
         }
         let error = MQTTError(
             .refused,
-            "The server refused to unsubscribe: \(refusal.words(properties)). Its messages may still arrive and come to unmatchedMessages().",
+            "The server refused to unsubscribe: \(properties.text(after: refusal)). Its messages may still arrive and come to unmatchedMessages().",
             reasonCode: refusal, properties: properties)
         call.end(.failure(error))
     }

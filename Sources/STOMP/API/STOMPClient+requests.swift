@@ -16,7 +16,7 @@ extension STOMPClient {
     ///   - options: what the request asks of the broker; `replyTo` is set here.
     ///   - timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
     /// - Throws: ``STOMPError``: ``STOMPError/Code/timedOut`` without a reply in time, ``STOMPError/Code/connectionLost`` if
-    ///   the connection ends first, for the temporary queue ends with it.
+    ///   the connection ends first, because the temporary queue ends with it.
     public nonisolated(nonsending) func request(
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         timeout: Duration? = nil
@@ -47,7 +47,7 @@ extension STOMPClient {
 
     /// Answers a request: sends to its `reply-to`, with its `correlation-id`.
     ///
-    /// - Throws: ``STOMPError/Code/invalidRequest`` if the message asks for no reply.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the message has no `reply-to`.
     public nonisolated(nonsending) func reply(
         to request: STOMPMessage, with body: [UInt8], options: STOMPSendOptions = STOMPSendOptions()
     ) async throws(STOMPError) {

@@ -3,10 +3,9 @@ import STOMPCore
 import Transport
 
 extension STOMPClient {
-    /// Sends a message and returns when its bytes are on their way to the socket; suspends only while the outbox is
-    /// full.
+    /// Sends a message and returns when its bytes are in the outbox; this suspends only while the outbox is full.
     ///
-    /// Whether the broker got it is not known; ``sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)`` waits for that.
+    /// It is not known whether the broker received it; ``sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)`` waits for that.
     /// - Throws: ``STOMPError`` before anything is sent if the message cannot be.
     public nonisolated(nonsending) func send(
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
@@ -32,9 +31,10 @@ extension STOMPClient {
 
     /// Sends a message and returns when the broker has processed it (RECEIPT).
     ///
-    /// Many may wait at the same time. Cancelling the task ends the wait within a tenth of a second. In a transaction RabbitMQ confirms only with the commit: await that instead.
-    /// - Throws: ``STOMPError`` with the broker's words if it refused; ``STOMPError/Code/connectionLost`` and
-    ///   ``STOMPError/Code/timedOut`` leave open whether it was processed.
+    /// Many may wait at the same time. Cancelling the task ends the wait. In a transaction RabbitMQ confirms only with the
+    /// commit: await that instead.
+    /// - Throws: ``STOMPError`` with the broker's ERROR if it refused; with ``STOMPError/Code/connectionLost`` and
+    ///   ``STOMPError/Code/timedOut`` it is not known whether the message was processed.
     public nonisolated(nonsending) func sendAndConfirm(
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
@@ -57,5 +57,19 @@ extension STOMPClient {
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         try await sendAndConfirm(Array(text.utf8), to: destination, options: options, in: transaction)
+    }
+}
+
+/// The receipt of one frame, to be awaited by any number of tasks, now or later; made by
+/// ``STOMPClient/sendForReceipt(_:to:options:in:)``.
+public struct STOMPReceipt: Sendable {
+    let core: STOMPClientCore
+    let group: STOMPReceiptGroup
+
+    /// Returns when the broker has processed the frame.
+    ///
+    /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)`` does.
+    public nonisolated(nonsending) func confirmed() async throws(STOMPError) {
+        try await core.sender.wait(for: group)
     }
 }

@@ -2,28 +2,28 @@ import Messaging
 import STOMPCore
 
 extension STOMPClient {
-    /// Begins a transaction. ``withTransaction(_:)`` ends it by itself.
+    /// Begins a transaction, which has to be committed or aborted; ``withTransaction(_:)`` does that.
     public nonisolated func begin() throws(STOMPError) -> STOMPTransactionHandle {
         STOMPTransactionHandle(
             transaction: try core.sender.write { engine, now throws(STOMPUsageError) in try engine.begin(at: now) })
     }
 
-    /// Makes all of a transaction count; returns when the broker has confirmed it.
+    /// Commits a transaction and returns when the broker has confirmed that.
     public nonisolated(nonsending) func commit(_ handle: STOMPTransactionHandle) async throws(STOMPError) {
         try await core.sender.confirmed { engine, token, now throws(STOMPUsageError) in
             try engine.commit(handle.transaction, receiptToken: token, at: now)
         }
     }
 
-    /// Takes all of a transaction back.
+    /// Aborts a transaction.
     public nonisolated func abort(_ handle: STOMPTransactionHandle) throws(STOMPError) {
         try core.sender.write { engine, now throws(STOMPUsageError) in try engine.abort(handle.transaction, at: now) }
     }
 
     /// Runs `body` in a transaction: commits when it returns, aborts when it throws.
     ///
-    /// A transaction does not survive its connection: then the commit throws ``STOMPError/Code/stale``, and nothing of
-    /// it counts.
+    /// A transaction does not survive its connection: then the commit throws ``STOMPError/Code/stale``, and nothing of it
+    /// has been processed.
     public nonisolated(nonsending) func withTransaction<Result>(
         _ body: (STOMPTransactionHandle) async throws -> Result
     ) async throws -> Result {
@@ -32,11 +32,19 @@ extension STOMPClient {
         do {
             result = try await body(handle)
         } catch {
-            // The connection may be gone, and the transaction with it: that is an abort, too.
+            // If the connection is gone, the transaction has been aborted with it.
             try? abort(handle)
             throw error
         }
         try await commit(handle)
         return result
     }
+}
+
+/// A transaction of a client: the broker processes all frames that are sent, acknowledged or rejected in it, or none.
+///
+/// It ends with ``STOMPClient/commit(_:)``, ``STOMPClient/abort(_:)`` or its connection; using it afterwards throws
+/// ``STOMPError/Code/stale``.
+public struct STOMPTransactionHandle: Sendable, Hashable {
+    let transaction: STOMPTransaction
 }

@@ -3,58 +3,56 @@ public import STOMPCore
 public import Transport
 import Wire
 
-/// How a client connects, and its limits.
+/// The options of a client.
 public struct STOMPConfiguration: Sendable {
-    /// The versions to offer; the server chooses the highest that it supports. Default: 1.0, 1.1 and 1.2.
+    /// The versions to offer; the server chooses the highest that it supports. Default: all.
     public var versions: [STOMPVersion] = [.v10, .v11, .v12]
-    /// The `host` header, which names a virtual host. Default: `/`, RabbitMQ's default; other brokers ignore it.
+    /// The `host` header: a virtual host. Default: `/`, RabbitMQ's first virtual host; other brokers ignore it.
     public var host = "/"
     /// The order in which the servers of ``STOMPClient/init(_:configuration:)-([String],_)`` are tried. Default: as listed.
     public var serverOrder = ServerOrder.listed
-    /// Login and passcode for every server; the user info in a server's URL is used when this is nil. Default: nil.
+    /// The login and passcode for every server; nil uses those in the server's URL. Default: nil.
     public var credentials: Credentials?
     /// Called for credentials before each attempt to connect, and once more when they were refused; takes precedence over
-    /// `credentials`. An error that it throws fails this attempt, not later ones. Default: nil.
+    /// `credentials`. An error that it throws fails this attempt only. Default: nil.
     public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
-    /// The `client-id` header, which ActiveMQ requires for durable subscriptions and accepts from one connection at a time.
-    /// Default: nil.
+    /// The `client-id` header, which ActiveMQ needs for durable subscriptions and accepts from one client at a time.
     public var clientID: String?
-    /// The longest time between two frames or heart-beats that the client sends; zero for no heart-beats. Rounded down to
-    /// milliseconds. Default: 10 seconds.
+    /// The maximum time between frames or heart-beats that the client sends, in whole milliseconds; zero for no
+    /// heart-beats. Default: 10 seconds.
     public var outgoingHeartBeat: Duration = .seconds(10)
-    /// The longest time between two frames or heart-beats that the server is asked to send; zero for no heart-beats. The
-    /// client ends a connection that is silent for twice as long. Default: 10 seconds.
+    /// The maximum time between frames or heart-beats that the server is asked for, in whole milliseconds; zero for none. A
+    /// connection whose server is silent for twice as long is closed. Default: 10 seconds.
     public var incomingHeartBeat: Duration = .seconds(10)
-    /// More headers for CONNECT. Default: none.
+    /// Further headers for CONNECT. Default: none.
     public var connectHeaders: STOMPHeaders = [:]
-    /// How the headers of CONNECT are escaped. Default: never.
+    /// How the headers of CONNECT are escaped. Default: not at all.
     public var connectEscaping = STOMPConnectOptions.Escaping.never
-    /// What the broker can do, used instead of what its `server` header implies. Default: nil.
+    /// The kind of the broker; nil detects it from its `server` header. Default: nil.
     public var profile: STOMPBrokerProfile?
-    /// For `stomps:` and `wss:`. Default: the server is verified with the system's certificate authorities.
+    /// TLS options for `stomps:` and `wss:`. Default: verify the server with the system's authorities.
     public var tls = TLSOptions()
-    /// For `ws:` and `wss:`.
+    /// WebSocket options for `ws:` and `wss:`.
     public var webSocket = WebSocketOptions()
-    /// The proxy through which servers are reached, except with `unix:`. Default: none.
+    /// The proxy that connections pass; not for `unix:`. Default: none.
     public var proxy = Proxy.none
-    /// How lost connections are opened again. Default: ``ReconnectPolicy/automatic``.
+    /// When lost connections are opened again. Default: automatically, with back-off.
     public var reconnect = ReconnectPolicy.automatic
-    /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNECTED.
-    /// Default: 30 seconds.
+    /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNECTED. Default: 30
+    /// seconds.
     public var connectTimeout: Duration = .seconds(30)
-    /// Timeout for a receipt, and for the reply to a request. Default: 30 seconds.
+    /// Timeout for receipts and for replies to requests. Default: 30 seconds.
     public var requestTimeout: Duration = .seconds(30)
-    /// Bounds of what the server may send, checked before memory is allocated.
+    /// Limits for frames of the server, checked before memory is allocated for them.
     public var limits = STOMPLimits()
-    /// Receipts that may be outstanding at once. Default: 65,536.
+    /// The maximum number of receipts that are awaited at once. Default: 65,536.
     public var maximumReceipts = 65_536
-    /// Bytes that may wait for the socket; a task that sends more suspends until there is room. Default: 1 MiB.
+    /// The maximum number of bytes that wait for the socket; senders suspend until there is room. Default: 1 MiB.
     public var maximumOutboxBytes = 1 << 20
-    /// Bytes of received messages that wait in all subscriptions of the connection together, in what they take in memory.
-    /// Default: 64 MiB.
+    /// The maximum memory in bytes of received messages that wait in all subscriptions of the connection. Default: 64 MiB.
     ///
-    /// When it is reached, nothing more is read from the connection until half of it is free again; heart-beats are still
-    /// sent. One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
+    /// When it is reached, nothing more is read from the connection until half of it is free again; heart-beats still go
+    /// out. One read of the socket, up to 512 KiB, may exceed it. See ``BufferPolicy`` for the bounds of one subscription.
     public var maximumUnreadBytes = 64 << 20
 
     /// Makes a configuration with the default of each option.

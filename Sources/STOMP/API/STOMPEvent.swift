@@ -1,7 +1,7 @@
 public import Messaging
 public import STOMPCore
 
-/// Where a client's connection stands; see ``STOMPClient/states``.
+/// The state of a client's connection; see ``STOMPClient/states``.
 public typealias STOMPConnectionState = ConnectionState<STOMPError>
 
 /// Something that happened to a client, for logs and dashboards; see ``STOMPClient/events``.
@@ -10,31 +10,30 @@ public enum STOMPEvent: ClientEvent {
 
     /// The connection's state changed.
     case stateChanged(STOMPConnectionState)
-    /// This server is tried now.
+    /// The client tries to connect to this server.
     case connecting(to: BrokerURL)
-    /// It did not come to a connection; another server or another attempt may.
+    /// The attempt failed; another server or attempt may succeed.
     case attemptFailed(BrokerURL, STOMPError)
     /// The server accepted the connection.
     case connected(STOMPConnected)
     /// The server sent ERROR; the connection ends.
     case errorReceived(STOMPServerError)
-    /// The connection ended, and nobody had asked for it.
+    /// The connection ended without a request of the user.
     case connectionLost(STOMPError)
     /// A connection ended while this many messages waited in the outbox; they were discarded. Messages with a receipt, and
-    /// those of transactions, are not counted: their callers get an error. What the system had taken for sending may be
-    /// lost as well, and is not counted. With TLS, WebSocket or a proxy the count may include messages that were still
-    /// sent.
+    /// those of transactions, are not counted: their callers get an error. Messages that the system had accepted may be lost
+    /// as well, and are not counted. With TLS, WebSocket or a proxy the count may include messages that were sent.
     case unsentMessagesDiscarded(Int)
     /// The server confirmed a new subscription.
     case subscribed(destination: String)
-    /// A subscription was ended from here.
+    /// The client ended a subscription.
     case unsubscribed(destination: String)
     /// The server confirmed a subscription after a reconnect.
     case resubscribed(destination: String)
     /// The server refused a subscription after a reconnect: its sequence has thrown.
     case subscriptionLost(destination: String, STOMPError)
-    /// A frame that the specification does not list; it is passed over.
+    /// The server sent a frame that the specification does not define; it is ignored.
     case unknownFrameReceived(STOMPFrame)
-    /// A message came that belongs to no subscription; it is passed over.
+    /// This many messages arrived that belong to no subscription; they are ignored.
     case unmatchedMessages(Int)
 }

@@ -34,7 +34,7 @@ public struct STOMPFrameRecord: Sendable {
         var decoder = STOMPDecoder(version: version, limits: limits)
         decoder.push(bytes)
         var start = 0
-        // What is no frame ends the connection, which says so itself.
+        // Bytes that are not a valid frame end the connection; the engine reports the violation.
         while let frame = try? decoder.next() {
             let end = bytes.byteCount - decoder.bufferedBytes
             body(frame, start..<end)

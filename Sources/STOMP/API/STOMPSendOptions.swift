@@ -3,46 +3,46 @@ import Synchronization
 import Transport
 import Wire
 
-/// What a message asks of the broker beyond its body and destination.
+/// The headers of a message besides its destination.
 public struct STOMPSendOptions: Sendable {
     /// A MIME type, such as `application/json;charset=utf-8`.
     public var contentType: String? {
         get { fixed.contentType }
         set { fixed.contentType = newValue }
     }
-    /// Whether the broker keeps the message over a restart.
+    /// Whether the broker keeps the message over a restart. Default: the broker's.
     public var persistent: Bool? {
         get { fixed.persistent }
         set { fixed.persistent = newValue }
     }
-    /// 0 (least) to 9; 4 is what brokers take when nothing is said.
+    /// From 0 (lowest) to 9. Default: the broker's, which is 4.
     public var priority: Int? {
         get { fixed.priority }
         set { fixed.priority = newValue }
     }
-    /// After how long the broker drops the message, in whole milliseconds from when it is sent.
+    /// The time after which the broker drops the message, in whole milliseconds from when it is sent.
     public var expiresAfter: Duration?
-    /// When the broker drops the message, in milliseconds since 1970; `expiresAfter` wins. RabbitMQ, which wants the
-    /// time that is left, is told that.
+    /// When the broker drops the message, in milliseconds since 1970; `expiresAfter` takes precedence. RabbitMQ gets the
+    /// remaining time instead, as it expects.
     public var expiresAt: Int64?
-    /// Where answers are to be sent.
+    /// The destination for replies.
     public var replyTo: String? {
         get { fixed.replyTo }
         set { fixed.replyTo = newValue }
     }
-    /// Tells which answer belongs to which question.
+    /// The identifier that a reply repeats.
     public var correlationID: String? {
         get { fixed.correlationID }
         set { fixed.correlationID = newValue }
     }
-    /// Further headers, sent as they are, in order.
+    /// Further headers, sent without change, in order.
     public var headers: STOMPHeaders {
         get { fixed.headers }
         set { fixed.headers = newValue }
     }
-    /// Leaves `content-length` out, which makes ActiveMQ and Artemis take the message for text.
+    /// Omits `content-length`, so that ActiveMQ and Artemis treat the message as text. Default: false.
     public var omitsContentLength = false
-    /// All that does not depend on the time.
+    /// The headers that do not depend on the time.
     private struct Fixed: Sendable {
         var contentType: String?
         var persistent: Bool?
@@ -63,8 +63,7 @@ public struct STOMPSendOptions: Sendable {
         }
     }
 
-    // Behind computed properties, whose setters run everywhere: an observer would be passed over where an initializer
-    // of the user's own sets a property.
+    // The properties are computed, because observers are not called when an initializer in another module sets a property.
     private var fixed: Fixed { didSet { prepared = fixed.makeHeaders() } }
     /// Made once for the many messages that are sent with the same options.
     private var prepared: STOMPHeaders
@@ -89,21 +88,20 @@ public struct STOMPSendOptions: Sendable {
         return options
     }
 
-    /// The headers to send, if they are the same each time and nothing is wrong with them: looked at where they lie.
+    /// The headers to send, if they are valid and do not depend on the time; read in place.
     @inline(__always)
     var constantHeaders: STOMPHeaders? {
         expiresAfter == nil && expiresAt == nil && (0...9).contains(fixed.priority ?? 0) ? prepared : nil
     }
 
-    /// The headers to send, once: expiry is a point in time.
+    /// The headers to send now.
     func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
         if let priority, !(0...9).contains(priority) {
-            throw STOMPError(
-                .invalidRequest, "The priority \(priority) is out of range. Use a number from 0 (lowest) to 9.")
+            throw STOMPError(.invalidRequest, "The priority \(priority) is not between 0 (lowest) and 9.")
         }
         guard let (left, at) = try expiry() else { return prepared }
         var result = prepared
-        // In front, where it wins over one among the further headers.
+        // First, so that it takes precedence over one of the further headers.
         let isRelative = expiringRelatively.load(ordering: .relaxed)
         let field = isRelative ? ("expiration", "\(left)") : ("expires", "\(at)")
         result.fields.insert(STOMPHeaders.Field(field.0, field.1), at: 0)
@@ -116,8 +114,7 @@ public struct STOMPSendOptions: Sendable {
             let left = expiresAfter.inNanoseconds / 1_000_000
             guard left > 0 else {
                 throw STOMPError(
-                    .invalidRequest,
-                    "A message cannot expire after \(expiresAfter). Set expiresAfter to one millisecond or more.")
+                    .invalidRequest, "A message cannot expire after \(expiresAfter). Use a millisecond or more.")
             }
             let (at, overflow) = WallClock.milliseconds.addingReportingOverflow(left)
             return (left, overflow ? .max : at)
@@ -126,10 +123,27 @@ public struct STOMPSendOptions: Sendable {
         let (left, overflow) = expiresAt.subtractingReportingOverflow(WallClock.milliseconds)
         guard !overflow, left > 0 else {
             throw STOMPError(
-                .invalidRequest,
-                "The message has expired already: expiresAt, \(expiresAt) ms since 1970, is in the past. Set a later time."
+                .invalidRequest, "The message has already expired at \(expiresAt) ms since 1970. Set a later time."
             )
         }
         return (left, expiresAt)
+    }
+}
+
+/// A message to be sent, for sending many at once.
+public struct STOMPOutgoingMessage: Sendable {
+    public var body: [UInt8]
+    public var destination: String
+    public var options: STOMPSendOptions
+
+    public init(_ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
+        self.body = body
+        self.destination = destination
+        self.options = options
+    }
+
+    /// Text, as UTF-8.
+    public init(_ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
+        self.init(Array(text.utf8), to: destination, options: options)
     }
 }

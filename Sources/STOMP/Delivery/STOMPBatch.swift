@@ -14,7 +14,7 @@ final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// The engine's number of the connection that the messages came over.
     let connection: UInt32
     let route: STOMPRoute
-    /// Weak: a message that somebody keeps does not keep the connection.
+    /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
     @usableFromInline private(set) var gap = 0
 

@@ -4,12 +4,12 @@ public import STOMPCore
 /// The messages of one subscription, as a sequence; made by `subscribe` of ``STOMPClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
-/// unsubscribes; what is durable stays at the broker. It survives reconnects. An iterator goes on where the one before it
-/// was released, so that a loop may be left and entered again; two at the same time each see every message from when they
-/// were made.
+/// unsubscribes; a durable subscription remains at the broker. It survives reconnects. An iterator continues where the one
+/// before it was released, so that a loop may be left and entered again; of two at the same time each gets every message
+/// since it was made.
 ///
-/// Iterating throws ``STOMPError`` when the client gives up, when the broker refuses the destination after a reconnect,
-/// and (with ``STOMPError/Code/cancelled``) when the iterating task is cancelled; it ends after
+/// Iterating throws ``STOMPError`` when the client stops connecting, when the broker refuses the destination after a
+/// reconnect, and (with ``STOMPError/Code/cancelled``) when the iterating task is cancelled; it ends after
 /// ``STOMPClient/disconnect()`` and ``unsubscribe()``.
 public struct STOMPSubscription: AsyncSequence, Sendable {
     public typealias Element = STOMPMessage
@@ -21,11 +21,11 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     public var destination: String { handle.route.destination }
     /// How its messages are acknowledged.
     public var acknowledgement: STOMPAckMode { handle.route.acknowledgement }
-    /// Messages dropped so far because a receiver was slow.
+    /// The number of messages that were dropped because the receiver was slow.
     public var droppedCount: Int { handle.droppedCount }
 
-    /// Ends the subscription and waits for the server's answer. A durable one is deleted with all that waits in it; to
-    /// keep it, release the sequence or disconnect.
+    /// Unsubscribes and waits for the server's answer. A durable subscription is deleted with the messages that wait in it;
+    /// to keep it, release the sequence or disconnect.
     ///
     /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, and at once with
     ///   ``STOMPError/Code/cancelled`` in a cancelled task; the subscription is over in any case.
