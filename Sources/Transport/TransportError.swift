@@ -77,6 +77,11 @@ extension TransportError.Code {
     public static var clientCertificateRefused: Self { Self("clientCertificateRefused") }
 }
 
+extension TransportError {
+    /// Whether another attempt to connect is pointless until the URL is changed or something is installed.
+    package var isPermanent: Bool { code == .unsupported || code.isConfigurationMistake }
+}
+
 extension TransportError.Code {
     /// Whether the options or the machine have to change before another attempt makes sense.
     package var isConfigurationMistake: Bool {

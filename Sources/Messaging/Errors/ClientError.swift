@@ -40,7 +40,7 @@ extension ClientError {
         }
         return Self(
             .notConnected,
-            "The client has stopped connecting: \(failure.message.withoutFullStop). Solve that and call connect() again.",
+            "The client has stopped connecting: \(withoutFullStop(failure.message)). Solve that and call connect() again.",
             answer: failure, underlying: failure)
     }
 
@@ -62,17 +62,17 @@ extension ClientError {
         // With TLS 1.3 a client learns of a refused certificate only after its handshake.
         let isRefusal = error.code == .clientCertificateRefused
         let hint = error.code == .connectionLost ? hint : ""
-        let message = hint.isEmpty ? error.message : error.message.withoutFullStop + "." + hint
+        let message = hint.isEmpty ? error.message : Self.withoutFullStop(error.message) + "." + hint
         self.init(isRefusal ? .connectFailed : .connectionLost, message, answer: nil, underlying: error)
+    }
+
+    /// A text that is to be continued as part of a sentence.
+    package static func withoutFullStop(_ text: String) -> String {
+        text.utf8.last == UInt8(ascii: ".") ? String(text.dropLast()) : text
     }
 
     /// The closure for credentials threw.
     package init(credentials error: any Error) {
         self.init(.noCredentials, "Could not obtain credentials: \(error)", answer: nil, underlying: error)
     }
-}
-
-extension String {
-    /// The text, to be continued as part of a sentence.
-    package var withoutFullStop: String { hasSuffix(".") ? String(dropLast()) : self }
 }

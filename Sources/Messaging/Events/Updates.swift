@@ -114,7 +114,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
 
     func subscribe() -> UpdateBuffer<Element> {
         let buffer = UpdateBuffer<Element>(capacity: capacity)
-        // The buffer is new and has no waiting receiver, so there is none to resume.
+        // The buffer is new and has no waiting receiver to resume.
         state.withLock { state in
             if replaysLatest, let latest = state.latest { _ = buffer.store(latest) }
             if state.isFinished { _ = buffer.end() } else { state.buffers.append(WeakBuffer(buffer: buffer)) }

@@ -189,8 +189,3 @@ package final class StreamOpener: Sendable {
                 + "speaks that at this port.")
     }
 }
-
-extension TransportError {
-    /// Whether another attempt to connect is pointless until the URL is changed or something is installed.
-    package var isPermanent: Bool { code == .unsupported || code.isConfigurationMistake }
-}
