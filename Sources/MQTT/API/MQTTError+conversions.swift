@@ -167,6 +167,6 @@ extension MQTTError {
 
     /// A text of the engine or of the server as a sentence: with a capital letter and a full stop.
     private static func sentence(_ text: String) -> String {
-        (text.prefix(1).uppercased() + text.dropFirst()).withoutFullStop + "."
+        withoutFullStop(text.prefix(1).uppercased() + text.dropFirst()) + "."
     }
 }

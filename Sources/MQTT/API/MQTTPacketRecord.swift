@@ -2,7 +2,7 @@ public import MQTTCore
 public import Messaging
 import Transport
 
-/// A packet that went over the connection, made for looking at; see ``MQTTClient/inspect(showingSecrets:)``.
+/// A packet that was sent or received, for display; see ``MQTTClient/inspect(showingSecrets:)``.
 public struct MQTTPacketRecord: Sendable {
     /// Whether the client sent or received the packet.
     public let direction: FrameDirection
@@ -10,7 +10,7 @@ public struct MQTTPacketRecord: Sendable {
     public let time: Int64
     /// The size of the whole packet in bytes.
     public let size: Int
-    /// The packet; of payloads only the first 256 bytes, and with its secrets masked unless they were asked for.
+    /// The packet, with the first 256 bytes of its payload, and with its secrets masked unless the caller asked for them.
     public let packet: MQTTPacket
     /// The size of a PUBLISH packet's payload, 0 for other packets.
     public let payloadCount: Int
@@ -23,10 +23,10 @@ public struct MQTTPacketRecord: Sendable {
         time = WallClock.milliseconds
         self.size = size
         if case .publish(let publish) = packet { payloadCount = publish.payload.count } else { payloadCount = 0 }
-        self.packet = packet.trimmed(showsSecrets: showsSecrets)
+        self.packet = Self.trimmed(packet, showsSecrets: showsSecrets)
     }
 
-    /// Reads whole packets, with their secrets, and where they stand.
+    /// Decodes whole packets, with their secrets, and the range of each.
     static func forEachPacket(
         in bytes: RawSpan, version: MQTTVersion, _ body: (_ packet: MQTTPacket, _ range: Range<Int>) -> Void
     ) {
@@ -40,13 +40,12 @@ public struct MQTTPacketRecord: Sendable {
             start = end
         }
     }
-}
 
-extension MQTTPacket {
-    fileprivate func trimmed(showsSecrets: Bool) -> MQTTPacket {
+    /// The packet with what a record keeps of it.
+    private static func trimmed(_ packet: MQTTPacket, showsSecrets: Bool) -> MQTTPacket {
         let limit = FrameText.previewLimit
         let mask = Array(FrameText.mask.utf8)
-        switch self {
+        switch packet {
         case .publish(var packet):
             if packet.payload.count > limit { packet.payload = Array(packet.payload.prefix(limit)) }
             return .publish(packet)
@@ -64,7 +63,54 @@ extension MQTTPacket {
             packet.properties.authenticationData = mask
             return .auth(packet)
         default:
-            return self
+            return packet
         }
+    }
+}
+
+extension MQTTPacketRecord: CustomStringConvertible {
+    /// The packet in one line, without its direction: `PUBLISH /a/b QoS 1 id 7 retain "on" (2 bytes)`.
+    public var description: String {
+        ([type.description] + details).joined(separator: " ")
+    }
+
+    /// Everything except the type.
+    var details: [String] {
+        switch packet {
+        case .connect(let packet): words(packet)
+        case .connack(let packet): [packet.reasonCode.description] + (packet.sessionPresent ? ["session-present"] : [])
+        case .publish(let packet): words(packet)
+        case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
+            ["id \(packet.packetID)"] + (packet.reasonCode == .success ? [] : [packet.reasonCode.description])
+        case .subscribe(let packet):
+            ["id \(packet.packetID)"] + packet.subscriptions.map { "\($0.filter) \($0.qos)" }
+        case .suback(let packet): ["id \(packet.packetID)"] + packet.reasonCodes.map(\.description)
+        case .unsubscribe(let packet): ["id \(packet.packetID)"] + packet.filters
+        case .unsuback(let packet): ["id \(packet.packetID)"] + packet.reasonCodes.map(\.description)
+        case .pingreq, .pingresp: []
+        case .disconnect(let packet): packet.reasonCode == .normalDisconnection ? [] : [packet.reasonCode.description]
+        case .auth(let packet): [packet.reasonCode.description]
+        }
+    }
+
+    private func words(_ packet: MQTTPacket.Connect) -> [String] {
+        var words = ["\(packet.version)", "client-id \(packet.clientID)", "keep-alive \(packet.keepAlive)"]
+        if packet.cleanStart { words.append("clean") }
+        if let user = packet.userName { words.append("user \(user)") }
+        if let password = packet.password { words.append("password \(String(decoding: password, as: UTF8.self))") }
+        if let will = packet.will {
+            let payload = FrameText.preview(Array(will.payload.prefix(FrameText.previewLimit)), of: will.payload.count)
+            words.append("will \(will.topic) \(will.qos)\(will.retain ? " retain" : "") \(payload)")
+        }
+        return words
+    }
+
+    private func words(_ packet: MQTTPacket.Publish) -> [String] {
+        var words = [packet.topic, "\(packet.qos)"]
+        if packet.packetID != 0 { words.append("id \(packet.packetID)") }
+        if packet.isDuplicate { words.append("dup") }
+        if packet.isRetained { words.append("retain") }
+        if payloadCount > 0 { words.append(FrameText.preview(packet.payload, of: payloadCount)) }
+        return words + ["(\(payloadCount) bytes)"]
     }
 }

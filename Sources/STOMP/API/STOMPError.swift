@@ -96,7 +96,7 @@ extension STOMPError {
         let advice = "Whether it was processed is unknown: send it again if processing it twice does no harm."
         switch outcome {
         case .refused, .presumablyRefused:
-            let reason = error?.description.withoutFullStop ?? "no reason given"
+            let reason = error.map { Self.withoutFullStop($0.description) } ?? "no reason given"
             self.init(
                 .refused, "The server refused the frame: \(reason). Correct the frame and send it again.",
                 serverError: error)

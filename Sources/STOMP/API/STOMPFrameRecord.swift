@@ -2,18 +2,18 @@ public import Messaging
 public import STOMPCore
 import Transport
 
-/// A frame that went over the connection, made for looking at; see ``STOMPClient/inspect(showingSecrets:)``.
+/// A frame that was sent or received, for display; see ``STOMPClient/inspect(showingSecrets:)``.
 public struct STOMPFrameRecord: Sendable {
     /// Whether the client sent or received the frame.
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
     public let time: Int64
-    /// Nil for a heart-beat. Of long headers and bodies only the first 256 bytes, and secrets masked unless they were
-    /// asked for.
+    /// The frame, with the first 256 bytes of long headers and bodies, and with secrets masked unless the caller asked for
+    /// them; nil for a heart-beat.
     public let frame: STOMPFrame?
     /// The size of the frame's body in bytes.
     public let bodyCount: Int
-    /// The size of the whole frame in bytes, with the line ends that stand before it.
+    /// The size of the whole frame in bytes, with the line ends before it.
     public let size: Int
 
     init(_ frame: STOMPFrame?, size: Int, _ direction: FrameDirection, showsSecrets: Bool) {
@@ -21,10 +21,10 @@ public struct STOMPFrameRecord: Sendable {
         self.size = size
         time = WallClock.milliseconds
         bodyCount = frame?.body.count ?? 0
-        self.frame = frame?.trimmed(showsSecrets: showsSecrets)
+        self.frame = frame.map { Self.trimmed($0, showsSecrets: showsSecrets) }
     }
 
-    /// Reads whole frames, with their secrets, and where they stand; nil stands for a heart-beat.
+    /// Decodes whole frames, with their secrets, and the range of each; nil is a heart-beat.
     static func forEachFrame(
         in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void
     ) {
@@ -40,17 +40,16 @@ public struct STOMPFrameRecord: Sendable {
             body(frame, start..<end)
             start = end
         }
-        // Line ends beside frames only keep them apart.
+        // Line ends next to frames only separate them.
         if start == 0, decoder.lineEnds > 0 { body(nil, 0..<bytes.byteCount) }
     }
-}
 
-extension STOMPFrame {
-    fileprivate func trimmed(showsSecrets: Bool) -> STOMPFrame {
-        var trimmed = self
+    /// The frame with what a record keeps of it.
+    private static func trimmed(_ frame: STOMPFrame, showsSecrets: Bool) -> STOMPFrame {
+        var trimmed = frame
         let limit = FrameText.previewLimit
-        if body.count > limit { trimmed.body = Array(body.prefix(limit)) }
-        for (index, field) in headers.fields.enumerated() {
+        if frame.body.count > limit { trimmed.body = Array(frame.body.prefix(limit)) }
+        for (index, field) in frame.headers.fields.enumerated() {
             if !showsSecrets, field.isSecret {
                 trimmed.headers.fields[index].value = FrameText.mask
             } else if field.value.utf8.count > limit {
@@ -59,5 +58,15 @@ extension STOMPFrame {
             }
         }
         return trimmed
+    }
+}
+
+extension STOMPFrameRecord: CustomStringConvertible {
+    /// The frame in one line, without its direction: `SEND destination:/topic/a "on" (2 bytes)`.
+    public var description: String {
+        guard let frame else { return "heart-beat" }
+        var words = [frame.commandName] + frame.headers.map { "\($0.name):\($0.value)" }
+        if bodyCount > 0 { words += [FrameText.preview(frame.body, of: bodyCount), "(\(bodyCount) bytes)"] }
+        return words.joined(separator: " ")
     }
 }
