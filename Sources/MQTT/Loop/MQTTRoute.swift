@@ -39,6 +39,7 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     func finish(_ end: Queue.Next) {
         receivers.finish(end)
         replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
+        replies = nil
     }
 
     /// Hands responses to their requests; those that no request waits for any more are dropped.

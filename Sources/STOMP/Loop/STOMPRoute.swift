@@ -43,5 +43,6 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     func finish(_ end: Queue.Next) {
         receivers.finish(end)
         replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
+        replies = nil
     }
 }
