@@ -2,7 +2,7 @@ import Messaging
 import STOMPCore
 
 extension STOMPClient {
-    /// Sends many messages in their order, and returns when their bytes are on their way to the socket.
+    /// Sends many messages in their order and returns when their bytes are in the outbox.
     ///
     /// - Throws: ``STOMPError`` for the first message that cannot be sent; those before it are.
     public nonisolated(nonsending) func send(
@@ -11,11 +11,11 @@ extension STOMPClient {
         try await core.sender.sendAll(messages, group: nil, in: transaction?.transaction)
     }
 
-    /// Sends many messages in their order, and returns when the broker has processed all of them: one wait for all
-    /// receipts.
+    /// Sends many messages in their order and returns when the broker has processed all of them, with a single wait for
+    /// their receipts.
     ///
-    /// - Throws: ``STOMPError`` for the first message that cannot be sent or was refused; which of the others the broker
-    ///   has processed is not known then.
+    /// - Throws: ``STOMPError`` for the first message that cannot be sent or was refused; it is not known then which of the
+    ///   others the broker has processed.
     public nonisolated(nonsending) func sendAndConfirm(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
@@ -24,7 +24,7 @@ extension STOMPClient {
         try await core.sender.wait(for: group)
     }
 
-    /// Sends a message and returns when its bytes are on their way, with what its receipt can be awaited by.
+    /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
     public nonisolated(nonsending) func sendForReceipt(
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil

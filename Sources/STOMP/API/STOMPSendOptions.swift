@@ -132,8 +132,11 @@ public struct STOMPSendOptions: Sendable {
 
 /// A message to be sent, for sending many at once.
 public struct STOMPOutgoingMessage: Sendable {
+    /// The body.
     public var body: [UInt8]
+    /// The destination, in the broker's notation.
     public var destination: String
+    /// The other headers. Default: none.
     public var options: STOMPSendOptions
 
     public init(_ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
