@@ -1,3 +1,4 @@
+import Synchronization
 package import Transport
 
 /// Where the messages of one subscription go. On the loop's thread, but for what is constant.
@@ -69,27 +70,55 @@ extension SubscriptionOwner {
     }
 }
 
-/// The subscriptions with a full buffer, for which reading pauses. On the loop's thread.
-package struct PausedRoutes<Route: DeliveryRoute> {
-    private var routes: [Route] = []
+/// Ties a subscription to the life of its sequence and iterators, and remembers where the last iterator stopped.
+package final class SubscriptionHandle<Core: SubscriptionOwner>: DeliverySource {
+    package typealias Batch = Core.Route.Batch
+    package typealias Failure = Core.Route.Failure
 
-    package init() {}
+    package let core: Core
+    package let route: Core.Route
+    private let first: DeliveryQueue<Batch, Failure>
+    /// The place that has no receiver at the moment.
+    private let parked: Lock<DeliveryPlace<Batch, Failure>?>
 
-    package var isEmpty: Bool { routes.isEmpty }
-
-    package mutating func add(_ route: Route) {
-        if !routes.contains(where: { $0 === route }) { routes.append(route) }
+    package init(core: Core, route: Core.Route, first: DeliveryQueue<Batch, Failure>) {
+        self.core = core
+        self.route = route
+        self.first = first
+        parked = Lock(DeliveryPlace(queue: first))
     }
 
-    /// Removes a route. Returns whether it was there.
-    package mutating func remove(_ route: Route) -> Bool {
-        let count = routes.count
-        routes.removeAll { $0 === route }
-        return routes.count < count
+    deinit {
+        let (core, route) = (core, route)
+        core.loop.execute { core.remove(route) }
     }
 
-    /// Removes the routes that have room again.
-    package mutating func removeDrained() { routes.removeAll { !$0.isFull } }
+    package var droppedCount: Int { first.droppedCount }
 
-    package mutating func removeAll() { routes = [] }
+    package func takePlace() -> DeliveryPlace<Batch, Failure> {
+        let taken = parked.withLock { parked in
+            defer { parked = nil }
+            return parked
+        }
+        if let taken { return taken }
+        let queue = core.makeQueue(route.policy)
+        let route = route
+        core.loop.execute { route.add(queue) }
+        return DeliveryPlace(queue: queue)
+    }
+
+    package func park(_ place: DeliveryPlace<Batch, Failure>) {
+        let isParked = parked.withLock { parked in
+            guard parked == nil else { return false }
+            parked = place
+            return true
+        }
+        // With several iterators, the place of the first one that was released remains.
+        guard !isParked else { return }
+        let route = route
+        core.loop.execute {
+            route.remove(place.queue)
+            place.queue.abandon()
+        }
+    }
 }

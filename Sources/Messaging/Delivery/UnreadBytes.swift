@@ -38,3 +38,28 @@ package final class UnreadBytes: Sendable {
         if isOurs { drained() }
     }
 }
+
+/// The subscriptions with a full buffer, for which reading pauses. On the loop's thread.
+package struct PausedRoutes<Route: DeliveryRoute> {
+    private var routes: [Route] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { routes.isEmpty }
+
+    package mutating func add(_ route: Route) {
+        if !routes.contains(where: { $0 === route }) { routes.append(route) }
+    }
+
+    /// Removes a route. Returns whether it was there.
+    package mutating func remove(_ route: Route) -> Bool {
+        let count = routes.count
+        routes.removeAll { $0 === route }
+        return routes.count < count
+    }
+
+    /// Removes the routes that have room again.
+    package mutating func removeDrained() { routes.removeAll { !$0.isFull } }
+
+    package mutating func removeAll() { routes = [] }
+}
