@@ -76,7 +76,9 @@ struct PendingRepliesTests {
                 replies, [Reply(correlation: [9], text: "another's"), Reply(correlation: nil, text: "x")], unmatched: 1)
         }
         #expect(only.text == "x")
-        async let other = replies.reply(correlation: [2], within: .seconds(60), late: .late) { _ in }
+        let sent = PendingCall<Void>()
+        async let other = replies.reply(correlation: [2], within: .seconds(60), late: .late) { _ in sent.end(()) }
+        await sent.answer()
         _ = try await replies.reply(correlation: [3], within: .seconds(60), late: .late) { _ in
             answer(replies, [Reply(correlation: [3], text: "y")])
         }
