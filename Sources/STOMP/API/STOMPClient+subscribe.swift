@@ -36,18 +36,20 @@ extension STOMPClient {
     }
 }
 
-/// Options of a subscription beyond the specification. Each one becomes headers of the connected broker, which its `server`
-/// header identifies; an option that this broker does not support is an error before anything is sent.
+/// Options of a subscription beyond the specification. Each is translated into the headers of the connected broker, which
+/// is known from its `server` header; an option that the broker does not support is an error before anything is sent.
 public struct STOMPSubscribeOptions: Sendable {
-    /// A filter over message headers in the broker's language (ActiveMQ: `country IN ('FR', 'DE')`).
+    /// A filter on message headers in the broker's language (ActiveMQ: `country IN ('FR', 'DE')`). Default: nil.
     public var selector: String?
-    /// The name under which the broker keeps messages while the client is not connected; ActiveMQ also needs a `clientID`.
+    /// The name under which the broker stores messages while the client is not connected; ActiveMQ also requires a
+    /// ``STOMPConfiguration/clientID``. Default: nil, not durable.
     public var durableName: String?
-    /// The number of messages that the broker sends before they are acknowledged.
+    /// The number of messages that the broker sends ahead of their acknowledgements. Default: nil, the broker's choice.
     public var prefetch: Int?
-    /// Further headers, sent without change.
+    /// More headers, sent unchanged.
     public var headers: STOMPHeaders
 
+    /// Makes options; what is nil is not sent.
     public init(
         selector: String? = nil, durableName: String? = nil, prefetch: Int? = nil, headers: STOMPHeaders = [:]
     ) {
@@ -66,7 +68,8 @@ public struct STOMPSubscribeOptions: Sendable {
             guard profile.supportsSelectors || profile == .generic else {
                 throw STOMPError(
                     .unsupportedByBroker,
-                    "\(profile.name) ignores selectors: every message would arrive. Filter by destination instead.")
+                    "\(profile.name) ignores selectors, so that every message would arrive. Filter by destination instead."
+                )
             }
             result.add("selector", selector)
         }
@@ -74,12 +77,12 @@ public struct STOMPSubscribeOptions: Sendable {
             guard let more = profile.durableHeaders(name: durableName) else {
                 throw STOMPError(
                     .unsupportedByBroker,
-                    "\(profile.name) is not known to keep durable subscriptions. Use its own headers in `headers`.")
+                    "\(profile.name) is not known to support durable subscriptions. Set its own headers in `headers`.")
             }
             if case .named = profile.durable, clientID == nil {
                 throw STOMPError(
                     .invalidRequest,
-                    "\(profile.name) keeps a durable subscription for a client-id. Set `clientID` in the configuration."
+                    "\(profile.name) stores a durable subscription under a client-id. Set `clientID` in the configuration."
                 )
             }
             result.fields += more.fields
@@ -87,17 +90,18 @@ public struct STOMPSubscribeOptions: Sendable {
         if let prefetch {
             guard prefetch > 0 else {
                 throw STOMPError(
-                    .invalidRequest, "With a prefetch of \(prefetch) no message would arrive. Use a positive number.")
+                    .invalidRequest,
+                    "The prefetch is \(prefetch), so that no message would arrive. Set it to 1 or more.")
             }
             guard !profile.prefetchNeedsAcknowledgement || acknowledgement != .auto else {
                 throw STOMPError(
                     .unsupportedByBroker,
-                    "\(profile.name) limits only messages that are acknowledged. Use ack mode client or clientIndividual."
+                    "\(profile.name) applies prefetch only to acknowledged messages. Use the ack mode client or clientIndividual."
                 )
             }
             guard let more = profile.prefetchHeaders(messages: prefetch) else {
                 throw STOMPError(
-                    .unsupportedByBroker, "\(profile.name) is not known to limit what it sends. Leave prefetch out.")
+                    .unsupportedByBroker, "\(profile.name) is not known to support a prefetch. Leave prefetch out.")
             }
             result.fields += more.fields
         }

@@ -88,7 +88,8 @@ extension STOMPError {
     /// The same error with the likely reason, for a server that closed the connection without one.
     func hinting(_ hint: String) -> STOMPError {
         guard code == .connectionLost, !hint.isEmpty else { return self }
-        return STOMPError(code, Self.withoutFullStop(message) + "." + hint, serverError: serverError, underlying: underlying)
+        return STOMPError(
+            code, Self.withoutFullStop(message) + "." + hint, serverError: serverError, underlying: underlying)
     }
 
     /// The end of a wait for a receipt, other than the receipt itself.

@@ -134,11 +134,12 @@ public struct STOMPSendOptions: Sendable {
 public struct STOMPOutgoingMessage: Sendable {
     /// The body.
     public var body: [UInt8]
-    /// The destination, in the broker's notation.
+    /// The destination in the broker's notation.
     public var destination: String
-    /// The other headers. Default: none.
+    /// What the message asks of the broker.
     public var options: STOMPSendOptions
 
+    /// Makes a message.
     public init(_ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
         self.body = body
         self.destination = destination
