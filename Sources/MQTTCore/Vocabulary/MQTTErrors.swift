@@ -138,7 +138,7 @@ extension MQTTUsageError.Code {
     public static var closing: Self { Self("closing") }
     /// The topic name is empty, too long, or holds a wildcard or a NUL.
     public static var invalidTopic: Self { Self("invalidTopic") }
-    /// The topic filter is empty, too long, or its wildcards stand in the wrong place.
+    /// The topic filter is empty, too long, or has a wildcard in the wrong place.
     public static var invalidFilter: Self { Self("invalidFilter") }
     /// No filter was given [MQTT 5.0 3.8.3-2].
     public static var noFilters: Self { Self("noFilters") }
