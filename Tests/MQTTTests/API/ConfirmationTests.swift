@@ -41,7 +41,7 @@ struct ConfirmationTests {
             if case .connectReceived = step.event { step.accept() }
         }
         server.remark { message in
-            message.qos == .atLeastOnce
+            message.flags.qos == .atLeastOnce
                 ? [.puback(.init(packetID: message.packetID, reasonCode: .noMatchingSubscribers, properties: accepted))]
                 : [.pubrec(.init(packetID: message.packetID, reasonCode: .notAuthorized, properties: accepted))]
         }
