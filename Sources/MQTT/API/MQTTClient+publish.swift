@@ -82,14 +82,14 @@ extension MQTTClient {
     public nonisolated(nonsending) func publishForConfirmation(
         _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
         properties: MQTTProperties = MQTTProperties()
-    ) async throws(MQTTError) -> MQTTConfirmation {
+    ) async throws(MQTTError) -> Confirmation {
         if qos == .atMostOnce {
             _ = try await publish(payload, to: topic, qos: qos, retain: retain, properties: properties)
-            return MQTTConfirmation(core: core, batch: nil)
+            return Confirmation(core: core, batch: nil)
         }
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        return MQTTConfirmation(core: core, batch: try await core.publisher.publishForConfirmation(message))
+        return Confirmation(core: core, batch: try await core.publisher.publishForConfirmation(message))
     }
 
     /// Adds a message to the queue and returns when it is stored in the ``MQTTConfiguration/sessionStore``; without one,
@@ -133,5 +133,27 @@ extension MQTTClient {
             try await core.publisher.roomForAtMostOnce()
         } while try !core.publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
         return .success
+    }
+}
+
+extension MQTTClient {
+    /// The acknowledgement of one message, to be awaited by any number of tasks, now or later; made by
+    /// ``MQTTClient/publishForConfirmation(_:to:qos:retain:properties:)``.
+    public struct Confirmation: Sendable {
+        let core: MQTTClientCore
+        /// Nil for QoS 0, which has no acknowledgement.
+        let batch: MQTTPublishBatch?
+
+        /// Returns the server's answer when it has acknowledged the message, over a reconnect if need be.
+        ///
+        /// Cancelling the task ends the wait, and never the exchange.
+        /// - Returns: with 5.0 also Reason String and user properties, of a QoS 2 message those of PUBCOMP; for QoS 0 success
+        ///   at once.
+        /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does.
+        @discardableResult
+        public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
+            guard let batch else { return MQTTPublishResult(.success) }
+            return try await core.publisher.confirm(batch)
+        }
     }
 }

@@ -13,23 +13,3 @@ public struct MQTTPublishResult: Sendable, Hashable {
         self.properties = properties
     }
 }
-
-/// The acknowledgement of one message, to be awaited by any number of tasks, now or later; made by
-/// ``MQTTClient/publishForConfirmation(_:to:qos:retain:properties:)``.
-public struct MQTTConfirmation: Sendable {
-    let core: MQTTClientCore
-    /// Nil for QoS 0, which has no acknowledgement.
-    let batch: MQTTPublishBatch?
-
-    /// Returns the server's answer when it has acknowledged the message, over a reconnect if need be.
-    ///
-    /// Cancelling the task ends the wait, and never the exchange.
-    /// - Returns: with 5.0 also Reason String and user properties, of a QoS 2 message those of PUBCOMP; for QoS 0 success
-    ///   at once.
-    /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does.
-    @discardableResult
-    public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
-        guard let batch else { return MQTTPublishResult(.success) }
-        return try await core.publisher.confirm(batch)
-    }
-}

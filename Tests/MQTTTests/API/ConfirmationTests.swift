@@ -12,7 +12,7 @@ struct ConfirmationTests {
         let client = try await bench.connected { $0.version = .v5_0 }
         let messages = try await client.subscribe(to: "a")
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
-        var confirmations: [MQTTConfirmation] = []
+        var confirmations: [MQTTClient.Confirmation] = []
         for number in 0..<20 {
             confirmations.append(try await client.publishForConfirmation(Array("\(number)".utf8), to: "a", qos: qos))
         }
