@@ -137,7 +137,7 @@ const Motions = (() => {
       id, card, values: null, isSeen: false, isRetained: false,
       sparkline: new Sparkline.Sparkline(canvas),
       degrees: [...card.querySelectorAll('dd')].map((cell) => cell.appendChild(document.createTextNode(''))),
-      phone: card.querySelector('.phone'), angles: null, turnedAt: 0,
+      phone: card.querySelector('.phone'), angles: null, turnedAt: -Infinity, turning: 0,
       note: card.querySelector('.note'),
       button: card.querySelector('button'),
       output: card.querySelector('output'),
@@ -194,7 +194,15 @@ const Motions = (() => {
   // tilted to its right (roll). In CSS the second axis points down, so that two of them turn the other way.
   function turn(device) {
     const now = performance.now();
-    if (calm.matches && now - device.turnedAt < CALM_PAUSE) return;
+    const early = calm.matches ? CALM_PAUSE - (now - device.turnedAt) : 0;
+    if (early > 0) {
+      // The last motion is shown in the end, even if no other follows.
+      device.turning ||= setTimeout(() => {
+        device.turning = 0;
+        turn(device);
+      }, early);
+      return;
+    }
     device.turnedAt = now;
     const before = device.angles ?? device.values;
     // The short way round: from 179° to −179° are two degrees.

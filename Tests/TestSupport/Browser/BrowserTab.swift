@@ -36,6 +36,12 @@ public final class BrowserTab: Sendable {
         try await call("Emulation.setEmulatedMedia", ["features": [feature]])
     }
 
+    /// What the page is told about the user's wish for little motion; replaces ``setDark(_:)``.
+    public func setReducedMotion(_ isReduced: Bool) async throws {
+        let feature = ["name": "prefers-reduced-motion", "value": isReduced ? "reduce" : "no-preference"]
+        try await call("Emulation.setEmulatedMedia", ["features": [feature]])
+    }
+
     // MARK: JavaScript
 
     /// The value of an expression, or of the promise that it is, as text.
