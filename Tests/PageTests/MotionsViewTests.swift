@@ -19,7 +19,7 @@ extension BrowserTests {
         }
 
         private func withPage(
-            _ broker: Broker = .embedded, _ body: (BrowserTab, MQTTClient) async throws -> Void
+            _ broker: Broker, _ body: (BrowserTab, MQTTClient) async throws -> Void
         ) async throws {
             switch broker {
             case .embedded:
@@ -70,8 +70,9 @@ extension BrowserTests {
             }
         }
 
-        @Test func `lists last wills, and alerts with the time of their acknowledgement`() async throws {
-            try await withPage { tab, client in
+        @Test(.requires(.mosquitto), arguments: Broker.allCases)
+        func `lists last wills, and alerts with the time of their acknowledgement`(broker: Broker) async throws {
+            try await withPage(broker) { tab, client in
                 for id in ["phone-1", "phone-2"] {
                     try await client.publish(payload(0, 0, 0), to: "/mwm/\(id)/motion", qos: .atLeastOnce, retain: true)
                 }
