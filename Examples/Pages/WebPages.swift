@@ -22,7 +22,8 @@ package enum WebPages {
 
     private static let files: [(name: String, bytes: [UInt8])] = [
         ("locations.html", PackageResources.locations_html), ("motions.html", PackageResources.motions_html),
-        ("style.css", PackageResources.style_css), ("stomp.js", PackageResources.stomp_js),
+        ("colours.css", PackageResources.colours_css), ("style.css", PackageResources.style_css),
+        ("stomp.js", PackageResources.stomp_js),
         ("mqtt.js", PackageResources.mqtt_js), ("session.js", PackageResources.session_js),
         ("frames.js", PackageResources.frames_js), ("panel.js", PackageResources.panel_js),
         ("fleet.js", PackageResources.fleet_js), ("map.js", PackageResources.map_js),

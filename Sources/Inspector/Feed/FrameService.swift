@@ -20,6 +20,7 @@ package struct FrameService: Sendable {
         switch route {
         case .page: .response(file("text/html", PackageResources.inspector_html))
         case .style: .response(file("text/css", PackageResources.inspector_css))
+        case .colours: .response(file("text/css", PackageResources.inspector_colours_css))
         case .script: .response(file("text/javascript", PackageResources.inspector_js))
         case .topics: .response(file("text/javascript", PackageResources.inspector_topics_js))
         case .tree: .response(file("text/javascript", PackageResources.inspector_tree_js))

@@ -65,6 +65,7 @@ struct PageRouter: Sendable {
 enum FrameRoute: String {
     case page = "/inspector.html"
     case style = "/inspector.css"
+    case colours = "/inspector-colours.css"
     case script = "/inspector.js"
     case topics = "/inspector-topics.js"
     case tree = "/inspector-tree.js"
