@@ -29,6 +29,10 @@ extension STOMPSendOptions {
 extension STOMPFrameRecord: DeviceFrame {}
 
 extension STOMPClient: DeviceClient {
+    package nonisolated func publishForVisitor(_ payload: [UInt8], to topic: String) async throws {
+        try await sendAndConfirm(payload, to: topic)
+    }
+
     package static func final(_ failure: STOMPError) -> DeviceFailure {
         let status: ExitStatus
         switch failure.code {

@@ -11,11 +11,17 @@ package struct PageSite: PageContent {
     package var brokers: [Device: String]
     /// What the inspector shows; without it there is no inspector.
     package var frames: FrameLog?
+    /// Publishes for the inspector's publish pane; without it there is no such pane.
+    package var publisher: PagePublisher?
 
-    package init(first: Device, brokers: [Device: String], frames: FrameLog? = nil) {
+    package init(
+        first: Device, brokers: [Device: String], frames: FrameLog? = nil,
+        publisher: PagePublisher? = nil
+    ) {
         self.first = first
         self.brokers = brokers
         self.frames = frames
+        self.publisher = publisher
     }
 
     package func response(to request: PageRequest) -> HTTPResponse {
@@ -71,7 +77,9 @@ extension PageServer {
     /// - Throws: `TransportError` with the code `cannotListen` when the port is taken.
     package static func start(_ site: PageSite, port: UInt16 = 0) async throws -> PageServer {
         let links = [(name: "Locations", target: "locations.html"), (name: "Motions", target: "motions.html")]
+        var publish: InspectorPage.Publish?
+        if let publisher = site.publisher { publish = { try await publisher.publish($0, $1) } }
         return try await start(
-            site.frames.map { FrameService($0, links: links) }, content: site, port: port)
+            site.frames.map { FrameService($0, publish: publish, links: links) }, content: site, port: port)
     }
 }

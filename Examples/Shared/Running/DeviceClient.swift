@@ -12,6 +12,8 @@ package protocol DeviceClient: Sendable {
     func disconnect() async
     func inspect(showingSecrets: Bool) -> Updates<Frame>
     func inspect(into log: FrameLog, as name: String?)
+    /// Publishes what a visitor of the inspector typed; returns when the broker has confirmed it.
+    func publishForVisitor(_ payload: [UInt8], to topic: String) async throws
 
     /// The line and the status to end with because of a connection that failed.
     static func final(_ failure: Failure) -> DeviceFailure

@@ -23,6 +23,9 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         reconnected: @escaping @Sendable () async -> Void = {}, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
         if let log = post.fleet.frames { client.inspect(into: log, as: post.id) }
+        if post.index == 0 {
+            post.fleet.publisher?.use { [client] in try await client.publishForVisitor($1, to: $0) }
+        }
         let frames = await showFrames()
         do {
             try await post.stop.untilStopped { try await connected(reconnected, body) }

@@ -8,6 +8,8 @@ struct EmbeddedBroker: Sendable {
     private let page: PageServer?
     /// What the inspector page shows; nil without a page.
     let frames: FrameLog?
+    /// Publishes what visitors of the inspector type; nil without a page.
+    let publisher: PagePublisher?
     /// Where the program's own devices connect to.
     let url: String
     /// Nil without a page.
@@ -32,14 +34,14 @@ struct EmbeddedBroker: Sendable {
         }
         do {
             let broker = try await LoopbackBroker.start(options)
-            guard wishes.servesPage else { return EmbeddedBroker(broker, page: nil, frames: nil, for: device) }
+            guard wishes.servesPage else { return EmbeddedBroker(broker, page: nil, for: device) }
             let webSocket = broker.urls.ws ?? ""
-            let frames = FrameLog(limit: 2_000)
             let site = PageSite(
-                first: device, brokers: [.locations: webSocket, .motions: webSocket], frames: frames)
+                first: device, brokers: [.locations: webSocket, .motions: webSocket], frames: FrameLog(limit: 2_000),
+                publisher: PagePublisher())
             do {
                 let page = try await PageServer.start(site, port: UInt16(wishes.pagePort ?? 0))
-                return EmbeddedBroker(broker, page: page, frames: frames, for: device)
+                return EmbeddedBroker(broker, page: page, site, for: device)
             } catch {
                 await broker.stop()
                 throw error
@@ -49,10 +51,11 @@ struct EmbeddedBroker: Sendable {
         }
     }
 
-    private init(_ broker: LoopbackBroker, page: PageServer?, frames: FrameLog?, for device: Device) {
+    private init(_ broker: LoopbackBroker, page: PageServer?, _ site: PageSite? = nil, for device: Device) {
         self.broker = broker
         self.page = page
-        self.frames = frames
+        frames = site?.frames
+        publisher = site?.publisher
         pageAddress = page?.address
         let urls = broker.urls
         let own = device == .motions ? [urls.mqtt, urls.stomp] : [urls.stomp, urls.mqtt]

@@ -11,6 +11,8 @@ package struct Fleet: Sendable {
     package let meter: ProgressMeter
     /// Where all devices put their frames, for the inspector page.
     package let frames: FrameLog?
+    /// Publishes for the inspector page.
+    let publisher: PagePublisher?
     private let keys = Broadcaster<Key>(capacity: 64)
 
     /// Runs one device per id, shows what they share, and ends with a summary.
@@ -40,7 +42,7 @@ package struct Fleet: Sendable {
             meter: ProgressMeter(
                 unit: unit, devices: options.deviceIDs.count, isConfirmed: isConfirmed,
                 address: embedded?.pageAddress ?? name, shortAddress: embedded?.shortPageAddress, console: console),
-            frames: embedded?.frames)
+            frames: embedded?.frames, publisher: embedded?.publisher)
         if options.opensPage, let address = embedded?.pageAddress { fleet.open(address) }
         let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
         let result: Result<DeviceSummary, any Error>
