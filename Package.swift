@@ -127,7 +127,7 @@ let package = Package(
             name: "locations-device", dependencies: ["STOMP", "LoopbackBroker", "DeviceSupport"],
             path: "Examples/locations-device", swiftSettings: strict),
         .executableTarget(
-            name: "motions-device", dependencies: ["MQTT", "LoopbackBroker", "DeviceSupport"],
+            name: "motions-device", dependencies: ["MQTT", "LoopbackBroker", "DeviceSupport", "Inspector"],
             path: "Examples/motions-device", swiftSettings: strict),
 
         // What tests share, and the programs that they run.

@@ -1,4 +1,5 @@
 package import DeviceSupport
+import Inspector
 package import MQTT
 
 extension MQTTConfiguration {
@@ -6,7 +7,7 @@ extension MQTTConfiguration {
         self.init(clientID: deviceID)
         keepAlive = .seconds(options.keepAlive)
         cleanStart = !options.keepsSession
-        let payload = #"{"deviceID":\#(JSONText.quoted(deviceID))}"#
+        let payload = #"{"deviceID":\#(JSON.quoted(deviceID))}"#
         will = MQTTWill(topic: "/mwm/lastWill", payload: Array(payload.utf8), qos: .exactlyOnce)
         credentials = options.common.credentials
         reconnect = options.common.reconnectPolicy
@@ -17,6 +18,10 @@ extension MQTTConfiguration {
 extension MQTTPacketRecord: DeviceFrame {}
 
 extension MQTTClient: DeviceClient {
+    package nonisolated func publishForVisitor(_ payload: [UInt8], to topic: String) async throws {
+        try await publish(payload, to: topic, qos: .atLeastOnce)
+    }
+
     package static func final(_ failure: MQTTError) -> DeviceFailure {
         let status: ExitStatus
         switch failure.code {

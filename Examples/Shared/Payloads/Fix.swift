@@ -1,3 +1,5 @@
+import Inspector
+
 /// One position, and when it was recorded if that is known.
 package struct Fix: Sendable, Equatable {
     /// Degrees, north positive, -90...90.
@@ -34,7 +36,7 @@ package enum LocationPayload {
     /// JSON with exactly the keys `deviceID`, `lat`, `lng` and `ts`.
     package static func json(deviceID: String, fix: Fix, at time: Timestamp) -> String {
         """
-        {"deviceID":\(JSONText.quoted(deviceID)),"lat":\(fix.latitude.plainDecimal),"lng":\(fix.longitude.plainDecimal),\
+        {"deviceID":\(JSON.quoted(deviceID)),"lat":\(fix.latitude.plainDecimal),"lng":\(fix.longitude.plainDecimal),\
         "ts":"\(time)"}
         """
     }

@@ -1,5 +1,6 @@
 import Dispatch
 import Synchronization
+import Transport
 
 /// Carries values from a thread that may block to one task that may not. The thread waits while `capacity` values lie
 /// unread, so a fast writer at the other end of a pipe is slowed down instead of filling memory.
@@ -7,7 +8,7 @@ package final class LiveChannel<Element: Sendable>: Sendable {
     fileprivate struct State {
         var queue: [Element] = []
         var head = 0
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: PendingCall<Void>?
         var hasEnded = false
         var failure: DeviceFailure?
 
@@ -39,18 +40,18 @@ package final class LiveChannel<Element: Sendable>: Sendable {
         room.wait()
         let waiter = state.withLock { state in
             state.queue.append(element)
-            return state.takeWaiter()
+            return state.waiter.take()
         }
-        waiter?.resume()
+        waiter?.end(())
     }
 
     package func finish(_ failure: DeviceFailure? = nil) {
         let waiter = state.withLock { state in
             state.hasEnded = true
             state.failure = failure
-            return state.takeWaiter()
+            return state.waiter.take()
         }
-        waiter?.resume()
+        waiter?.end(())
     }
 
     /// The next value; nil at the end and when the task is cancelled.
@@ -71,24 +72,12 @@ package final class LiveChannel<Element: Sendable>: Sendable {
     }
 
     private func wait() async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isReady = state.withLock { state in
-                    guard state.head == state.queue.count, !state.hasEnded, !Task.isCancelled else { return true }
-                    state.waiter = continuation
-                    return false
-                }
-                if isReady { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.takeWaiter() }?.resume()
+        let call = PendingCall<Void>()
+        let isReady = state.withLock { state in
+            guard state.head == state.queue.count, !state.hasEnded else { return true }
+            state.waiter = call
+            return false
         }
-    }
-}
-
-extension LiveChannel.State {
-    fileprivate mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
-        defer { waiter = nil }
-        return waiter
+        if !isReady { await call.answer { call.end(()) } }
     }
 }

@@ -1,4 +1,5 @@
 import Synchronization
+import Transport
 
 /// Holds one value until it is taken; a newer one takes its place.
 final class NewestValue<Value: Sendable>: Sendable {
@@ -6,14 +7,11 @@ final class NewestValue<Value: Sendable>: Sendable {
         var value: Value?
         var hasEnded = false
         var failure: DeviceFailure?
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: PendingCall<Void>?
 
         var isReady: Bool { value != nil || hasEnded }
 
-        mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
-            defer { waiter = nil }
-            return waiter
-        }
+        mutating func takeWaiter() -> PendingCall<Void>? { waiter.take() }
     }
 
     private let state = Mutex(State())
@@ -38,18 +36,12 @@ final class NewestValue<Value: Sendable>: Sendable {
     ///
     /// - Throws: The failure of `finish`, after the last value.
     func arrives() async throws(DeviceFailure) -> Bool {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isReady = state.withLock { state in
-                    guard !state.isReady, !Task.isCancelled else { return true }
-                    state.waiter = continuation
-                    return false
-                }
-                if isReady { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.takeWaiter() }?.resume()
+        let call = PendingCall<Void>()
+        let isReady = state.withLock { state in
+            if !state.isReady { state.waiter = call }
+            return state.isReady
         }
+        if !isReady { await call.answer { call.end(()) } }
         let (hasValue, failure) = state.withLock { ($0.value != nil, $0.failure) }
         if !hasValue, let failure { throw failure }
         return hasValue
@@ -60,6 +52,6 @@ final class NewestValue<Value: Sendable>: Sendable {
             body(&state)
             return state.takeWaiter()
         }
-        waiter?.resume()
+        waiter?.end(())
     }
 }

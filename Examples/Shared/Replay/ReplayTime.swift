@@ -1,4 +1,5 @@
 import Synchronization
+import Transport
 
 /// When things are due on a clock that can be stopped and set going again, for all devices of a program.
 ///
@@ -8,8 +9,7 @@ package final class ReplayTime<Time: InstantProtocol>: Sendable where Time.Durat
     fileprivate struct State {
         var paused: Duration = .zero
         var pausedSince: Time?
-        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
-        var nextWaiter = 0
+        var waiters: [PendingCall<Void>] = []
     }
 
     private let start: Time
@@ -44,33 +44,26 @@ package final class ReplayTime<Time: InstantProtocol>: Sendable where Time.Durat
             state.pausedSince = nil
             return state.takeWaiters()
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.end(()) }
     }
 
     /// Returns at once unless paused, and when the task is cancelled.
     package func untilResumed() async {
-        let id = state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
+        let call = PendingCall<Void>()
+        let isPaused = state.withLock { state in
+            guard state.pausedSince != nil else { return false }
+            // Waiters that were cancelled are not needed any more.
+            state.waiters.removeAll(where: \.isOver)
+            state.waiters.append(call)
+            return true
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isReady = state.withLock { state in
-                    guard state.pausedSince != nil, !Task.isCancelled else { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if isReady { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
-        }
+        if isPaused { await call.answer { call.end(()) } }
     }
 }
 
 extension ReplayTime.State {
-    fileprivate mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
-        defer { waiters = [:] }
-        return Array(waiters.values)
+    fileprivate mutating func takeWaiters() -> [PendingCall<Void>] {
+        defer { waiters = [] }
+        return waiters
     }
 }

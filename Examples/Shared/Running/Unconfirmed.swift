@@ -1,4 +1,5 @@
 import Synchronization
+import Transport
 
 /// Values that were sent and are not confirmed by the broker yet, in their order.
 package final class Unconfirmed<Value: Sendable>: Sendable {
@@ -9,24 +10,22 @@ package final class Unconfirmed<Value: Sendable>: Sendable {
         var timeouts = 0
     }
 
-    private struct Waiter {
-        let id: Int
+    private struct Caller {
         let most: Int
-        let continuation: CheckedContinuation<Void, Never>
+        let call: PendingCall<Void>
     }
 
     private struct State {
         var entries: [Entry] = []
-        var waiters: [Waiter] = []
+        var callers: [Caller] = []
         var connection = 1
         var nextNumber = 0
-        var nextWaiter = 0
 
         func index(of number: Int) -> Int? { entries.firstIndex { $0.number == number } }
 
-        mutating func takeReady() -> [Waiter] {
-            let ready = waiters.filter { $0.most >= entries.count }
-            if !ready.isEmpty { waiters.removeAll { $0.most >= entries.count } }
+        mutating func takeReady() -> [Caller] {
+            let ready = callers.filter { $0.most >= entries.count }
+            if !ready.isEmpty { callers.removeAll { $0.most >= entries.count } }
             return ready
         }
     }
@@ -51,12 +50,12 @@ package final class Unconfirmed<Value: Sendable>: Sendable {
     /// The value was confirmed, or it will not be sent again. False if it is not here.
     @discardableResult
     package func remove(_ number: Int) -> Bool {
-        let (wasThere, ready) = state.withLock { state -> (Bool, [Waiter]) in
+        let (wasThere, ready) = state.withLock { state -> (Bool, [Caller]) in
             guard let index = state.index(of: number) else { return (false, []) }
             state.entries.remove(at: index)
             return (true, state.takeReady())
         }
-        for waiter in ready { waiter.continuation.resume() }
+        for caller in ready { caller.call.end(()) }
         return wasThere
     }
 
@@ -98,25 +97,14 @@ package final class Unconfirmed<Value: Sendable>: Sendable {
 
     /// Waits until `most` values or fewer are unconfirmed, or the task is cancelled.
     package func untilAtMost(_ most: Int) async {
-        let id = state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
+        let call = PendingCall<Void>()
+        let isReady = state.withLock { state in
+            guard state.entries.count > most else { return true }
+            // Calls that were cancelled are not needed any more.
+            state.callers.removeAll(where: \.call.isOver)
+            state.callers.append(Caller(most: most, call: call))
+            return false
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isReady = state.withLock { state in
-                    guard state.entries.count > most, !Task.isCancelled else { return true }
-                    state.waiters.append(Waiter(id: id, most: most, continuation: continuation))
-                    return false
-                }
-                if isReady { continuation.resume() }
-            }
-        } onCancel: {
-            let waiter = state.withLock { state -> Waiter? in
-                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
-                return state.waiters.remove(at: index)
-            }
-            waiter?.continuation.resume()
-        }
+        if !isReady { await call.answer { call.end(()) } }
     }
 }

@@ -1,7 +1,7 @@
 import Messaging
 
-/// Frames as the page reads them (RFC 8259), each on one line.
-enum JSON {
+/// Text as JSON writes it (RFC 8259), and frames as the page reads them, each on one line.
+package enum JSON {
     /// Bytes of a frame that the page shows.
     private static let shownBytes = 1024
     /// Bytes of a frame's note in a row of the page's table, and of its payload in the tree of topics.
@@ -43,7 +43,7 @@ enum JSON {
     }
 
     /// A text in quotation marks, with everything escaped that may not be between them.
-    static func quoted(_ text: String) -> String {
+    package static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
             switch scalar {
