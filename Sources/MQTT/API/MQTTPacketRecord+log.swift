@@ -23,8 +23,11 @@ extension MQTTPacketRecord {
                 let record = MQTTPacketRecord(packet, size: range.count, direction, showsSecrets: false)
                 frame.masked = record
                 frame.logged = wishes.logLimit.map { limit in
-                    record.logged(
-                        version, aliases, bytes: masked(packet, bytes, range, limit: limit))
+                    var topic: String?
+                    if case .publish(let publish) = packet { topic = aliases.topic(of: publish, direction) }
+                    return record.logged(
+                        version, topic: topic, instant: MonotonicClock.now,
+                        bytes: masked(packet, bytes, range, limit: limit))
                 }
             }
             frames.append(frame)
@@ -32,17 +35,20 @@ extension MQTTPacketRecord {
         return frames
     }
 
-    private func logged(_ version: MQTTVersion, _ aliases: MQTTSeenAliases, bytes: [UInt8]) -> LoggedFrame {
+    /// - Parameter topic: Of a PUBLISH, which may have an alias in its place.
+    func logged(
+        _ version: MQTTVersion, topic: String?, instant: Int64, bytes: [UInt8]
+    ) -> LoggedFrame {
         LoggedFrame(
             direction, time: time, protocolName: "MQTT \(version)", type: type.description, size: size,
-            destination: destination(aliases), qos: qos, payloadCount: payloadCount, bytes: bytes,
+            destination: destination ?? topic, qos: qos, payloadCount: payloadCount, bytes: bytes,
             opensConnection: type == .connect, endsConnection: type == .disconnect,
-            carriesMessage: type == .publish, exchange: exchange, content: self)
+            carriesMessage: type == .publish, exchange: exchange, instant: instant,
+            content: self)
     }
 
-    private func destination(_ aliases: MQTTSeenAliases) -> String? {
+    private var destination: String? {
         switch packet {
-        case .publish(let packet): aliases.topic(of: packet, direction)
         case .subscribe(let packet): packet.subscriptions.map(\.filter).joined(separator: ", ")
         case .unsubscribe(let packet): packet.filters.joined(separator: ", ")
         default: nil
@@ -73,7 +79,7 @@ extension MQTTPacketRecord {
         }
     }
 
-    private static func masked(
+    static func masked(
         _ packet: MQTTPacket, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
     ) -> [UInt8] {
         let kept = FrameBytes.keptCount(of: range.count, limit: limit)

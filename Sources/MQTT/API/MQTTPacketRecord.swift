@@ -18,9 +18,12 @@ public struct MQTTPacketRecord: Sendable {
     /// The type of the packet.
     public var type: MQTTPacketType { packet.type }
 
-    init(_ packet: MQTTPacket, size: Int, _ direction: FrameDirection, showsSecrets: Bool) {
+    init(
+        _ packet: MQTTPacket, size: Int, _ direction: FrameDirection, time: Int64 = WallClock.milliseconds,
+        showsSecrets: Bool
+    ) {
         self.direction = direction
-        time = WallClock.milliseconds
+        self.time = time
         self.size = size
         if case .publish(let publish) = packet { payloadCount = publish.payload.count } else { payloadCount = 0 }
         self.packet = Self.trimmed(packet, showsSecrets: showsSecrets)

@@ -11,8 +11,13 @@ final class MQTTSeenAliases: Sendable {
     /// The topic of a PUBLISH; nil when it has only an alias that was set before anybody looked.
     func topic(of packet: MQTTPacket.Publish, _ direction: FrameDirection) -> String? {
         guard let alias = packet.properties.topicAlias else { return packet.topic.isEmpty ? nil : packet.topic }
-        return topics.withLock { topics in
-            if !packet.topic.isEmpty { topics[direction, default: [:]][alias] = packet.topic }
+        return topic(packet.topic, alias: alias, direction)
+    }
+
+    /// The topic of a PUBLISH with an alias, whose own topic may be empty.
+    func topic(_ topic: String, alias: UInt16, _ direction: FrameDirection) -> String? {
+        topics.withLock { topics in
+            if !topic.isEmpty { topics[direction, default: [:]][alias] = topic }
             return topics[direction]?[alias]
         }
     }

@@ -10,18 +10,24 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     package typealias Read =
         @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ wishes: FrameWishes) -> [InspectedFrame<Record>]
 
+    /// Cuts bytes into whole frames for logs, without decoding more of them than that needs.
+    ///
+    /// Frames of more than `limit` bytes, of which only the beginning is kept, are decoded at once.
+    package typealias Split = @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ limit: Int) -> [KeptFrame]
+
     // Two, so that who may not see secrets does not get them because somebody else may.
     private let masked = Broadcaster<Record>(capacity: 1024)
     private let complete = Broadcaster<Record>(capacity: 1024)
     private let logs = Lock<[FrameLogSource]>([])
-    private let read: Wrapped
+    private let decoding: Decoding
 
-    private struct Wrapped: Sendable {
-        let call: Read
+    private struct Decoding: Sendable {
+        let read: Read
+        let split: Split
     }
 
-    package init(_ read: @escaping Read) {
-        self.read = Wrapped(call: read)
+    package init(_ read: @escaping Read, split: @escaping Split) {
+        decoding = Decoding(read: read, split: split)
     }
 
     package func frames(showingSecrets: Bool) -> Updates<Record> {
@@ -57,14 +63,21 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
             masked: masked.hasListeners, complete: complete.hasListeners,
             logLimit: sources.map(\.log.largestFrame).max())
         guard !wishes.isEmpty else { return }
-        let frames = read.call(bytes, direction, wishes)
+        if let limit = wishes.logLimit, !wishes.masked, !wishes.complete {
+            return append(decoding.split(bytes, direction, limit), to: sources)
+        }
+        let frames = decoding.read(bytes, direction, wishes)
         for frame in frames {
             if let record = frame.masked { masked.send(record) }
             if let record = frame.complete { complete.send(record) }
         }
+        append(frames.compactMap { $0.logged.map(KeptFrame.init) }, to: sources)
+    }
+
+    private func append(_ frames: [KeptFrame], to sources: [FrameLogSource]) {
         for source in sources {
             let limit = source.log.largestFrame
-            source.log.append(frames.compactMap { $0.logged?.limited(to: limit) }, from: source)
+            source.log.append(frames.map { $0.limited(to: limit) }, from: source)
         }
     }
 

@@ -7,8 +7,10 @@ import Transport
 ///     client.inspect(into: log)
 ///     for frame in log.snapshot().frames { print(frame.direction, frame.type, frame.destination ?? "") }
 ///
-/// The log is bounded by number and by bytes; the oldest frames go first, and are counted. Secrets are masked before a
-/// frame is kept. A client that has no log pays nothing for it; one that has never waits for whoever reads it.
+/// The log is bounded by number and by bytes; the oldest frames go first, and are counted. A client that has no log pays
+/// nothing for it. One that has copies what it exchanges and never waits for a reader: frames are decoded, and their
+/// secrets masked, by the thread that reads the log first. The frames of a handshake, which have the secrets as a rule, are
+/// decoded and masked before they are kept.
 public final class FrameLog: Sendable {
     /// What a log held at one moment.
     public struct Snapshot: Sendable {
@@ -68,12 +70,14 @@ public final class FrameLog: Sendable {
     /// - Parameter since: A ``Snapshot/cursor``: only newer frames are of interest. Asking again and again with the last
     ///   one tells of every frame once.
     public func snapshot(since: UInt64 = 0) -> Snapshot {
-        state.withLock { $0.snapshot(since: since) }
+        let kept = state.withLock { $0.snapshot(since: since) }
+        // Decoded here, outside the lock that clients take.
+        return kept.snapshot(kept.frames.map(\.frame))
     }
 
     /// The frame with this number, unless it has been dropped.
     public func frame(_ number: UInt64) -> LoggedFrame? {
-        state.withLock { $0.frame(number) }
+        state.withLock { $0.frame(number) }?.frame
     }
 
     /// The frames in which a text occurs, oldest first; see ``LoggedFrame/contains(_:)``.
@@ -89,6 +93,10 @@ public final class FrameLog: Sendable {
     }
 
     package func append(_ frames: [LoggedFrame], from source: FrameLogSource) {
+        append(frames.map(KeptFrame.init), from: source)
+    }
+
+    package func append(_ frames: [KeptFrame], from source: FrameLogSource) {
         let gone = state.withLock { $0.append(frames, from: source) }
         _ = consume gone
     }
@@ -99,7 +107,13 @@ public final class FrameLog: Sendable {
 
     /// The frames, and the openings of their connections that are no longer among them, by connection.
     func capture() -> (frames: [LoggedFrame], openings: [Int: LoggedFrame]) {
-        state.withLock { ($0.snapshot(since: 0).frames, $0.openings) }
+        let (frames, openings) = state.withLock { ($0.snapshot(since: 0).frames, $0.openings) }
+        return (frames.map(\.frame), openings.mapValues(\.frame))
+    }
+
+    /// Frames that are not decoded yet.
+    package var undecodedCount: Int {
+        state.withLock { $0.snapshot(since: 0) }.frames.count { !$0.kept.isDecoded }
     }
 }
 

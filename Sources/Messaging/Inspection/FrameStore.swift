@@ -7,7 +7,7 @@ struct FrameStore {
     var isPaused = false
 
     /// From `first` on; what is before has been dropped and goes when it is half of all.
-    private var frames: [LoggedFrame?] = []
+    private var frames: [Entry?] = []
     private var first = 0
     private var bytes = 0
     private var lastNumber: UInt64 = 0
@@ -17,11 +17,28 @@ struct FrameStore {
     private var clearCount = 0
     private var connections: [Int: Connection] = [:]
 
+    /// A frame and its place in the log.
+    struct Entry {
+        let kept: KeptFrame
+        let number: UInt64
+        let client: String
+        let connection: Int
+
+        /// The decoded frame; not for callers that hold the log's lock.
+        var frame: LoggedFrame {
+            var frame = kept.frame
+            frame.number = number
+            frame.client = client
+            frame.connection = connection
+            return frame
+        }
+    }
+
     /// A connection that is alive or has left frames.
     private struct Connection {
         /// Without its first frame nobody knows the version that the others are written in, so it outlives its place in
         /// the row.
-        var opening: LoggedFrame?
+        var opening: Entry?
         var keptCount = 0
         var isAlive = true
     }
@@ -36,24 +53,23 @@ struct FrameStore {
 
     private var count: Int { frames.count - first }
 
-    var openings: [Int: LoggedFrame] { connections.compactMapValues(\.opening) }
+    var openings: [Int: Entry] { connections.compactMapValues(\.opening) }
 
     /// Returns the frames that had to go, to be freed where nobody waits.
-    mutating func append(_ new: [LoggedFrame], from source: FrameLogSource) -> [LoggedFrame] {
-        var gone: [LoggedFrame] = []
-        for var frame in new {
-            frame.client = source.name
-            frame.connection = connection(of: source, opened: frame.opensConnection)
+    mutating func append(_ new: [KeptFrame], from source: FrameLogSource) -> [Entry] {
+        var gone: [Entry] = []
+        for frame in new {
+            let connection = connection(of: source, opened: frame.opensConnection)
+            let entry = Entry(kept: frame, number: lastNumber + 1, client: source.name, connection: connection)
             if isPaused {
                 skippedCount += 1
-                if frame.opensConnection { keep(opening: frame) }
+                if frame.opensConnection { keep(opening: entry) }
                 continue
             }
             lastNumber += 1
-            frame.number = lastNumber
-            frames.append(frame)
-            bytes += frame.bytes.count
-            connections[frame.connection]?.keptCount += 1
+            frames.append(entry)
+            bytes += frame.byteCount
+            connections[connection]?.keptCount += 1
             while count > limit || bytes > byteLimit { gone.append(dropOldest()) }
         }
         return gone
@@ -76,7 +92,7 @@ struct FrameStore {
         forgetIfEmpty(number)
     }
 
-    private mutating func dropOldest() -> LoggedFrame {
+    private mutating func dropOldest() -> Entry {
         // The loop that calls has looked: there is one.
         let frame = frames[first]!
         frames[first] = nil
@@ -90,15 +106,15 @@ struct FrameStore {
         return frame
     }
 
-    private mutating func remove(_ frame: LoggedFrame) {
-        bytes -= frame.bytes.count
+    private mutating func remove(_ frame: Entry) {
+        bytes -= frame.kept.byteCount
         connections[frame.connection]?.keptCount -= 1
-        if frame.opensConnection { keep(opening: frame) }
+        if frame.kept.opensConnection { keep(opening: frame) }
         forgetIfEmpty(frame.connection)
     }
 
-    private mutating func keep(opening frame: LoggedFrame) {
-        if frame.bytes.count <= Self.largestOpening { connections[frame.connection]?.opening = frame }
+    private mutating func keep(opening frame: Entry) {
+        if frame.kept.byteCount <= Self.largestOpening { connections[frame.connection]?.opening = frame }
     }
 
     private mutating func forgetIfEmpty(_ number: Int) {
@@ -107,7 +123,7 @@ struct FrameStore {
         }
     }
 
-    mutating func clear() -> [LoggedFrame] {
+    mutating func clear() -> [Entry] {
         let gone = frames.compactMap(\.self)
         frames = []
         first = 0
@@ -120,16 +136,25 @@ struct FrameStore {
 
     // MARK: Reading
 
-    func snapshot(since: UInt64) -> FrameLog.Snapshot {
-        let oldest = lastNumber - UInt64(count) + 1
-        let skipped = since < oldest ? 0 : Int(min(since - oldest + 1, UInt64(count)))
-        return FrameLog.Snapshot(
-            frames: frames[(first + skipped)...].compactMap(\.self), cursor: lastNumber,
-            missedCount: since < oldest - 1 ? Int(oldest - 1 - since) : 0, droppedCount: droppedCount,
-            skippedCount: skippedCount, clearCount: clearCount, isPaused: isPaused)
+    /// A snapshot whose frames may not be decoded yet.
+    struct KeptSnapshot {
+        let frames: [Entry]
+        let snapshot: ([LoggedFrame]) -> FrameLog.Snapshot
     }
 
-    func frame(_ number: UInt64) -> LoggedFrame? {
+    func snapshot(since: UInt64) -> KeptSnapshot {
+        let oldest = lastNumber - UInt64(count) + 1
+        let skipped = since < oldest ? 0 : Int(min(since - oldest + 1, UInt64(count)))
+        let (cursor, missed) = (lastNumber, since < oldest - 1 ? Int(oldest - 1 - since) : 0)
+        let (dropped, passed, clears, isPaused) = (droppedCount, skippedCount, clearCount, isPaused)
+        return KeptSnapshot(frames: frames[(first + skipped)...].compactMap(\.self)) { frames in
+            FrameLog.Snapshot(
+                frames: frames, cursor: cursor, missedCount: missed, droppedCount: dropped, skippedCount: passed,
+                clearCount: clears, isPaused: isPaused)
+        }
+    }
+
+    func frame(_ number: UInt64) -> Entry? {
         let oldest = lastNumber - UInt64(count) + 1
         guard number >= oldest, number <= lastNumber else { return nil }
         return frames[first + Int(number - oldest)]

@@ -18,7 +18,8 @@ extension STOMPFrameRecord {
                 let record = STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: false)
                 inspected.masked = record
                 inspected.logged = wishes.logLimit.map { limit in
-                    record.logged(frame, version, bytes: masked(frame, bytes, range, limit: limit))
+                    record.logged(
+                        frame, version, instant: MonotonicClock.now, bytes: masked(frame, bytes, range, limit: limit))
                 }
             }
             frames.append(inspected)
@@ -27,14 +28,14 @@ extension STOMPFrameRecord {
     }
 
     /// - Parameter whole: The frame with its secrets.
-    private func logged(_ whole: STOMPFrame?, _ version: STOMPVersion, bytes: [UInt8]) -> LoggedFrame {
+    func logged(_ whole: STOMPFrame?, _ version: STOMPVersion, instant: Int64, bytes: [UInt8]) -> LoggedFrame {
         LoggedFrame(
             direction, time: time, protocolName: "STOMP \(version)", type: whole?.commandName ?? "heart-beat",
             size: size, destination: frame?.headers["destination"], qos: nil, payloadCount: bodyCount, bytes: bytes,
             opensConnection: whole?.command == .connect || whole?.command == .stomp,
             endsConnection: whole?.command == .disconnect || whole?.command == .error,
             carriesMessage: whole?.command == .send || whole?.command == .message,
-            exchange: whole.map(Self.exchange) ?? FrameExchange(), content: self)
+            exchange: whole.map(Self.exchange) ?? FrameExchange(), instant: instant, content: self)
     }
 
     /// A receipt answers the frame that asked for it, ACK and NACK the message with their identifier (STOMP 1.2 "ACK").
@@ -51,7 +52,7 @@ extension STOMPFrameRecord {
         return exchange
     }
 
-    private static func masked(
+    static func masked(
         _ frame: STOMPFrame?, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
     ) -> [UInt8] {
         let kept = FrameBytes.keptCount(of: range.count, limit: limit)

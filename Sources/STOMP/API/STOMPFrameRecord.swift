@@ -16,10 +16,13 @@ public struct STOMPFrameRecord: Sendable {
     /// The size of the whole frame in bytes, with the line ends before it.
     public let size: Int
 
-    init(_ frame: STOMPFrame?, size: Int, _ direction: FrameDirection, showsSecrets: Bool) {
+    init(
+        _ frame: STOMPFrame?, size: Int, _ direction: FrameDirection, time: Int64 = WallClock.milliseconds,
+        showsSecrets: Bool
+    ) {
         self.direction = direction
         self.size = size
-        time = WallClock.milliseconds
+        self.time = time
         bodyCount = frame?.body.count ?? 0
         self.frame = frame.map { Self.trimmed($0, showsSecrets: showsSecrets) }
     }
@@ -28,10 +31,7 @@ public struct STOMPFrameRecord: Sendable {
     static func forEachFrame(
         in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void
     ) {
-        let most = Int.max
-        let limits = STOMPLimits(
-            maximumLineBytes: most, maximumHeaders: most, maximumHeaderBytes: most, maximumBodyBytes: most)
-        var decoder = STOMPDecoder(version: version, limits: limits)
+        var decoder = STOMPDecoder(version: version, limits: .none)
         decoder.push(bytes)
         var start = 0
         // Bytes that are not a valid frame end the connection; the engine reports the violation.
@@ -68,5 +68,12 @@ extension STOMPFrameRecord: CustomStringConvertible {
         var words = [frame.commandName] + frame.headers.map { "\($0.name):\($0.value)" }
         if bodyCount > 0 { words += [FrameText.preview(frame.body, of: bodyCount), "(\(bodyCount) bytes)"] }
         return words.joined(separator: " ")
+    }
+}
+
+extension STOMPLimits {
+    /// For bytes that are in memory already.
+    static var none: STOMPLimits {
+        STOMPLimits(maximumLineBytes: .max, maximumHeaders: .max, maximumHeaderBytes: .max, maximumBodyBytes: .max)
     }
 }

@@ -60,6 +60,9 @@ final class STOMPClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sen
                 // Read for each frame: CONNECTED changes it.
                 let version = link?.perform { $0.engine.version } ?? .v12
                 return STOMPFrameRecord.read(bytes, version: version, direction, wishes)
+            } split: { [weak link] bytes, direction, limit in
+                let version = link?.perform { $0.engine.version } ?? .v12
+                return STOMPKeptFrames.split(bytes, version: version, direction, limit: limit)
             }
         }
     }

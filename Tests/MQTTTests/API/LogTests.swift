@@ -172,6 +172,38 @@ struct LogTests {
         #expect(!masked.bytes.contains(0x41))
     }
 
+    @Test func `a client does not decode its messages for a log that is not read`() async throws {
+        let broker = try await LoopbackBroker.start()
+        var configuration = configuration(.v5_0)
+        configuration.connectProperties = []
+        configuration.topicAliasMaximum = 10
+        let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", configuration: configuration)
+        let log = FrameLog()
+        client.inspect(into: log)
+        try await client.connect()
+        for number in 0..<50 { try await client.publish("\(number)", to: "a/long/topic", qos: .atLeastOnce) }
+        await client.disconnect()
+        // The handshake, which has secrets, is decoded and masked at once.
+        #expect(log.undecodedCount >= 100)
+        let frames = log.snapshot().frames
+        #expect(log.undecodedCount == 0)
+        #expect(frames.count { $0.type == "PUBLISH" && $0.destination == "a/long/topic" } == 50)
+        #expect(frames.filter { $0.type == "PUBLISH" }.map(\.payload) == (0..<50).map { "\"\($0)\"" })
+        #expect(!String(decoding: log.pcapng(), as: UTF8.self).contains("hush"))
+        await broker.stop()
+    }
+
+    @Test func `bytes that are not a packet are kept as they are`() {
+        let bytes: [UInt8] = [0x32, 3, 0, 9, 65, 0xC0, 0]
+        let frames = MQTTKeptPackets.split(
+            bytes.span.bytes, version: .v5_0, .received, limit: 4096, aliases: MQTTSeenAliases())
+        let log = FrameLog()
+        log.append(frames, from: log.source("c"))
+        #expect(log.snapshot().frames.map(\.type) == ["PUBLISH", "PINGREQ"])
+        #expect(log.snapshot().frames.first?.note == "These bytes are not a valid frame.")
+        #expect(log.snapshot().frames.first?.bytes == [0x32, 3, 0, 9, 65])
+    }
+
     @Test func `a client that is told to stop feeds a log no more`() async throws {
         let broker = try await LoopbackBroker.start()
         let client = MQTTClient("mqtt://127.0.0.1:\(broker.ports.mqtt ?? 0)", clientID: "c")

@@ -86,6 +86,20 @@ struct LogTests {
         #expect(frame.payload == "\"passcode:seen\n\"")
     }
 
+    @Test func `a log decodes and masks frames when it is read, and those of a handshake at once`() {
+        let text = "CONNECT\nlogin:ann\npasscode:hush\n\n\0\nSEND\ndestination:/a\ntoken:secret\n\nbody\0\n"
+        let frames = STOMPKeptFrames.split(
+            Array(text.utf8).span.bytes, version: .v12, .sent, limit: 4096)
+        let log = FrameLog()
+        log.append(frames, from: log.source("c"))
+        #expect(log.undecodedCount == 1)
+        #expect(log.snapshot().frames.map(\.type) == ["CONNECT", "SEND"])
+        #expect(log.snapshot().frames.last?.payload == "\"body\"")
+        let capture = String(decoding: log.pcapng(), as: UTF8.self)
+        #expect(!capture.contains("hush") && !capture.contains("secret"))
+        #expect(log.undecodedCount == 0)
+    }
+
     @Test func `logs heart-beats`() throws {
         let beat = try #require(
             STOMPFrameRecord.read(([10] as [UInt8]).span.bytes, version: .v12, .received, FrameWishes(logLimit: 4096))

@@ -1,0 +1,61 @@
+import Messaging
+import STOMPCore
+import Transport
+
+/// Cuts what a connection exchanges into frames for logs, and decodes each when its log is read.
+enum STOMPKeptFrames {
+    /// Whole frames, or the line ends that are heart-beats. Those of a handshake, which may have a passcode, are decoded
+    /// and masked at once, as are those that are too large to be kept whole.
+    static func split(
+        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, limit: Int
+    ) -> [KeptFrame] {
+        var frames: [KeptFrame] = []
+        let (time, instant) = (WallClock.milliseconds, MonotonicClock.now)
+        func keep(_ range: Range<Int>) {
+            frames.append(
+                KeptFrame(
+                    KeptFrame.Undecoded(
+                        FrameBytes.copy(bytes, range), direction, time: time, instant: instant,
+                        decoder: Decoder(version: version))))
+        }
+        var decoder = STOMPDecoder(version: version, limits: .none)
+        decoder.push(bytes)
+        var start = 0
+        while let command = try? decoder.skip() {
+            let end = bytes.byteCount - decoder.bufferedBytes
+            if command.isHandshake || end - start > limit {
+                let read = STOMPFrameRecord.read(
+                    bytes.extracting(start..<end), version: version, direction, FrameWishes(logLimit: limit))
+                frames += read.compactMap { $0.logged.map(KeptFrame.init) }
+            } else {
+                keep(start..<end)
+            }
+            start = end
+        }
+        // Line ends beside frames only keep them apart.
+        if start == 0, decoder.lineEnds > 0 { keep(0..<bytes.byteCount) }
+        return frames
+    }
+
+    private struct Decoder: FrameDecoder {
+        let version: STOMPVersion
+
+        func decode(_ frame: KeptFrame.Undecoded) -> LoggedFrame {
+            var decoded: LoggedFrame?
+            // UInt8 has no padding, so all bytes are initialised.
+            let bytes = unsafe frame.bytes.span.bytes
+            STOMPFrameRecord.forEachFrame(in: bytes, version: version) { whole, range in
+                let record = STOMPFrameRecord(
+                    whole, size: range.count, frame.direction, time: frame.time, showsSecrets: false)
+                decoded = record.logged(
+                    whole, version, instant: frame.instant,
+                    bytes: STOMPFrameRecord.masked(whole, bytes, range, limit: range.count))
+            }
+            return decoded
+                ?? LoggedFrame(
+                    frame.direction, time: frame.time, protocolName: "STOMP \(version)", type: "?",
+                    size: frame.bytes.count, destination: nil, qos: nil, payloadCount: 0, bytes: frame.bytes,
+                    opensConnection: false, endsConnection: false, instant: frame.instant, content: InvalidFrame())
+        }
+    }
+}
