@@ -29,6 +29,8 @@ extension STOMPSendOptions {
 extension STOMPFrameRecord: DeviceFrame {}
 
 extension STOMPClient: DeviceClient {
+    package nonisolated var connectionCount: Int { counters.connections }
+
     package nonisolated func publishForVisitor(_ payload: [UInt8], to topic: String) async throws {
         try await sendAndConfirm(payload, to: topic)
     }

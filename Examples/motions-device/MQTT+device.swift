@@ -18,6 +18,8 @@ extension MQTTConfiguration {
 extension MQTTPacketRecord: DeviceFrame {}
 
 extension MQTTClient: DeviceClient {
+    package nonisolated var connectionCount: Int { counters.connections }
+
     package nonisolated func publishForVisitor(_ payload: [UInt8], to topic: String) async throws {
         try await publish(payload, to: topic, qos: .atLeastOnce)
     }

@@ -8,6 +8,8 @@ package protocol DeviceClient: Sendable {
     /// The server that is connected, or was tried last.
     var server: BrokerURL? { get }
     var states: Updates<ConnectionState<Failure>> { get }
+    /// Connections so far, the present one included.
+    var connectionCount: Int { get }
     func connect() async throws(Failure)
     func disconnect() async
     func inspect(showingSecrets: Bool) -> Updates<Frame>

@@ -7,6 +7,8 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     package let tally = Tally()
     /// Stands still while there is no connection.
     package let replay = Replay(clock: ContinuousClock())
+    /// The number of the connection that messages may be sent over: what the last one left unconfirmed has been sent.
+    private let prepared = Latest<Int>()
 
     package init(_ client: Client, _ post: Fleet.Post) {
         self.client = client
@@ -129,6 +131,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 attempt = number
                 post.say(isFirst ? "connecting to \(post.fleet.name)…" : "connecting…")
             case .connected:
+                let connection = client.connectionCount
                 connections += 1
                 isConnected = true
                 post.fleet.meter.connection(of: post.index, isThere: true)
@@ -139,7 +142,9 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                     tally.add { $0.reconnects += 1 }
                     await reconnected()
                 }
-                replay.resume()
+                prepared.value = connection
+                // A connection that is newer than this one is prepared first: its state is on its way.
+                if connection == client.connectionCount { replay.resume() }
             case .waiting(let delay, let failed, let failure):
                 pause()
                 let words = describe(failure, wasConnected: isConnected, connections: connections)
@@ -194,6 +199,11 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         while true {
             await replay.time.untilResumed()
             try Task.checkCancellation()
+            guard prepared.value == client.connectionCount else {
+                // The watcher is about to stop the replay.
+                try await Task.sleep(for: .milliseconds(20))
+                continue
+            }
             do throws(Client.Failure) {
                 return try await send()
             } catch {
