@@ -11,8 +11,10 @@ struct IdleRows {
         let count = max(10, Int(5_000 * scale))
         // What is there once for all, however many there are.
         let first = try await connect(10)
+        try await settle()
         let (before, earlier) = (Memory.resident, Memory.allocated)
         let clients = try await connect(count)
+        try await settle()
         var memory = Row("\(count) idle connections, KiB each", unit: "KiB", isRate: false, goal: "≤ 2")
         memory.add(ours: Double(Memory.resident - before) / Double(count) / 1024)
 
@@ -53,6 +55,17 @@ struct IdleRows {
             clients.append(client)
         }
         return clients
+    }
+
+    /// Waits until nothing is allocated or given back any more: clients give their buffers back when they come to rest.
+    private func settle() async throws {
+        var (last, unchanged) = (Memory.allocated, 0)
+        for _ in 0..<200 where unchanged < 5 {
+            try await Task.sleep(for: .milliseconds(50))
+            let now = Memory.allocated
+            unchanged = now == last ? unchanged + 1 : 0
+            last = now
+        }
     }
 
     /// How often the connections' thread wakes while this one sleeps.
