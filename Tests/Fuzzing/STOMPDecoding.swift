@@ -8,8 +8,8 @@ enum STOMPDecoding {
 
     private struct Run: Equatable {
         var frames: [STOMPFrame] = []
-        /// Its message quotes what had arrived.
-        var violation: STOMPProtocolError.Code?
+        /// Which of several mistakes is noticed first depends on how much has arrived.
+        var isViolated = false
         var waiting = 0
         var lineEnds = 0
 
@@ -23,7 +23,7 @@ enum STOMPDecoding {
                 }
                 lineEnds = decoder.lineEnds
             } catch {
-                violation = error.code
+                isViolated = true
             }
             waiting = decoder.bufferedBytes
         }
