@@ -17,6 +17,31 @@ public final class CancellationCampaign: Sendable {
         }
     }
 
+    /// A row of a campaign's table: what is called on one of the campaign's clients, and which public functions that
+    /// covers, as ``PublicCalls`` names them.
+    public struct Row<Subject: Sendable>: Sendable {
+        public let name: String
+        public let covers: Set<String>
+        public let body: @Sendable (Subject, inout SeededGenerator) async throws -> Void
+
+        public init(
+            _ name: String, _ covers: String...,
+            body: @escaping @Sendable (Subject, inout SeededGenerator) async throws -> Void
+        ) {
+            self.name = name
+            self.covers = Set(covers)
+            self.body = body
+        }
+
+        /// Calls the body with one of the subjects.
+        public func call(_ subjects: [Subject]) -> Call {
+            Call(name) { random in
+                var random = random
+                try await body(subjects[Int.random(in: subjects.indices, using: &random)], &random)
+            }
+        }
+    }
+
     private final class Record: Sendable {
         let ends = Atomic(0)
     }

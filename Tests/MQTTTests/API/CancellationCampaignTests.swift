@@ -19,12 +19,7 @@ struct CancellationCampaignTests {
         let authenticated = authenticator.client()
         try await authenticated.connect()
         try await authenticated.reauthenticate()
-        var calls = Self.calls.map { call in
-            CancellationCampaign.Call(call.name) { random in
-                var random = random
-                try await call.body(subjects[Int.random(in: 0..<4, using: &random)], &random)
-            }
-        }
+        var calls = Self.calls.map { $0.call(subjects) }
         calls += Array(
             repeating: CancellationCampaign.Call("reauthenticate with a method") { _ in
                 try await authenticated.connect()
@@ -38,6 +33,13 @@ struct CancellationCampaignTests {
         for client in subjects.map(\.client) + [authenticated] { await client.disconnect() }
         await bench.stop()
         #expect(DroppedWaiters.count == dropped)
+    }
+
+    @Test func `every public asynchronous function of the client has a row`() throws {
+        let covered = Self.calls.reduce(into: Set<String>()) { $0.formUnion($1.covers) }
+        let calls = try PublicCalls.asynchronous(in: "MQTT")
+        #expect(calls.subtracting(covered).isEmpty, "without a row: \(calls.subtracting(covered))")
+        #expect(covered.subtracting(calls).isEmpty, "not in the sources: \(covered.subtracting(calls))")
     }
 
     /// A client with what its calls leave for others.
@@ -120,15 +122,7 @@ struct CancellationCampaignTests {
         }
     }
 
-    private struct Call: Sendable {
-        let name: String
-        let body: @Sendable (Subject, inout SeededGenerator) async throws -> Void
-
-        init(_ name: String, _ body: @escaping @Sendable (Subject, inout SeededGenerator) async throws -> Void) {
-            self.name = name
-            self.body = body
-        }
-    }
+    private typealias Call = CancellationCampaign.Row<Subject>
 
     private static let filters = ["a", "a/b", "a/+", "#", "$share/group/a"]
 
@@ -146,26 +140,37 @@ struct CancellationCampaignTests {
         Array(repeating: often, count: 6).flatMap(\.self) + seldom
 
     private static let often = [
-        Call("connect", { subject, _ in try await subject.client.connect() }),
+        Call("connect", "connect() []", body: { subject, _ in try await subject.client.connect() }),
         Call(
-            "publish QoS 0",
-            { subject, _ in try await subject.client.publish([UInt8](repeating: 0, count: 500), to: "a") }
+            "publish QoS 0", "publish(_:to:qos:retain:properties:) [[UInt8]]",
+            body: { subject, _ in try await subject.client.publish([UInt8](repeating: 0, count: 500), to: "a") }
         ),
-        Call("publish QoS 1", { subject, _ in try await subject.client.publish("1", to: "a", qos: .atLeastOnce) }),
-        Call("publish QoS 2", { subject, _ in try await subject.client.publish("2", to: "a/b", qos: .exactlyOnce) }),
-        Call("publish a message", { subject, random in try await subject.client.publish(messages(1, &random)[0]) }),
-        Call("publish messages", { subject, random in try await subject.client.publish(messages(40, &random)) }),
+        Call(
+            "publish QoS 1", "publish(_:to:qos:retain:properties:) [String]",
+            body: { subject, _ in try await subject.client.publish("1", to: "a", qos: .atLeastOnce) }),
+        Call(
+            "publish QoS 2", body: { subject, _ in try await subject.client.publish("2", to: "a/b", qos: .exactlyOnce) }
+        ),
+        Call(
+            "publish a message", "publish(_:) [MQTTOutgoingMessage]",
+            body: { subject, random in try await subject.client.publish(messages(1, &random)[0]) }),
+        Call(
+            "publish messages", "publish(_:) [[MQTTOutgoingMessage]]",
+            body: { subject, random in try await subject.client.publish(messages(40, &random)) }),
         Call(
             "publish QoS 1 messages",
-            { subject, _ in
+            body: { subject, _ in
                 let message = MQTTOutgoingMessage(topic: "a", payload: [1], qos: .atLeastOnce)
                 try await subject.client.publish(Array(repeating: message, count: 50))
             }
         ),
-        Call("enqueue", { subject, _ in try await subject.client.enqueue([1], to: "a") }),
+        Call(
+            "enqueue", "enqueue(_:to:qos:retain:properties:) [[UInt8]]",
+            body: { subject, _ in try await subject.client.enqueue([1], to: "a") }),
         Call(
             "subscribe",
-            { subject, random in
+            "subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:) [String]",
+            body: { subject, random in
                 let filter = filters.randomElement(using: &random) ?? "a"
                 let policy = BufferPolicy(
                     messages: 50, overflow: Bool.random(using: &random) ? .pauseReading : .dropOldest)
@@ -173,44 +178,75 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "subscribe to several",
-            { subject, _ in
+            "subscribe to several", "subscribe(to:buffer:acknowledgement:properties:) [[MQTTSubscriptionRequest]]",
+            body: { subject, _ in
                 let requests = [MQTTSubscriptionRequest(filter: "a/b"), MQTTSubscriptionRequest(filter: "c")]
                 subject.keep(try await subject.client.subscribe(to: requests))
             }
         ),
-        Call("unsubscribe", { subject, random in try await subject.subscription(&random).unsubscribe() }),
         Call(
-            "next",
-            { subject, random in
+            "unsubscribe", "unsubscribe() []",
+            body: { subject, random in try await subject.subscription(&random).unsubscribe() }),
+        Call(
+            "next", "next() []", "next(isolation:) [isolated (any Actor)?]",
+            body: { subject, random in
                 var messages = try subject.subscription(&random).makeAsyncIterator()
                 for _ in 0..<20 { _ = try await messages.next() }
             }
         ),
         Call(
             "next batch",
-            { subject, random in
+            body: { subject, random in
                 var batches = try subject.subscription(&random).batches.makeAsyncIterator()
                 for _ in 0..<3 { _ = try await batches.next() }
             }
         ),
         Call(
             "next value",
-            { subject, random in
+            body: { subject, random in
                 var values = try subject.subscription(&random).values { $0.bytes.count }.makeAsyncIterator()
                 _ = try await values.next()
             }
         ),
-        Call("events", { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
-        Call("states", { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
-        Call("inspect", { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
         Call(
-            "request",
-            { subject, _ in _ = try await subject.client.request([1], to: "question", timeout: .milliseconds(50)) }
+            "publish for a confirmation", "publishForConfirmation(_:to:qos:retain:properties:) [[UInt8]]",
+            "confirmed() []",
+            body: { subject, _ in
+                _ = try await subject.client.publishForConfirmation([1], to: "a").confirmed()
+            }
         ),
         Call(
-            "respond",
-            { subject, _ in
+            "publish a value", "publish(_:as:to:qos:retain:properties:) [Value]",
+            body: { subject, _ in try await subject.client.publish([1, 2], as: .json, to: "a", qos: .atLeastOnce) }
+        ),
+        Call(
+            "publish to a typed topic", "publish(_:to:properties:) [Value]",
+            body: { subject, _ in try await subject.client.publish("typed", to: .text("a/b")) }
+        ),
+        Call(
+            "subscribe to a typed topic",
+            "subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:) [MQTTTopic<Value>]",
+            body: { subject, _ in
+                let texts = try await subject.client.subscribe(to: MQTTTopic<String>.text("a/+"))
+                var iterator = texts.makeAsyncIterator()
+                _ = try await iterator.next()
+            }
+        ),
+        Call(
+            "unsubscribe with properties", "unsubscribe(properties:) [MQTTProperties]",
+            body: { subject, random in _ = try await subject.subscription(&random).unsubscribe(properties: []) }
+        ),
+        Call("events", body: { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
+        Call("states", body: { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
+        Call("inspect", body: { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
+        Call(
+            "request", "request(_:to:qos:timeout:properties:) [[UInt8]]",
+            body: { subject, _ in _ = try await subject.client.request([1], to: "question", timeout: .milliseconds(50))
+            }
+        ),
+        Call(
+            "respond", "reply(to:with:qos:properties:) [MQTTMessage]",
+            body: { subject, _ in
                 let questions = try await subject.client.subscribe(to: "question")
                 for try await question in questions.prefix(1) {
                     try await subject.client.reply(to: question, with: [2])
@@ -220,24 +256,29 @@ struct CancellationCampaignTests {
     ]
 
     private static let seldom = [
-        Call("disconnect", { subject, _ in await subject.client.disconnect() }),
+        Call("disconnect", "disconnect() []", body: { subject, _ in await subject.client.disconnect() }),
         Call(
-            "disconnect with a reason",
-            { subject, _ in try await subject.client.disconnect(reason: .disconnectWithWillMessage) }
+            "disconnect with a reason", "disconnect(reason:properties:) [MQTTReasonCode]",
+            body: { subject, _ in try await subject.client.disconnect(reason: .disconnectWithWillMessage) }
         ),
         Call(
-            "suspend",
-            { subject, _ in
+            "suspend", "suspend() []",
+            body: { subject, _ in
                 await subject.client.suspend()
                 subject.client.resume()
             }
         ),
-        Call("discardSession", { subject, _ in try await subject.client.discardSession() }),
-        Call("reauthenticate without a method", { subject, _ in try await subject.client.reauthenticate() }),
-        Call("unmatchedMessages", { subject, _ in subject.keep(await subject.client.unmatchedMessages()) }),
         Call(
-            "withConnection",
-            { subject, _ in
+            "discardSession", "discardSession() []", body: { subject, _ in try await subject.client.discardSession() }),
+        Call(
+            "reauthenticate without a method", "reauthenticate() []",
+            body: { subject, _ in try await subject.client.reauthenticate() }),
+        Call(
+            "unmatchedMessages", "unmatchedMessages(buffer:acknowledgement:) [BufferPolicy]",
+            body: { subject, _ in subject.keep(await subject.client.unmatchedMessages()) }),
+        Call(
+            "withConnection", "withConnection(_:) [(MQTTClient) async throws -> Result]",
+            body: { subject, _ in
                 try await subject.client.withConnection { _ = try await $0.publish("w", to: "a", qos: .atLeastOnce) }
             }
         ),

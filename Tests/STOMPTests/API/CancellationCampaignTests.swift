@@ -14,12 +14,7 @@ struct CancellationCampaignTests {
         try await withBroker { broker in
             let subjects = (0..<4).map { number in Subject(broker) { Self.configure(&$0, number) } }
             for subject in subjects { try await subject.client.connect() }
-            let calls = Self.calls.map { call in
-                CancellationCampaign.Call(call.name) { random in
-                    var random = random
-                    try await call.body(subjects[Int.random(in: 0..<4, using: &random)], &random)
-                }
-            }
+            let calls = Self.calls.map { $0.call(subjects) }
             try await CancellationCampaign(calls).run(Campaign.rounds(100_000, least: 200)) { random in
                 await subjects[Int.random(in: 0..<4, using: &random)].fail(&random, broker)
             }
@@ -27,6 +22,13 @@ struct CancellationCampaignTests {
             for subject in subjects { await subject.client.disconnect() }
         }
         #expect(DroppedWaiters.count == dropped)
+    }
+
+    @Test func `every public asynchronous function of the client has a row`() throws {
+        let covered = Self.calls.reduce(into: Set<String>()) { $0.formUnion($1.covers) }
+        let calls = try PublicCalls.asynchronous(in: "STOMP")
+        #expect(calls.subtracting(covered).isEmpty, "without a row: \(calls.subtracting(covered))")
+        #expect(covered.subtracting(calls).isEmpty, "not in the sources: \(covered.subtracting(calls))")
     }
 
     /// A client that reaches its broker through memory, with what its calls leave for others.
@@ -111,15 +113,7 @@ struct CancellationCampaignTests {
         if number == 2 { configuration.maximumReceipts = 10 }
     }
 
-    private struct Call: Sendable {
-        let name: String
-        let body: @Sendable (Subject, inout SeededGenerator) async throws -> Void
-
-        init(_ name: String, _ body: @escaping @Sendable (Subject, inout SeededGenerator) async throws -> Void) {
-            self.name = name
-            self.body = body
-        }
-    }
+    private typealias Call = CancellationCampaign.Row<Subject>
 
     private static let destinations = ["/topic/a", "/topic/b", "/queue/c"]
 
@@ -136,18 +130,26 @@ struct CancellationCampaignTests {
         Array(repeating: often, count: 6).flatMap(\.self) + seldom
 
     private static let often = [
-        Call("connect", { subject, _ in try await subject.client.connect() }),
+        Call("connect", "connect() []", body: { subject, _ in try await subject.client.connect() }),
         Call(
-            "send", { subject, _ in try await subject.client.send([UInt8](repeating: 0, count: 500), to: "/topic/a") }),
-        Call("sendAndConfirm", { subject, _ in try await subject.client.sendAndConfirm("1", to: "/topic/a") }),
-        Call("send messages", { subject, random in try await subject.client.send(messages(40, &random)) }),
-        Call("confirm messages", { subject, random in try await subject.client.sendAndConfirm(messages(40, &random)) }),
+            "send", "send(_:to:options:in:) [[UInt8]]",
+            body: { subject, _ in try await subject.client.send([UInt8](repeating: 0, count: 500), to: "/topic/a") }),
         Call(
-            "sendForReceipt", { subject, _ in try await subject.client.sendForReceipt([1], to: "/topic/b").confirmed() }
+            "sendAndConfirm", "sendAndConfirm(_:to:options:in:) [String]",
+            body: { subject, _ in try await subject.client.sendAndConfirm("1", to: "/topic/a") }),
+        Call(
+            "send messages", "send(_:in:) [[STOMPOutgoingMessage]]",
+            body: { subject, random in try await subject.client.send(messages(40, &random)) }),
+        Call(
+            "confirm messages", "sendAndConfirm(_:in:) [[STOMPOutgoingMessage]]",
+            body: { subject, random in try await subject.client.sendAndConfirm(messages(40, &random)) }),
+        Call(
+            "sendForReceipt", "sendForReceipt(_:to:options:in:) [[UInt8]]", "confirmed() []",
+            body: { subject, _ in try await subject.client.sendForReceipt([1], to: "/topic/b").confirmed() }
         ),
         Call(
-            "subscribe",
-            { subject, random in
+            "subscribe", "subscribe(to:acknowledgement:options:buffer:) [String]",
+            body: { subject, random in
                 let destination = destinations.randomElement(using: &random) ?? "/topic/a"
                 let acknowledgement = Bool.random(using: &random) ? STOMPAckMode.auto : .clientIndividual
                 let policy = BufferPolicy(
@@ -157,10 +159,12 @@ struct CancellationCampaignTests {
                         to: destination, acknowledgement: acknowledgement, buffer: policy))
             }
         ),
-        Call("unsubscribe", { subject, random in try await subject.subscription(&random).unsubscribe() }),
         Call(
-            "next",
-            { subject, random in
+            "unsubscribe", "unsubscribe() []",
+            body: { subject, random in try await subject.subscription(&random).unsubscribe() }),
+        Call(
+            "next", "next() []", "next(isolation:) [isolated (any Actor)?]",
+            body: { subject, random in
                 let subscription = try subject.subscription(&random)
                 var messages = subscription.makeAsyncIterator()
                 for _ in 0..<20 {
@@ -170,26 +174,73 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "transaction",
-            { subject, _ in
+            "transaction", "withTransaction(_:) [(STOMPTransactionHandle) async throws -> Result]",
+            body: { subject, _ in
                 try await subject.client.withTransaction { transaction in
                     try await subject.client.send([1], to: "/topic/a", in: transaction)
                 }
             }
         ),
-        Call("commit", { subject, _ in try await subject.client.commit(try subject.client.begin()) }),
-        Call("events", { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
-        Call("states", { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
-        Call("inspect", { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
         Call(
-            "request",
-            { subject, _ in
+            "commit", "commit(_:) [STOMPTransactionHandle]",
+            body: { subject, _ in try await subject.client.commit(try subject.client.begin()) }),
+        Call(
+            "send a text", "send(_:to:options:in:) [String]",
+            body: { subject, _ in try await subject.client.send("1", to: "/topic/a") }
+        ),
+        Call(
+            "confirm bytes", "sendAndConfirm(_:to:options:in:) [[UInt8]]",
+            body: { subject, _ in try await subject.client.sendAndConfirm([1], to: "/topic/a") }
+        ),
+        Call(
+            "send values", "send(_:as:to:options:in:) [some Encodable & Sendable]", "send(_:to:options:in:) [Value]",
+            body: { subject, _ in
+                try await subject.client.send([1, 2], as: .json, to: "/topic/a")
+                try await subject.client.send("typed", to: STOMPDestination.text("/topic/b"))
+            }
+        ),
+        Call(
+            "confirm values", "sendAndConfirm(_:as:to:options:in:) [some Encodable & Sendable]",
+            "sendAndConfirm(_:to:options:in:) [Value]",
+            body: { subject, _ in
+                try await subject.client.sendAndConfirm([1, 2], as: .json, to: "/topic/a")
+                try await subject.client.sendAndConfirm("typed", to: STOMPDestination.text("/topic/b"))
+            }
+        ),
+        Call(
+            "subscribe to a typed destination",
+            "subscribe(to:acknowledgement:options:buffer:) [STOMPDestination<Value>]",
+            body: { subject, _ in
+                let texts = try await subject.client.subscribe(to: STOMPDestination<String>.text("/topic/b"))
+                var iterator = texts.makeAsyncIterator()
+                _ = try await iterator.next()
+            }
+        ),
+        Call(
+            "next batch",
+            body: { subject, random in
+                var batches = try subject.subscription(&random).batches.makeAsyncIterator()
+                for _ in 0..<3 { _ = try await batches.next() }
+            }
+        ),
+        Call(
+            "request with a text", "request(_:to:options:timeout:) [String]",
+            body: { subject, _ in
+                _ = try await subject.client.request("1", to: "/queue/questions", timeout: .milliseconds(50))
+            }
+        ),
+        Call("events", body: { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
+        Call("states", body: { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
+        Call("inspect", body: { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
+        Call(
+            "request", "request(_:to:options:timeout:) [[UInt8]]",
+            body: { subject, _ in
                 _ = try await subject.client.request([1], to: "/queue/questions", timeout: .milliseconds(50))
             }
         ),
         Call(
-            "reply",
-            { subject, _ in
+            "reply", "reply(to:with:options:) [STOMPMessage]",
+            body: { subject, _ in
                 let questions = try await subject.client.subscribe(to: "/queue/questions")
                 for try await question in questions.prefix(1) {
                     try await subject.client.reply(to: question, with: [2])
@@ -199,10 +250,18 @@ struct CancellationCampaignTests {
     ]
 
     private static let seldom = [
-        Call("disconnect", { subject, _ in await subject.client.disconnect() }),
+        Call("disconnect", "disconnect() []", body: { subject, _ in await subject.client.disconnect() }),
         Call(
-            "withConnection",
-            { subject, _ in try await subject.client.withConnection { try await $0.sendAndConfirm("w", to: "/topic/a") }
+            "suspend", "suspend() []",
+            body: { subject, _ in
+                await subject.client.suspend()
+                subject.client.resume()
+            }
+        ),
+        Call(
+            "withConnection", "withConnection(_:) [(STOMPClient) async throws -> Result]",
+            body: { subject, _ in
+                try await subject.client.withConnection { try await $0.sendAndConfirm("w", to: "/topic/a") }
             }
         ),
     ]
