@@ -32,10 +32,13 @@ extension MQTTEngine {
                 offset = receivePlainAcknowledgements(bytes, from: offset, at: now, &effects)
             }
         } catch {
+            let awaitsConnack = phase == .connecting && !isServer
+            // The first byte of what may be a TLS alert: its second byte decides.
+            if awaitsConnack, bytes.byteCount == 1, bytes.byte(at: 0) == 0x15 { return 0 }
             if phase == .connected, !isServer, let packet = refusedPacket(bytes, at: offset) {
                 effects.report(.packetRefused(packet))
             }
-            fail(phase == .connecting && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)
+            fail(awaitsConnack && Self.isTLSAlert(bytes) ? .answersInTLS : error, into: &effects)
             return bytes.byteCount
         }
         if isServer && offset > 0 { keepAlive.received(at: now) }

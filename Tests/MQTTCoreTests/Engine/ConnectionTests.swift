@@ -220,4 +220,24 @@ struct ConnectionTests {
             #expect(pair.client.completions.count == 3)
         }
     }
+
+    @Test(arguments: [1, 2, 7]) func `a server that answers in TLS is recognised, however its alert is cut`(
+        length: Int
+    ) throws {
+        let pair = EnginePair()
+        try pair.open()
+        pair.client.inbox = [0x15, 3, 1, 0, 2, 2, 10]
+        pair.deliver(to: pair.client, atMost: length)
+        pair.deliver(to: pair.client)
+        #expect(pair.client.violation?.message.contains("TLS") == true)
+        #expect(pair.client.shouldClose)
+    }
+
+    @Test func `a server does not tell a client that it answers in TLS`() throws {
+        let pair = EnginePair()
+        try pair.open()
+        pair.server.inbox = [0x15, 3, 1]
+        pair.deliver(to: pair.server)
+        #expect(pair.server.violation?.message.contains("TLS") == false)
+    }
 }
