@@ -68,8 +68,7 @@ extension Scenario {
         _ configure: @escaping @Sendable (inout MQTTConfiguration, _ port: Int) -> Void = { _, _ in },
         serve: Listener.Script?
     ) -> Scenario {
-        Scenario(name: "mqtt-\(name)", bounds: bounds) { deadline in
-            let listener = Listener(until: deadline, serve)
+        scenario("mqtt-\(name)", bounds, act, serve) { port in
             var configuration = MQTTConfiguration(clientID: "victim")
             configuration.version = .v5_0
             configuration.keepAlive = .seconds(2)
@@ -77,10 +76,8 @@ extension Scenario {
             configuration.connectTimeout = .seconds(3)
             configuration.requestTimeout = .seconds(3)
             configuration.reconnect = .never
-            configure(&configuration, listener.port)
-            let client = MQTTClient(
-                url.replacing("PORT", with: "\(listener.port)"), configuration: configuration)
-            return await Victim.outcome(listener, until: deadline) { try await client.suffer(act) }
+            configure(&configuration, port)
+            return MQTTClient(url.replacing("PORT", with: "\(port)"), configuration: configuration)
         }
     }
 
@@ -89,17 +86,26 @@ extension Scenario {
         _ configure: @escaping @Sendable (inout STOMPConfiguration, _ port: Int) -> Void = { _, _ in },
         serve: Listener.Script?
     ) -> Scenario {
-        Scenario(name: "stomp-\(name)", bounds: bounds) { deadline in
-            let listener = Listener(until: deadline, serve)
+        scenario("stomp-\(name)", bounds, act, serve) { port in
             var configuration = STOMPConfiguration()
             configuration.outgoingHeartBeat = .seconds(1)
             configuration.incomingHeartBeat = .seconds(1)
             configuration.connectTimeout = .seconds(3)
             configuration.requestTimeout = .seconds(3)
             configuration.reconnect = .never
-            configure(&configuration, listener.port)
-            let client = STOMPClient(
-                url.replacing("PORT", with: "\(listener.port)"), configuration: configuration)
+            configure(&configuration, port)
+            return STOMPClient(url.replacing("PORT", with: "\(port)"), configuration: configuration)
+        }
+    }
+
+    /// - Parameter client: Makes the client of a server on a port.
+    private static func scenario(
+        _ name: String, _ bounds: Bounds, _ act: Act, _ serve: Listener.Script?,
+        client: @escaping @Sendable (_ port: Int) -> some VictimClient
+    ) -> Scenario {
+        Scenario(name: name, bounds: bounds) { deadline in
+            let listener = Listener(until: deadline, serve)
+            let client = client(listener.port)
             return await Victim.outcome(listener, until: deadline) { try await client.suffer(act) }
         }
     }

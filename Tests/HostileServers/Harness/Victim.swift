@@ -1,6 +1,4 @@
-import MQTT
-import STOMP
-import Transport
+import Messaging
 
 /// Runs a client against a hostile server until it reports an error or the time is over.
 enum Victim {
@@ -34,48 +32,28 @@ enum Victim {
     }
 }
 
-extension MQTTClient {
-    /// Connects, acts, and throws the reason for the end of the connection.
-    func suffer(_ act: Scenario.Act) async throws {
-        let states = self.states
-        let watching = Task {
-            for await state in states {
-                if case .disconnected(let reason?) = state { throw reason }
-            }
-            throw Victim.Quiet(description: "the client ended")
-        }
-        try await connect()
-        switch act {
-        case .nothing: break
-        case .subscribe:
-            let messages = try await subscribe(to: "#", qos: .exactlyOnce)
-            for try await _ in messages {}
-        case .subscribeAndSleep:
-            let messages = try await subscribe(to: "#", qos: .exactlyOnce)
-            try await watching.value
-            _ = messages
-        case .publish: _ = try await publish("x", to: "a", qos: .atLeastOnce)
-        case .publishExactlyOnce: _ = try await publish("x", to: "a", qos: .exactlyOnce)
-        case .publishWithoutEnd:
-            let payload = [UInt8](repeating: 1, count: 1000)
-            while true { _ = try await publish(payload, to: "a") }
-        case .publishSlowly:
-            while true {
-                _ = try await publish("x", to: "a")
-                try await Task.sleep(for: .milliseconds(20))
-            }
-        case .unsubscribe:
-            let messages = try await subscribe(to: "a", qos: .atLeastOnce)
-            try await messages.unsubscribe()
-        case .disconnect:
-            await disconnect()
-            return
-        }
-        try await watching.value
-    }
+/// A client of either protocol, as far as scenarios need it.
+protocol VictimClient: Sendable {
+    associatedtype Failure: Error, Sendable
+    associatedtype Messages: AsyncSequence, Sendable
+
+    var states: Updates<ConnectionState<Failure>> { get }
+    func connect() async throws(Failure)
+    func disconnect() async
+    /// Subscribes to everything that the scenario sends.
+    func listen() async throws -> Messages
+    func unsubscribe(_ messages: Messages) async throws
+    /// Publishes without waiting for an answer.
+    func publishUnanswered(_ payload: [UInt8]) async throws
+    /// Publishes and waits for the answer.
+    func publishAnswered() async throws
+    /// The same with two answers, where the protocol has that.
+    func publishExactlyOnce() async throws
 }
 
-extension STOMPClient {
+extension VictimClient {
+    func publishExactlyOnce() async throws { try await publishAnswered() }
+
     /// Connects, acts, and throws the reason for the end of the connection.
     func suffer(_ act: Scenario.Act) async throws {
         let states = self.states
@@ -89,23 +67,23 @@ extension STOMPClient {
         switch act {
         case .nothing: break
         case .subscribe:
-            for try await _ in try await subscribe(to: "/queue/a") {}
+            for try await _ in try await listen() {}
         case .subscribeAndSleep:
-            let messages = try await subscribe(to: "/queue/a")
+            let messages = try await listen()
             try await watching.value
             _ = messages
-        case .publish, .publishExactlyOnce: try await sendAndConfirm("x", to: "/queue/a")
+        case .publish: try await publishAnswered()
+        case .publishExactlyOnce: try await publishExactlyOnce()
         case .publishWithoutEnd:
-            let body = [UInt8](repeating: 1, count: 1000)
-            while true { try await send(body, to: "/queue/a") }
+            let payload = [UInt8](repeating: 1, count: 1000)
+            while true { try await publishUnanswered(payload) }
         case .publishSlowly:
             while true {
-                try await send("x", to: "/queue/a")
+                try await publishUnanswered([1])
                 try await Task.sleep(for: .milliseconds(20))
             }
         case .unsubscribe:
-            let messages = try await subscribe(to: "/queue/a")
-            try await messages.unsubscribe()
+            try await unsubscribe(try await listen())
         case .disconnect:
             await disconnect()
             return
