@@ -1,7 +1,7 @@
 import DeviceSupport
 
 await Program.run(.motions, MotionsOptions.parse) { options, program in
-    let input = try MotionsInput(options, program)
+    let input = try DeviceInput.motions(options, program)
     try await Fleet.run(
         program, options.common, unit: "motions", isConfirmed: options.qos > 0, readsKeys: input.isRecorded
     ) { post in

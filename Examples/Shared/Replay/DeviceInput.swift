@@ -39,3 +39,31 @@ package enum DeviceInput<Value: Sendable>: Sendable {
         }
     }
 }
+
+extension DeviceInput<Fix> {
+    /// The track that the devices drive.
+    package static func locations(_ options: LocationsOptions, _ program: Program) throws(DeviceFailure) -> DeviceInput
+    {
+        if options.track == "-" { return .live(LiveSource.locations()) }
+        return DeviceInput(
+            try RecordingLoader.locations(path: options.track), unit: "fixes", selection: .thinned(options.interval),
+            options.common, program)
+    }
+
+    /// What one device replays, beside the track if it is one of a fleet with a name.
+    package func locations(for post: Fleet.Post) -> ReplaySource<Fix> {
+        let metres = post.place.metresAside
+        guard metres != 0 else { return source(for: post) }
+        return source(for: post) { $0.fix(at: $1, metresAside: metres) }
+    }
+}
+
+extension DeviceInput<Attitude> {
+    /// The motions that the devices replay.
+    package static func motions(_ options: MotionsOptions, _ program: Program) throws(DeviceFailure) -> DeviceInput {
+        if options.motion == "-" { return .live(LiveSource.motions()) }
+        return DeviceInput(
+            try RecordingLoader.motions(path: options.motion), unit: "motions", selection: .sampled(options.interval),
+            options.common, program)
+    }
+}
