@@ -43,6 +43,40 @@ struct SlowLinkTests {
         await listener.close()
     }
 
+    /// A large message on a slow link; the keep alive is the client's default where it is nil.
+    struct SlowCase: Sendable, CustomTestStringConvertible {
+        var bytes: Int
+        var bitsPerSecond: Int
+        var keepAlive: Duration?
+
+        var testDescription: String {
+            "\(bytes) bytes, \(bitsPerSecond) bit/s, keep alive \(keepAlive.map { "\($0)" } ?? "as it is by default")"
+        }
+    }
+
+    @Test(
+        .enabled(if: Campaign.scale >= 1, "takes minutes: CAMPAIGN=1 runs it"),
+        arguments: [
+            SlowCase(bytes: 1_000_000, bitsPerSecond: 50_000, keepAlive: nil),
+            SlowCase(bytes: 200_000, bitsPerSecond: 50_000, keepAlive: .seconds(10)),
+            SlowCase(bytes: 1_000_000, bitsPerSecond: 200_000, keepAlive: .seconds(10)),
+        ])
+    func `a large message arrives over a slow link, over one connection`(slow: SlowCase) async throws {
+        let broker = try await LoopbackBroker.start()
+        let relay = try ShapedRelay.start(to: broker.ports.mqtt ?? 0, bytesPerSecond: slow.bitsPerSecond / 8)
+        var configuration = MQTTConfiguration(clientID: "slow")
+        if let keepAlive = slow.keepAlive { configuration.keepAlive = keepAlive }
+        let client = MQTTClient("mqtt://127.0.0.1:\(relay.port)", configuration: configuration)
+        try await client.connect()
+        let start = ContinuousClock.now
+        _ = try await client.publish([UInt8](repeating: 7, count: slow.bytes), to: "a", qos: .atLeastOnce)
+        print("\(slow.testDescription): \(ContinuousClock.now - start), \(client.counters.connections) connections")
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+        relay.stop()
+        await broker.stop()
+    }
+
     @Test func `a link that stalls in the middle of a message is noticed`() async throws {
         let server = patientServer()
         let listener = try await server.listen()
