@@ -37,6 +37,25 @@ extension BrowserTests {
             #expect(try await device.end() == .exited(0))
         }
 
+        /// Types into the publish pane of the inspector beside the program's page.
+        @Test(arguments: DeviceProgram.allCases)
+        func `the publish pane of the inspector reaches the device`(program: DeviceProgram) async throws {
+            let isMotions = program == .motions
+            let device = try await program.start(["--device-id", "pane", "--loop"])
+            let line = try await device.waitForLine(containing: "headquarters page: ").text
+            let address = String(line.dropFirst("headquarters page: ".count))
+            try await device.waitForLine(containing: isMotions ? "subscribed to" : "Subscribed to")
+            let tab = try await SharedBrokers.browser().open(address + "inspector.html")
+            try await tab.wait(until: "document.getElementById('state').textContent === 'Live'")
+            try await tab.fill("#topic", isMotions ? "/mwm/pane/alert" : "/queue/device.pane.text")
+            try await tab.fill("#message", "green")
+            try await tab.click("#publish button")
+            try await device.waitForLine(containing: isMotions ? "alert: green" : "text: green")
+            try await tab.wait(until: "document.getElementById('published').textContent.startsWith('✓ after ')")
+            try await leave(tab)
+            #expect(try await device.end() == .exited(0))
+        }
+
         @Test func `motions are drawn, an alert reaches the device, and one that is killed vanishes`() async throws {
             let device = try await DeviceProgram.motions.start(
                 ["--device-id", "kept", "--speed", "5", "--interval", "0.5", "--loop"])
