@@ -77,7 +77,12 @@ extension MQTTClient {
     ///
     /// This returns when the message has its place in the order of the client's messages: it suspends only while the outbox
     /// is full (QoS 0), or the queue with ``MQTTConfiguration/queueOverflow`` `.wait`.
-    /// - Parameter qos: QoS 0 has no acknowledgement, and is confirmed at once. Default: 1.
+    /// - Parameters:
+    ///   - payload: the payload.
+    ///   - topic: the topic that is published to.
+    ///   - qos: QoS 0 has no acknowledgement, and is confirmed at once. Default: 1.
+    ///   - retain: whether the server keeps the message for later subscribers. Default: false.
+    ///   - properties: of PUBLISH; 5.0 only.
     /// - Throws: ``MQTTError``, before anything is sent if the message cannot be.
     public nonisolated(nonsending) func publishForConfirmation(
         _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,

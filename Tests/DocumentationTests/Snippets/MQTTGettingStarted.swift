@@ -33,6 +33,10 @@ func publishTemperatures(client: MQTTClient) async throws {
 
     // QoS 2: delivered exactly once.
     try await client.publish("open", to: "house/door/command", qos: .exactlyOnce)
+
+    // Publishes now, waits for the acknowledgement later.
+    let confirmation = try await client.publishForConfirmation(Array("shut".utf8), to: "house/door/command")
+    try await confirmation.confirmed()
 }
 
 func publishOrExplain(client: MQTTClient) async {
