@@ -85,6 +85,9 @@ extension BrowserTests {
                 let seen =
                     "Motions.devices.get('phone').values.some((angle) => Math.abs(angle - \(degrees) * Math.PI / 180) < 1e-6)"
                 try await tab.wait(until: seen)
+                // Frames come when the browser has time: each motion is drawn before the next one is sent.
+                let drawn = "document.querySelector('.phone').style.transform.endsWith('rotateY(\(degrees)deg)')"
+                if !isReduced { try await tab.wait(until: drawn) }
             }
             let start = try await tab.number("performance.now()")
             try await tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -5,8 +5,8 @@ import Foundation
 public enum PublicCalls {
     /// Names with their argument labels and, in brackets, the type of their first argument:
     /// `publish(_:to:qos:) [String]`.
-    public static func asynchronous(in module: String, file: StaticString = #filePath) throws -> Set<String> {
-        let folder = URL(fileURLWithPath: "\(file)").deletingLastPathComponent()
+    public static func asynchronous(in module: String) throws -> Set<String> {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appending(path: "../../Sources/\(module)").standardized
         var calls: Set<String> = []
         let paths = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
