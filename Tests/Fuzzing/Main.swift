@@ -1,4 +1,6 @@
 import Foundation
+import MQTTCore
+import STOMPCore
 
 /// Runs libFuzzer on one part of the package. Built only with `FUZZING=1` in the environment:
 ///
