@@ -76,7 +76,7 @@ public struct MQTTMessage: ReplyMessage {
         try coding.value(of: type, from: payload, mediaType: mediaType).get()
     }
 
-    package var correlation: [UInt8]? { properties.correlationData }
+    @usableFromInline package var correlation: [UInt8]? { properties.correlationData }
 
     /// The type and subtype that the message declares, in lower case.
     var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }

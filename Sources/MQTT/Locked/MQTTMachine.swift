@@ -8,7 +8,7 @@ import Wire
 /// Everything here is under the link's lock: the link calls it on the loop's thread, callers reach it through
 /// `link.perform`. It never resumes a continuation, calls out or makes a system call. What has to happen outside goes
 /// into ``MQTTScratch`` and is performed after the lock is released.
-struct MQTTMachine: LinkMachine, ~Copyable {
+struct MQTTMachine: ClientMachine, ~Copyable {
     typealias Scratch = MQTTScratch
 
     var engine: MQTTEngine
@@ -84,7 +84,7 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         wantsClose = false
         abandonsOutput = false
         do {
-            try engine.connectionOpened(at: now, deadline: core?.negotiation.connectDeadline)
+            try engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)
         } catch {
             scratch.work.openFailure = MQTTError(error)
             wantsClose = true
@@ -144,13 +144,11 @@ struct MQTTMachine: LinkMachine, ~Copyable {
         return publishers.takeStored(through: ticket)
     }
 
-    /// A receiver's bound was reached, or there is room again.
-    mutating func setReceiversFull(_ full: Bool, at now: Int64) {
-        reading.receiversAreFull = full
+    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {
+        reading.receiversAreFull = isFull
         reading.update(&engine, at: now)
     }
 
-    /// A receiver has room again: acknowledges the messages that waited for it.
     mutating func acknowledgeWithheld(at now: Int64) {
         withheld.acknowledge(&engine, at: now)
         flushRecords()

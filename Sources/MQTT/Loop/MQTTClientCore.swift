@@ -7,9 +7,11 @@ import Wire
 /// what happens is passed on to ``MQTTNegotiation``, ``MQTTSubscriptions`` and ``MQTTPersistence``.
 ///
 /// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
-final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sendable {
+final class MQTTClientCore: ClientCore, @unchecked Sendable {
     // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = MQTTError
+    typealias Event = MQTTEvent
+    typealias Route = MQTTRoute
 
     let opener: StreamOpener
     let settings: MQTTSettings
@@ -42,24 +44,15 @@ final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Send
             connectTimeout: options.connectTimeout.inNanoseconds, loop: loop)
         negotiation = MQTTNegotiation(settings)
         persistence = options.sessionStore.map { MQTTPersistence($0) }
-        negotiation.core = self
-        subscriptions.core = self
-        supervisor.supervise(self)
-        link.perform { $0.core = self }
+        connectParts()
     }
 
-    deinit {
-        // The client was released without a disconnect: the server sees the connection end and publishes the will.
-        link.dropConnection()
-        news.finish()
-        (link.tap as? FrameInspector<MQTTPacketRecord>)?.finish()
-    }
+    deinit { released() }
 
     // MARK: From any thread
 
     var publisher: MQTTPublisher { MQTTPublisher(core: self) }
 
-    /// Made for the first reader, and fed by the link from then on.
     var inspector: FrameInspector<MQTTPacketRecord> {
         link.tap {
             let aliases = MQTTSeenAliases()
@@ -79,10 +72,6 @@ final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Send
         if let persistence { try await persistence.prepare(self) }
     }
 
-    var unread: UnreadBytes { subscriptions.unread }
-    func drained() { loop.execute { self.subscriptions.resumeReading() } }
-    func remove(_ route: MQTTRoute) { subscriptions.remove(route) }
-
     /// Acknowledges a message for its receiver.
     func acknowledge(_ delivery: UInt64) {
         let now = MonotonicClock.now
@@ -97,7 +86,6 @@ final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Send
         }
     }
 
-    /// The error for a request that the engine refused: if the client does not try to be connected, why not.
     func explain(_ refusal: MQTTUsageError) -> MQTTError {
         guard refusal.code == .notConnected, let reason = link.perform({ $0.publishers.refusal }) else {
             return MQTTError(refusal)
@@ -105,19 +93,11 @@ final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Send
         return reason.value
     }
 
-    /// Why the client does not try to be connected, and what to do about it.
     var notSupervised: MQTTError { link.perform { $0.publishers.refusal?.value } ?? .notSupervised(after: nil) }
 
-    // MARK: ConnectingClient
+    // MARK: What the supervisor asks
 
     var credentialsSource: CredentialsSource { settings.credentials }
-    func report(_ event: MQTTEvent) { news.tell(event) }
-    func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
-
-    /// In the task of the attempt.
-    func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
-        try await negotiation.openStream(attempt)
-    }
 
     func attach(_ opened: OpenedStream) {
         closeReason = nil
@@ -125,20 +105,8 @@ final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Send
         link.attach(opened.stream, layers: opened.layers)
     }
 
-    func dropConnection() { link.dropConnection() }
-
-    func verdict(on failure: MQTTError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
-
-    func stateChanged(to state: MQTTConnectionState) {
-        supervise(state)
-        // Before waiting callers are resumed, so that they find the state that belongs to their answer.
-        news.stateChanged(to: state)
-        news.tell(.stateChanged(state))
-        if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
-    }
-
     /// While the client does not try to be connected, requests fail at once, and only `enqueue` adds to the queue.
-    private func supervise(_ state: MQTTConnectionState) {
+    func stateWillChange(to state: MQTTConnectionState) {
         let refusal: Shared<MQTTError>? =
             if case .disconnected(let failure) = state { Shared(.notSupervised(after: failure)) } else { nil }
         let queuesQoS0 = settings.options.queuesQoS0WhileOffline
@@ -148,8 +116,7 @@ final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Send
         }
     }
 
-    /// No other connection will be opened: all waiting callers fail, and all subscriptions end.
-    private func stop(_ failure: MQTTError) {
+    func stop(_ failure: MQTTError) {
         var ended = link.perform { machine in
             defer { machine.flushRecords() }
             return machine.publishers.stop(failure, &machine.engine)
@@ -252,13 +219,9 @@ final class MQTTClientCore: ConnectingClient, SubscriptionOwner, @unchecked Send
 
     /// Throws if DISCONNECT cannot carry this; from any thread. Without a connection nothing is sent.
     func checkGoodbye(_ reason: MQTTReasonCode, _ properties: MQTTProperties) throws(MQTTError) {
-        try link.perform { machine throws(MQTTError) in
+        try asking { machine throws(MQTTUsageError) in
             guard machine.engine.phase == .connected else { return }
-            do throws(MQTTUsageError) {
-                try machine.engine.checkDisconnect(reason: reason, properties: properties)
-            } catch {
-                throw MQTTError(error)
-            }
+            try machine.engine.checkDisconnect(reason: reason, properties: properties)
         }
     }
 }

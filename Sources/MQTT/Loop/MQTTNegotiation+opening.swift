@@ -7,13 +7,7 @@ import Transport
 extension MQTTNegotiation {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
         let core = core!
-        do throws(MQTTUsageError) {
-            try core.link.perform { machine throws(MQTTUsageError) in
-                try machine.engine.configuration.checkConnect()
-            }
-        } catch {
-            throw MQTTError(error)
-        }
+        try core.asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await core.prepareStore()
         let other = redirection.withLock { redirection in
             defer { redirection?.next = nil }

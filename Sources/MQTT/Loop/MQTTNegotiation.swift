@@ -8,16 +8,13 @@ import Transport
 /// On the loop's thread, but for ``openStream(_:)`` and what it calls, which run in the task of one attempt.
 /// `MQTTNegotiation+opening.swift` opens streams and obtains credentials; `MQTTNegotiation+authentication.swift`
 /// exchanges AUTH.
-final class MQTTNegotiation: @unchecked Sendable {
+final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
-    /// The client, which owns this object; set before anything else.
     unowned var core: MQTTClientCore!
     let settings: MQTTSettings
     /// Counts the connections that were opened.
     private(set) var connectionNumber = 0
-    /// When the attempt that is being made times out.
-    private(set) var connectDeadline = Int64.max
     /// The place in the list of the server that is tried.
     private var triedServer = 0
     /// Whether any server has accepted a connection.
@@ -41,9 +38,7 @@ final class MQTTNegotiation: @unchecked Sendable {
 
     // MARK: Attempts
 
-    /// An attempt is about to begin.
     func prepare(_ attempt: ConnectionAttempt) {
-        connectDeadline = attempt.deadline
         guard attempt.server != triedServer else { return }
         triedServer = attempt.server
         // Another server may accept a version that the last one refused.

@@ -18,7 +18,7 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     var receivers = DeliveryReceivers<MQTTBatch, MQTTError>()
     /// Whether its messages are responses to requests and go to `replies`.
     let isForReplies: Bool
-    private weak var replies: MQTTReplies?
+    weak var replies: MQTTReplies?
     /// Messages of the read that is being handled, as indexes into its records.
     var pending: [UInt32] = []
 
@@ -33,13 +33,6 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
         self.acknowledgement = acknowledgement
         isForReplies = replies != nil
         self.replies = replies
-    }
-
-    /// Ends the subscription; the first end counts.
-    func finish(_ end: Queue.Next) {
-        receivers.finish(end)
-        replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
-        replies = nil
     }
 
     /// Hands responses to their requests; those that no request waits for any more are dropped.

@@ -8,17 +8,17 @@ import Wire
 ///
 /// On the loop's thread, but for `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
 /// `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses.
-final class MQTTSubscriptions: @unchecked Sendable {
+final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
-    /// The client, which owns this object; set before anything else.
     unowned var core: MQTTClientCore!
     private(set) var knownRouter: MQTTRouter?
     /// Callers that wait for UNSUBACK, by the token of the request.
-    var unsubscribes: [UInt64: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>] = [:]
-    /// Subscriptions whose full buffers pause reading.
-    private var pausedRoutes = PausedRoutes<MQTTRoute>()
-    private let knownUnread = MadeOnce<UnreadBytes>()
+    var unsubscribes = PendingCalls<MQTTUnsubscribeResult, MQTTError>()
+    var pausedRoutes = PausedRoutes<MQTTRoute>()
+    let knownUnread = MadeOnce<UnreadBytes>()
+
+    var maximumUnreadBytes: Int { core.settings.options.maximumUnreadBytes }
 
     /// Made for the first subscription or message.
     var router: MQTTRouter {
@@ -62,21 +62,10 @@ final class MQTTSubscriptions: @unchecked Sendable {
         return try result.get()
     }
 
-    /// The bytes that wait in all subscriptions.
-    var unread: UnreadBytes {
-        knownUnread.value {
-            UnreadBytes(maximum: core.settings.options.maximumUnreadBytes) { [weak core] in core?.drained() }
-        }
-    }
-
     // MARK: Routes
 
     private func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
-        if call.isOver { return }
-        guard core.supervisor.isActive else {
-            call.end(.failure(core.notSupervised))
-            return
-        }
+        guard !call.isOver, core.accepts(call) else { return }
         let wait = MQTTSubscribeWait(route, call)
         var keys: [ByteKey] = []
         for (index, request) in route.requests.enumerated() {
@@ -115,10 +104,7 @@ final class MQTTSubscriptions: @unchecked Sendable {
     ) {
         route.finish(.finished)
         let filters = router.remove(route)
-        guard core.supervisor.isActive else {
-            call.end(.failure(core.notSupervised))
-            return
-        }
+        guard core.accepts(call) else { return }
         guard !filters.isEmpty, core.supervisor.isConnected else {
             router.forgetLater(filters)
             call.end(.success(MQTTUnsubscribeResult()))
@@ -138,25 +124,18 @@ final class MQTTSubscriptions: @unchecked Sendable {
 
     /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails.
     func stop(_ failure: MQTTError) {
-        let isOrderly = failure.code == .disconnected
         for entry in knownRouter?.takeAllEntries() ?? [] {
             for (wait, _) in entry.waiters { wait.fail(failure) }
-            for route in entry.routes { route.finish(isOrderly ? .finished : .failed(failure)) }
+            for route in entry.routes { route.finish(.init(stoppedBy: failure)) }
         }
         knownRouter?.unmatched?.finish(.finished)
-        failUnsubscribes(failure)
+        unsubscribes.fail(failure)
     }
 
     func connectionClosed(_ reason: MQTTError) {
         knownRouter?.connectionClosed()
         pausedRoutes.removeAll()
-        failUnsubscribes(reason)
-    }
-
-    private func failUnsubscribes(_ failure: MQTTError) {
-        let calls = unsubscribes.values
-        unsubscribes = [:]
-        for call in calls { call.end(.failure(failure)) }
+        unsubscribes.fail(reason)
     }
 
     // MARK: Messages that match no subscription
@@ -213,28 +192,5 @@ final class MQTTSubscriptions: @unchecked Sendable {
 
     func report(_ drops: [MQTTUnmatchedMessages.Drop]) {
         for drop in drops { core.news.tell(.unmatchedMessageDropped(topic: drop.topic, reason: drop.reason)) }
-    }
-
-    // MARK: Slow receivers
-
-    func pauseReading(for route: MQTTRoute) {
-        pausedRoutes.add(route)
-        pauseReading()
-    }
-
-    func pauseReading() {
-        let now = MonotonicClock.now
-        core.link.perform { $0.setReceiversFull(true, at: now) }
-    }
-
-    /// A full buffer has become half empty, or is released.
-    func resumeReading() {
-        pausedRoutes.removeDrained()
-        let resumes = pausedRoutes.isEmpty && !unread.isFull
-        let now = MonotonicClock.now
-        core.link.perform { machine in
-            machine.acknowledgeWithheld(at: now)
-            if resumes { machine.setReceiversFull(false, at: now) }
-        }
     }
 }

@@ -33,6 +33,11 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         case finished
         case failed(Failure)
 
+        /// The end of a subscription whose client has stopped: graceful if the user disconnected it.
+        package init(stoppedBy failure: Failure) where Failure: ClientError {
+            self = failure.code == .disconnected ? .finished : .failed(failure)
+        }
+
         /// What the receiver throws.
         package var failure: Failure? {
             if case .failed(let failure) = self { failure } else { nil }

@@ -4,11 +4,13 @@ package import Transport
 /// Where the messages of one subscription go. On the loop's thread, but for what is constant.
 @usableFromInline
 package protocol DeliveryRoute: AnyObject, Sendable {
-    associatedtype Batch: DeliveryBatch
+    associatedtype Batch: DeliveryBatch where Batch.Message: ReplyMessage
     associatedtype Failure: ClientError
 
     var policy: BufferPolicy { get }
     var receivers: DeliveryReceivers<Batch, Failure> { get set }
+    /// The requests that wait for messages of this subscription; nil for all other subscriptions, and after its end.
+    var replies: PendingReplies<Batch.Message, Failure>? { get set }
 }
 
 extension DeliveryRoute {
@@ -19,6 +21,13 @@ extension DeliveryRoute {
 
     /// Removes a receiver that was released.
     package func remove(_ queue: Queue) { receivers.queues.removeAll { $0 === queue } }
+
+    /// Ends the subscription; the first end counts.
+    package func finish(_ end: Queue.Next) {
+        receivers.finish(end)
+        replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
+        replies = nil
+    }
 
     /// Whether the buffer of any receiver is full.
     @inlinable package var isFull: Bool { receivers.queues.contains { $0.isFull } }

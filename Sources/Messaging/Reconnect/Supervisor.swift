@@ -17,6 +17,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private var schedule: ReconnectSchedule
     /// Nanoseconds from the beginning of an attempt until the server has accepted.
     private let connectTimeout: Int64
+    /// When the attempt that is being made times out; on the loop's thread.
+    package private(set) var attemptDeadline = Int64.max
     /// Whether other credentials were asked for since a server has accepted.
     private var askedForCredentials = false
     private var phase = Phase.idle
@@ -220,6 +222,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             number: schedule.attempt, server: servers?.rotation.current ?? 0,
             credentialsWereRefused: credentialsWereRefused,
             deadline: MonotonicClock.now.advanced(byNanoseconds: connectTimeout))
+        attemptDeadline = attempt.deadline
         cancelAlarm()
         client.prepare(attempt)
         client.stateChanged(to: .connecting(attempt: attempt.number))

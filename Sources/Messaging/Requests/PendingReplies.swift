@@ -2,6 +2,7 @@ package import Transport
 import Wire
 
 /// A message that may be the reply to a request.
+@usableFromInline
 package protocol ReplyMessage: Sendable {
     /// What the request had to be answered with: correlation data, or a correlation id.
     var correlation: [UInt8]? { get }
@@ -10,6 +11,7 @@ package protocol ReplyMessage: Sendable {
 /// The requests of one client that wait for their replies, and the subscription that brings them.
 ///
 /// The caller's task runs ``reply(correlation:within:late:send:)``; everything else is for the loop's thread.
+@usableFromInline
 package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>: @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only.
 

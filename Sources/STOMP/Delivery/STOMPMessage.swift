@@ -56,7 +56,7 @@ public struct STOMPMessage: ReplyMessage {
         try coding.value(of: type, from: body, mediaType: mediaType).get()
     }
 
-    package var correlation: [UInt8]? { header("correlation-id").map { Array($0.utf8) } }
+    @usableFromInline package var correlation: [UInt8]? { header("correlation-id").map { Array($0.utf8) } }
 
     /// The type and subtype that the message declares, in lower case.
     var mediaType: String? { contentType.map { STOMPContentType($0).mediaType } }

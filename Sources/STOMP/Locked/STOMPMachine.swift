@@ -5,7 +5,7 @@ import Wire
 
 /// The engine and what the client keeps beside it. Used under the link's lock only; results that need the loop's side go
 /// into a ``STOMPScratch``, which is performed after the lock is released.
-struct STOMPMachine: LinkMachine, ~Copyable {
+struct STOMPMachine: ClientMachine, ~Copyable {
     typealias Scratch = STOMPScratch
     typealias ReceiptAnswer = Result<Void, STOMPError>
     typealias ReceiptTable = WaiterTable<ReceiptAnswer>
@@ -26,7 +26,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
     var asksToClose = false
     /// The server sent nothing for twice its heart-beat.
     private(set) var abandonsOutput = false
-    var wantsReadingPaused = false
+    private(set) var wantsReadingPaused = false
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
     static let requestBit: UInt64 = 1 << 63
@@ -69,7 +69,7 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         asksToClose = false
         abandonsOutput = false
         do {
-            try engine.connectionOpened(at: now, deadline: core?.negotiation.connectDeadline)
+            try engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)
         } catch {
             // The client checked the configuration before it opened the connection.
             asksToClose = true
@@ -101,6 +101,12 @@ struct STOMPMachine: LinkMachine, ~Copyable {
         engine.handleTimeout(at: now, into: &scratch.effects)
         if scratch.hasLostHeartBeat { abandonsOutput = true }
         collect(into: scratch)
+    }
+
+    mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {
+        guard wantsReadingPaused != isFull else { return }
+        wantsReadingPaused = isFull
+        engine.setReadingPaused(isFull, at: now)
     }
 
     /// Takes the callers whose frames are complete out of the table, to be resumed after the lock is released.

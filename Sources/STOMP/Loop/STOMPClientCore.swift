@@ -8,9 +8,11 @@ import Wire
 /// what happens is passed on to ``STOMPNegotiation`` and ``STOMPSubscriptions``.
 ///
 /// The constants may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
-final class STOMPClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sendable {
+final class STOMPClientCore: ClientCore, @unchecked Sendable {
     // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
     typealias Failure = STOMPError
+    typealias Event = STOMPEvent
+    typealias Route = STOMPRoute
 
     let opener: StreamOpener
     let configuration: STOMPConfiguration
@@ -37,23 +39,15 @@ final class STOMPClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sen
             serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
             loop: loop)
         negotiation = STOMPNegotiation(configuration)
-        negotiation.core = self
-        subscriptions.core = self
-        supervisor.supervise(self)
-        link.perform { $0.core = self }
+        connectParts()
     }
 
-    deinit {
-        link.dropConnection()
-        news.finish()
-        (link.tap as? FrameInspector<STOMPFrameRecord>)?.finish()
-    }
+    deinit { released() }
 
     // MARK: From any thread
 
     var sender: STOMPSender { STOMPSender(core: self) }
 
-    /// Made for the first reader, and fed by the link from then on.
     var inspector: FrameInspector<STOMPFrameRecord> {
         link.tap {
             FrameInspector { [weak link] bytes, direction, wishes in
@@ -67,50 +61,26 @@ final class STOMPClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sen
         }
     }
 
-    var unread: UnreadBytes { subscriptions.unread }
-    func drained() { loop.execute { self.subscriptions.resumeReading() } }
-
-    /// The error for a request that the engine refused: if the client has stopped connecting, why.
     func explain(_ refusal: STOMPUsageError) -> STOMPError {
         guard refusal.code == .notConnected, case .disconnected = news.state else { return STOMPError(refusal) }
         return notSupervised
     }
 
-    /// Why the client does not try to be connected, and what to do about it.
     var notSupervised: STOMPError {
         let failure: STOMPError? = if case .disconnected(let failure) = news.state { failure } else { nil }
         return .notSupervised(after: failure)
     }
 
-    // MARK: ConnectingClient
+    // MARK: What the supervisor asks
 
     var credentialsSource: CredentialsSource { negotiation.credentialsSource }
-    func report(_ event: STOMPEvent) { news.tell(event) }
-    func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
-
-    /// In the task of the attempt.
-    func openStream(_ attempt: ConnectionAttempt) async throws(STOMPError) -> OpenedStream {
-        try await negotiation.openStream(attempt)
-    }
 
     func attach(_ opened: OpenedStream) {
         closeReason = nil
         link.attach(opened.stream, layers: opened.layers)
     }
 
-    func dropConnection() { link.dropConnection() }
-
-    func verdict(on failure: STOMPError) -> ReconnectVerdict { negotiation.verdict(on: failure) }
-
-    func stateChanged(to state: STOMPConnectionState) {
-        // Before waiting callers are resumed, so that they find the state that belongs to their answer.
-        news.stateChanged(to: state)
-        news.tell(.stateChanged(state))
-        if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
-    }
-
-    /// No other connection will be opened: all waiting callers fail, and all subscriptions end.
-    private func stop(_ failure: STOMPError) {
+    func stop(_ failure: STOMPError) {
         var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
         link.perform { $0.receipts.answerAll(.failure(failure), into: &waiters) }
         waiters.resume()
@@ -163,8 +133,6 @@ final class STOMPClientCore: ConnectingClient, SubscriptionOwner, @unchecked Sen
             break
         }
     }
-
-    func remove(_ route: STOMPRoute) { subscriptions.remove(route) }
 
     func unmatched(_ count: Int) { news.tell(.unmatchedMessages(count)) }
 

@@ -7,13 +7,10 @@ import Transport
 /// worthwhile.
 ///
 /// On the loop's thread, but for ``openStream(_:)``, which runs in the task of one attempt.
-final class STOMPNegotiation: @unchecked Sendable {
+final class STOMPNegotiation: ClientNegotiation, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
-    /// The client, which owns this object; set before anything else.
     unowned var core: STOMPClientCore!
-    /// When the attempt that is being made times out.
-    private(set) var connectDeadline = Int64.max
     /// The broker that was connected last.
     private(set) var profile = STOMPBrokerProfile.generic
     /// Whether that broker expects the lifetime of a message rather than the time when it ends; from any thread.
@@ -23,11 +20,6 @@ final class STOMPNegotiation: @unchecked Sendable {
     init(_ configuration: STOMPConfiguration) {
         credentialsSource = CredentialsSource(
             fixed: configuration.credentials, provider: configuration.credentialsProvider)
-    }
-
-    /// An attempt is about to begin.
-    func prepare(_ attempt: ConnectionAttempt) {
-        connectDeadline = attempt.deadline
     }
 
     /// CONNECTED arrived.
@@ -54,13 +46,9 @@ final class STOMPNegotiation: @unchecked Sendable {
     /// Sets what the next CONNECT contains. Throws if a frame cannot contain it.
     private func setConnectOptions(_ credentials: Credentials?, _ core: STOMPClientCore) throws(STOMPError) {
         let options = core.configuration.connectOptions(credentials: credentials)
-        do throws(STOMPUsageError) {
-            try core.link.perform { machine throws(STOMPUsageError) in
-                machine.engine.configuration.connect = options
-                try machine.engine.configuration.checkConnect()
-            }
-        } catch {
-            throw STOMPError(error)
+        try core.asking { machine throws(STOMPUsageError) in
+            machine.engine.configuration.connect = options
+            try machine.engine.configuration.checkConnect()
         }
     }
 }

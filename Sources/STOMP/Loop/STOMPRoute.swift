@@ -23,7 +23,7 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     var presumedRefusals = 0
     /// Whether its messages are replies to requests and go to `replies`.
     let isForReplies: Bool
-    private(set) weak var replies: STOMPReplies?
+    weak var replies: STOMPReplies?
 
     init(
         id: String, token: UInt64, destination: String, acknowledgement: STOMPAckMode, options: STOMPSubscribeOptions,
@@ -39,10 +39,4 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
         self.replies = replies
     }
 
-    /// Ends the subscription; the first end counts.
-    func finish(_ end: Queue.Next) {
-        receivers.finish(end)
-        replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
-        replies = nil
-    }
 }

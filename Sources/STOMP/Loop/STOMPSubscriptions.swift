@@ -7,20 +7,19 @@ import Transport
 ///
 /// On the loop's thread, but for `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
 /// ``writeAll(to:)`` is called with the link's lock held as well.
-final class STOMPSubscriptions: @unchecked Sendable {
+final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
     /// A route, and the result of writing SUBSCRIBE for it: true if the broker subscribes it without SUBSCRIBE.
     typealias Written = (STOMPRoute, Result<Bool, STOMPError>)
 
-    /// The client, which owns this object; set before anything else.
     unowned var core: STOMPClientCore!
     private var routes: [UInt64: STOMPRoute] = [:]
     /// Callers that wait for the receipt of UNSUBSCRIBE, by its number.
-    private var unsubscribes: [UInt64: STOMPRoute.Call] = [:]
-    /// Subscriptions whose full buffers pause reading.
-    private var pausedRoutes = PausedRoutes<STOMPRoute>()
-    private let knownUnread = MadeOnce<UnreadBytes>()
+    private var unsubscribes = PendingCalls<Void, STOMPError>()
+    var pausedRoutes = PausedRoutes<STOMPRoute>()
+    let knownUnread = MadeOnce<UnreadBytes>()
+    var maximumUnreadBytes: Int { core.configuration.maximumUnreadBytes }
 
     func route(_ token: UInt64) -> STOMPRoute? { routes[token] }
 
@@ -54,21 +53,10 @@ final class STOMPSubscriptions: @unchecked Sendable {
         try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
-    /// The bytes that wait in all subscriptions.
-    var unread: UnreadBytes {
-        knownUnread.value {
-            UnreadBytes(maximum: core.configuration.maximumUnreadBytes) { [weak core] in core?.drained() }
-        }
-    }
-
     // MARK: Subscribing
 
     private func subscribeNow(_ route: STOMPRoute, _ call: STOMPRoute.Call) {
-        if call.isOver { return }
-        guard core.supervisor.isActive else {
-            call.end(.failure(core.notSupervised))
-            return
-        }
+        guard !call.isOver, core.accepts(call) else { return }
         routes[route.token] = route
         route.call = call
         // Without a connection the next one subscribes it.
@@ -144,7 +132,7 @@ final class STOMPSubscriptions: @unchecked Sendable {
     /// RECEIPT arrived for SUBSCRIBE or UNSUBSCRIBE, or will not arrive.
     func requestAnswered(_ token: UInt64, _ answer: STOMPMachine.ReceiptAnswer) {
         let id = token & ~STOMPMachine.requestBit
-        if let call = unsubscribes.removeValue(forKey: id) {
+        if let call = unsubscribes.take(id) {
             call.end(answer)
             return
         }
@@ -248,51 +236,20 @@ final class STOMPSubscriptions: @unchecked Sendable {
 
     func connectionClosed(_ reason: STOMPError) {
         pausedRoutes.removeAll()
-        failUnsubscribes(reason)
+        unsubscribes.fail(reason)
         // A temporary queue ends with its connection.
         for route in routes.values where route.isForReplies { route.replies?.fail(reason) }
     }
 
     /// The client has stopped connecting: all subscriptions end, and all waiting callers fail.
     func stop(_ failure: STOMPError) {
-        let isOrderly = failure.code == .disconnected
         let all = routes.values
         routes = [:]
         for route in all {
             route.call?.end(.failure(failure))
             route.call = nil
-            route.finish(isOrderly ? .finished : .failed(failure))
+            route.finish(.init(stoppedBy: failure))
         }
-        failUnsubscribes(failure)
-    }
-
-    private func failUnsubscribes(_ failure: STOMPError) {
-        let calls = unsubscribes.values
-        unsubscribes = [:]
-        for call in calls { call.end(.failure(failure)) }
-    }
-
-    // MARK: Slow receivers
-
-    func pauseReading(for route: STOMPRoute) {
-        pausedRoutes.add(route)
-        pauseReading()
-    }
-
-    func pauseReading() { setReadingPaused(true) }
-
-    /// A full buffer has become half empty, or is released.
-    func resumeReading() {
-        pausedRoutes.removeDrained()
-        if pausedRoutes.isEmpty, !unread.isFull { setReadingPaused(false) }
-    }
-
-    private func setReadingPaused(_ isPaused: Bool) {
-        let now = MonotonicClock.now
-        core.link.perform { machine in
-            guard machine.wantsReadingPaused != isPaused else { return }
-            machine.wantsReadingPaused = isPaused
-            machine.engine.setReadingPaused(isPaused, at: now)
-        }
+        unsubscribes.fail(failure)
     }
 }

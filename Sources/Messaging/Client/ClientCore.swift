@@ -1,0 +1,111 @@
+package import Transport
+
+/// What the cores of all clients have in common: the link drives the engine, the supervisor opens connections, and what
+/// happens is passed on to the negotiation and to the subscriptions.
+///
+/// The properties may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
+package protocol ClientCore: ConnectingClient, SubscriptionOwner {
+    associatedtype CoreLink: ClientLink where CoreLink.Core == Self
+    associatedtype Subscriptions: ClientSubscriptions where Subscriptions.Core == Self
+    associatedtype Negotiation: ClientNegotiation where Negotiation.Core == Self
+    associatedtype UsageError: Error
+    associatedtype Record: Sendable
+
+    var link: CoreLink { get }
+    var supervisor: Supervisor<Self> { get }
+    var news: ClientNews<ConnectionState<Failure>, Event> { get }
+    var negotiation: Negotiation { get }
+    var subscriptions: Subscriptions { get }
+    /// Made for the first reader, and fed by the link from then on.
+    var inspector: FrameInspector<Record> { get }
+
+    /// Why the client does not try to be connected, and what to do about it; on any thread.
+    var notSupervised: Failure { get }
+    /// The error for a request that the engine refused: if the client does not try to be connected, why not. On any
+    /// thread.
+    func explain(_ refusal: UsageError) -> Failure
+    /// The state is about to change, and has not been reported yet.
+    func stateWillChange(to state: ConnectionState<Failure>)
+    /// No other connection will be opened: all waiting callers fail, and all subscriptions end.
+    func stop(_ failure: Failure)
+}
+
+/// How a client gets accepted by a server.
+package protocol ClientNegotiation: AnyObject, Sendable {
+    associatedtype Core: ClientCore
+
+    /// The client, which owns this object; set before anything else.
+    var core: Core! { get set }
+    /// An attempt is about to begin.
+    func prepare(_ attempt: ConnectionAttempt)
+    /// Opens a stream; in the task of the attempt.
+    func openStream(_ attempt: ConnectionAttempt) async throws(Core.Failure) -> OpenedStream
+    /// What follows a failure.
+    func verdict(on failure: Core.Failure) -> ReconnectVerdict
+}
+
+extension ClientNegotiation {
+    package func prepare(_ attempt: ConnectionAttempt) {}
+}
+
+extension ClientCore {
+    // MARK: The life of the client
+
+    /// Makes the parts know their client: the end of its initializer.
+    package func connectParts() {
+        negotiation.core = self
+        subscriptions.core = self
+        supervisor.supervise(self)
+        link.setCore(self)
+    }
+
+    /// The client was released without a disconnect: the server sees the connection end (and publishes an MQTT will).
+    package func released() {
+        link.dropConnection()
+        news.finish()
+        (link.tap as? FrameInspector<Record>)?.finish()
+    }
+
+    // MARK: Requests of callers
+
+    /// Whether the client tries to be connected. If it does not, the call ends with the reason.
+    package func accepts<Answer>(_ call: PendingCall<Result<Answer, Failure>>) -> Bool {
+        if supervisor.isActive { return true }
+        call.end(.failure(notSupervised))
+        return false
+    }
+
+    /// Calls the engine, and explains its refusal; on any thread.
+    package func asking<Machine: LinkMachine & ~Copyable, Answer>(
+        _ body: (inout Machine) throws(UsageError) -> Answer
+    ) throws(Failure) -> Answer where CoreLink == Link<Machine> {
+        do throws(UsageError) { return try link.perform(body) } catch { throw explain(error) }
+    }
+
+    // MARK: What the supervisor asks
+
+    package func report(_ event: Event) { news.tell(event) }
+    package func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
+
+    package func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
+        try await negotiation.openStream(attempt)
+    }
+
+    package func dropConnection() { link.dropConnection() }
+    package func verdict(on failure: Failure) -> ReconnectVerdict { negotiation.verdict(on: failure) }
+    package func stateWillChange(to state: ConnectionState<Failure>) {}
+
+    package func stateChanged(to state: ConnectionState<Failure>) {
+        stateWillChange(to: state)
+        // Before waiting callers are resumed, so that they find the state that belongs to their answer.
+        news.stateChanged(to: state)
+        news.tell(.stateChanged(state))
+        if case .disconnected(let failure) = state { stop(failure ?? .disconnectedByUser) }
+    }
+
+    // MARK: What subscriptions ask
+
+    package var unread: UnreadBytes { subscriptions.unread }
+    package func drained() { loop.execute { self.subscriptions.resumeReading() } }
+    package func remove(_ route: Route) { subscriptions.remove(route) }
+}

@@ -1,0 +1,65 @@
+package import Transport
+
+/// What the subscriptions of all clients have in common: reading pauses while receivers are slow.
+///
+/// On the loop's thread, but for ``unread``, which any thread may use.
+package protocol ClientSubscriptions: AnyObject, Sendable {
+    associatedtype Core: ClientCore where Core.Subscriptions == Self
+
+    /// The client, which owns this object; set before anything else.
+    var core: Core! { get set }
+    /// Subscriptions whose full buffers pause reading.
+    var pausedRoutes: PausedRoutes<Core.Route> { get set }
+    var knownUnread: MadeOnce<UnreadBytes> { get }
+    /// The bound of ``unread``.
+    var maximumUnreadBytes: Int { get }
+
+    /// Ends a subscription without waiting for the server's answer.
+    func remove(_ route: Core.Route)
+}
+
+extension ClientSubscriptions {
+    /// The bytes that wait in all subscriptions.
+    package var unread: UnreadBytes {
+        knownUnread.value {
+            UnreadBytes(maximum: maximumUnreadBytes) { [weak core] in core?.drained() }
+        }
+    }
+
+    /// The buffer of a subscription is full.
+    package func pauseReading(for route: Core.Route) {
+        pausedRoutes.add(route)
+        pauseReading()
+    }
+
+    package func pauseReading() { core.link.pauseReading() }
+
+    /// A full buffer has become half empty, or is released.
+    package func resumeReading() {
+        pausedRoutes.removeDrained()
+        core.link.receiverHasRoom(resumes: pausedRoutes.isEmpty && !unread.isFull)
+    }
+}
+
+/// Callers that wait for a server's answers, by the numbers of their requests.
+package struct PendingCalls<Answer: Sendable, Failure: Error> {
+    package typealias Call = PendingCall<Result<Answer, Failure>>
+    private var calls: [UInt64: Call] = [:]
+
+    package init() {}
+
+    package subscript(id: UInt64) -> Call? {
+        get { calls[id] }
+        set { calls[id] = newValue }
+    }
+
+    /// The caller of a request that is answered, which waits no longer.
+    package mutating func take(_ id: UInt64) -> Call? { calls.removeValue(forKey: id) }
+
+    /// There will be no answers.
+    package mutating func fail(_ failure: Failure) {
+        let ended = calls.values
+        calls = [:]
+        for call in ended { call.end(.failure(failure)) }
+    }
+}
