@@ -11,8 +11,7 @@ enum MQTTKeptPackets {
         _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, limit: Int, aliases: MQTTSeenAliases
     ) -> [KeptFrame] {
         var (version, start) = (version, 0)
-        var frames: [KeptFrame] = []
-        let (time, instant) = (WallClock.milliseconds, MonotonicClock.now)
+        var kept = KeptFrames(direction)
         while let header = try? MQTTFrameHeader.parse(
             bytes, at: start, maximumPacketSize: MQTTFrameHeader.largestPacket, version: version),
             header.packetCount <= bytes.byteCount - start
@@ -22,20 +21,15 @@ enum MQTTKeptPackets {
             if isDecodedNow {
                 let wishes = FrameWishes(logLimit: limit)
                 let packet = bytes.extracting(range)
-                let read = MQTTPacketRecord.read(packet, version: version, direction, wishes, aliases: aliases)
-                frames += read.compactMap { $0.logged.map(KeptFrame.init) }
+                kept.add(MQTTPacketRecord.read(packet, version: version, direction, wishes, aliases: aliases))
                 if header.type == .connect { version = announced(in: packet) ?? version }
             } else {
                 let topic = header.type == .publish ? alias(header, bytes, start, version, direction, aliases) : nil
-                frames.append(
-                    KeptFrame(
-                        KeptFrame.Undecoded(
-                            FrameBytes.copy(bytes, range), direction, time: time, instant: instant,
-                            decoder: Decoder(version: version, topic: topic))))
+                kept.add(range, of: bytes, decoder: Decoder(version: version, topic: topic))
             }
             start = range.upperBound
         }
-        return frames
+        return kept.frames
     }
 
     /// The version that a CONNECT names.
@@ -80,10 +74,7 @@ enum MQTTKeptPackets {
             }
             if let decoded { return decoded }
             let type = MQTTPacketType(rawValue: frame.bytes[0] >> 4)
-            return LoggedFrame(
-                frame.direction, time: frame.time, protocolName: "MQTT \(version)", type: type?.description ?? "?",
-                size: frame.bytes.count, destination: nil, qos: nil, payloadCount: 0, bytes: frame.bytes,
-                opensConnection: false, endsConnection: false, instant: frame.instant, content: InvalidFrame())
+            return frame.invalid("MQTT \(version)", type: type?.description ?? "?")
         }
     }
 }

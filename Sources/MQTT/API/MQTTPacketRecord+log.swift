@@ -82,7 +82,6 @@ extension MQTTPacketRecord {
     static func masked(
         _ packet: MQTTPacket, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
     ) -> [UInt8] {
-        let kept = FrameBytes.keptCount(of: range.count, limit: limit)
         /// The sizes of the secret fields, from the end of the packet.
         var fields: [Int] = []
         let data: [UInt8]?
@@ -96,25 +95,22 @@ extension MQTTPacketRecord {
         case .auth(let packet): data = packet.properties.authenticationData
         default: data = nil
         }
-        guard !fields.isEmpty || data != nil else {
-            return FrameBytes.copy(bytes, range.lowerBound..<(range.lowerBound + kept))
+        if fields.isEmpty, data == nil { return FrameBytes.copy(bytes, range, limit: limit, masking: nil) }
+        return FrameBytes.copy(bytes, range, limit: limit) { bytes in
+            var end = bytes.count
+            for count in fields where count <= end {
+                FrameBytes.mask(&bytes, (end - count)..<end)
+                // Two bytes before the field hold its length.
+                end -= count + 2
+            }
+            if let data {
+                let identifier = MQTTPropertyIdentifier.authenticationData.rawValue
+                let prefix = [
+                    identifier, UInt8(truncatingIfNeeded: data.count >> 8), UInt8(truncatingIfNeeded: data.count),
+                ]
+                FrameBytes.mask(&bytes, data, behind: prefix)
+            }
         }
-        // Masked before it is cut: a secret may lie across the cut.
-        var copy = FrameBytes.copy(bytes, range)
-        var end = copy.count
-        for count in fields where count <= end {
-            FrameBytes.mask(&copy, (end - count)..<end)
-            // Two bytes before the field hold its length.
-            end -= count + 2
-        }
-        if let data {
-            let identifier = MQTTPropertyIdentifier.authenticationData.rawValue
-            let prefix = [
-                identifier, UInt8(truncatingIfNeeded: data.count >> 8), UInt8(truncatingIfNeeded: data.count),
-            ]
-            FrameBytes.mask(&copy, data, behind: prefix)
-        }
-        return Array(copy.prefix(kept))
     }
 }
 

@@ -6,7 +6,7 @@ import Wire
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///
-/// On the loop's thread, but for `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
+/// On the loop's thread, but for `register`, `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
 /// `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses.
 final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
@@ -30,19 +30,10 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     // MARK: On the caller's task
 
-    /// Registers a route and waits for the server's answers; the route exists before SUBSCRIBE is written.
+    /// Registers a route, waits for the server's answers, and acknowledges the retained messages that it was handed.
     nonisolated(nonsending) func subscribe(_ route: MQTTRoute) async throws(MQTTError) -> MQTTSubscribeWait.Answer {
+        let answer = try await register(route)
         let core = core!
-        let call = MQTTSubscribeWait.Call()
-        let result = await call.answer {
-            core.loop.execute { core.subscriptions.subscribeNow(route, call) }
-        } onCancel: {
-            core.loop.execute {
-                core.subscriptions.cancelSubscribe(route)
-                call.end(.failure(.cancelledWait))
-            }
-        }
-        let answer = try result.get()
         core.loop.execute { core.subscriptions.confirmUnmatched(route) }
         return answer
     }
@@ -55,16 +46,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         let core = core!
         let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
         core.loop.execute { core.subscriptions.unsubscribeNow(route, properties, call) }
-        let result = await call.answer {
-        } onCancel: {
-            call.end(.failure(.cancelledWait))
-        }
-        return try result.get()
+        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
     // MARK: Routes
 
-    private func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
+    func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
         guard !call.isOver, core.accepts(call) else { return }
         let wait = MQTTSubscribeWait(route, call)
         var keys: [ByteKey] = []
@@ -87,7 +74,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         if core.supervisor.isConnected { send(keys) }
     }
 
-    private func cancelSubscribe(_ route: MQTTRoute) {
+    func cancelSubscribe(_ route: MQTTRoute) {
         var waits: [MQTTSubscribeWait] = []
         for request in route.requests {
             guard let entry = router.entries[ByteKey(request.filter)] else { continue }

@@ -45,11 +45,7 @@ final class MQTTPersistence: Sendable {
         }
         guard let opens else { return }
         if opens { open(core) }
-        let result = await call.answer {
-        } onCancel: {
-            call.end(.failure(.cancelledWait))
-        }
-        try result.get()
+        try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
     // MARK: On the store's thread

@@ -1,10 +1,14 @@
 package import Transport
 
-/// What the subscriptions of all clients have in common: reading pauses while receivers are slow.
+/// What the subscriptions of all clients have in common: how a caller subscribes, and that reading pauses while receivers
+/// are slow.
 ///
-/// On the loop's thread, but for ``unread``, which any thread may use.
+/// On the loop's thread, but for ``register(_:)``, which runs on the caller's task, and ``unread``, which any thread may
+/// use.
 package protocol ClientSubscriptions: AnyObject, Sendable {
     associatedtype Core: ClientCore where Core.Subscriptions == Self
+    /// The server's answer to a subscription.
+    associatedtype Answer: Sendable
 
     /// The client, which owns this object; set before anything else.
     var core: Core! { get set }
@@ -14,11 +18,30 @@ package protocol ClientSubscriptions: AnyObject, Sendable {
     /// The bound of ``unread``.
     var maximumUnreadBytes: Int { get }
 
+    /// Registers a route, and ends the call with the server's answer.
+    func subscribeNow(_ route: Core.Route, _ call: PendingCall<Result<Answer, Core.Failure>>)
+    /// The task that waits for the answer was cancelled: removes its route.
+    func cancelSubscribe(_ route: Core.Route)
     /// Ends a subscription without waiting for the server's answer.
     func remove(_ route: Core.Route)
 }
 
 extension ClientSubscriptions {
+    /// Registers a route and waits for the server's answer. The route exists before SUBSCRIBE is written.
+    package nonisolated(nonsending) func register(_ route: Core.Route) async throws(Core.Failure) -> Answer {
+        let core = core!
+        let call = PendingCall<Result<Answer, Core.Failure>>()
+        let result = await call.answer {
+            core.loop.execute { core.subscriptions.subscribeNow(route, call) }
+        } onCancel: {
+            core.loop.execute {
+                core.subscriptions.cancelSubscribe(route)
+                call.end(.failure(.cancelledWait))
+            }
+        }
+        return try result.get()
+    }
+
     /// The bytes that wait in all subscriptions.
     package var unread: UnreadBytes {
         knownUnread.value {

@@ -16,6 +16,20 @@ package enum FrameBytes {
         bytes.bytes(in: range)
     }
 
+    /// The bytes that are kept of a frame.
+    ///
+    /// - Parameter mask: masks the secrets in a copy of the whole frame, because one may lie across the cut; nil if there
+    ///   are none.
+    package static func copy(
+        _ bytes: RawSpan, _ range: Range<Int>, limit: Int, masking mask: ((inout [UInt8]) -> Void)?
+    ) -> [UInt8] {
+        let kept = keptCount(of: range.count, limit: limit)
+        guard let mask else { return copy(bytes, range.lowerBound..<(range.lowerBound + kept)) }
+        var whole = copy(bytes, range)
+        mask(&whole)
+        return Array(whole.prefix(kept))
+    }
+
     /// Puts a `*` in place of each byte of the range, so that everything else stays where it is.
     package static func mask(_ bytes: inout [UInt8], _ range: Range<Int>) {
         for index in range.clamped(to: bytes.indices) { bytes[index] = star }

@@ -22,6 +22,14 @@ package final class KeptFrame: Sendable {
             self.instant = instant
             self.decoder = decoder
         }
+
+        /// The bytes as they are, for a decoder that finds no valid frame in them.
+        package func invalid(_ protocolName: String, type: String = "?") -> LoggedFrame {
+            LoggedFrame(
+                direction, time: time, protocolName: protocolName, type: type, size: bytes.count, destination: nil,
+                qos: nil, payloadCount: 0, bytes: bytes, opensConnection: false, endsConnection: false,
+                instant: instant, content: InvalidFrame())
+        }
     }
 
     private enum State: Sendable {
@@ -75,6 +83,30 @@ package final class KeptFrame: Sendable {
     func limited(to limit: Int) -> KeptFrame {
         size <= limit || byteCount <= FrameBytes.keptCount(of: size, limit: limit)
             ? self : KeptFrame(frame.limited(to: limit))
+    }
+}
+
+/// The frames of one read or write, on their way into logs.
+package struct KeptFrames {
+    package private(set) var frames: [KeptFrame] = []
+    private let direction: FrameDirection
+    private let time = WallClock.milliseconds
+    private let instant = MonotonicClock.now
+
+    package init(_ direction: FrameDirection) {
+        self.direction = direction
+    }
+
+    /// Adds a copy of a whole frame, which is decoded when a log is read.
+    package mutating func add(_ range: Range<Int>, of bytes: RawSpan, decoder: any FrameDecoder) {
+        let bytes = FrameBytes.copy(bytes, range)
+        frames.append(
+            KeptFrame(KeptFrame.Undecoded(bytes, direction, time: time, instant: instant, decoder: decoder)))
+    }
+
+    /// Adds frames that are decoded already.
+    package mutating func add<Record>(_ decoded: [InspectedFrame<Record>]) {
+        frames += decoded.compactMap { $0.logged.map(KeptFrame.init) }
     }
 }
 

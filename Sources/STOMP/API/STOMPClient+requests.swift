@@ -68,7 +68,7 @@ extension STOMPClient {
                 let route = STOMPRoute(
                     id: name, token: token, destination: name, acknowledgement: .auto,
                     options: STOMPSubscribeOptions(), policy: BufferPolicy(), replies: replies)
-                try await core.subscriptions.subscribe(route)
+                try await core.subscriptions.register(route)
                 // Its own queue is never filled: the messages go to `replies`.
                 let handle = STOMPSubscriptionHandle(core: core, route: route, first: core.makeQueue(route.policy))
                 return STOMPReplies.Subscription(address: name, handle: handle)

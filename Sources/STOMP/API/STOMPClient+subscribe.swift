@@ -31,7 +31,7 @@ extension STOMPClient {
             acknowledgement: acknowledgement,
             options: options, policy: buffer)
         let first = core.firstQueue(of: route)
-        try await core.subscriptions.subscribe(route)
+        try await core.subscriptions.register(route)
         return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
     }
 }

@@ -55,14 +55,8 @@ extension STOMPFrameRecord {
     static func masked(
         _ frame: STOMPFrame?, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
     ) -> [UInt8] {
-        let kept = FrameBytes.keptCount(of: range.count, limit: limit)
-        guard let frame, frame.headers.fields.contains(where: \.isSecret) else {
-            return FrameBytes.copy(bytes, range.lowerBound..<(range.lowerBound + kept))
-        }
-        // Masked before it is cut: a secret may lie across the cut.
-        var copy = FrameBytes.copy(bytes, range)
-        maskHeaders(&copy)
-        return Array(copy.prefix(kept))
+        let hasSecrets = frame?.headers.fields.contains(where: \.isSecret) ?? false
+        return FrameBytes.copy(bytes, range, limit: limit, masking: hasSecrets ? { maskHeaders(&$0) } : nil)
     }
 
     /// Masks the values of secret headers where they stand.

@@ -9,32 +9,26 @@ enum STOMPKeptFrames {
     static func split(
         _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, limit: Int
     ) -> [KeptFrame] {
-        var frames: [KeptFrame] = []
-        let (time, instant) = (WallClock.milliseconds, MonotonicClock.now)
-        func keep(_ range: Range<Int>) {
-            frames.append(
-                KeptFrame(
-                    KeptFrame.Undecoded(
-                        FrameBytes.copy(bytes, range), direction, time: time, instant: instant,
-                        decoder: Decoder(version: version))))
-        }
+        var kept = KeptFrames(direction)
         var decoder = STOMPDecoder(version: version, limits: .none)
         decoder.push(bytes)
         var start = 0
         while let command = try? decoder.skip() {
             let end = bytes.byteCount - decoder.bufferedBytes
             if command.isHandshake || end - start > limit {
-                let read = STOMPFrameRecord.read(
-                    bytes.extracting(start..<end), version: version, direction, FrameWishes(logLimit: limit))
-                frames += read.compactMap { $0.logged.map(KeptFrame.init) }
+                let frame = bytes.extracting(start..<end)
+                kept.add(
+                    STOMPFrameRecord.read(frame, version: version, direction, FrameWishes(logLimit: limit)))
             } else {
-                keep(start..<end)
+                kept.add(start..<end, of: bytes, decoder: Decoder(version: version))
             }
             start = end
         }
         // Line ends beside frames only keep them apart.
-        if start == 0, decoder.lineEnds > 0 { keep(0..<bytes.byteCount) }
-        return frames
+        if start == 0, decoder.lineEnds > 0 {
+            kept.add(0..<bytes.byteCount, of: bytes, decoder: Decoder(version: version))
+        }
+        return kept.frames
     }
 
     private struct Decoder: FrameDecoder {
@@ -51,11 +45,7 @@ enum STOMPKeptFrames {
                     whole, version, instant: frame.instant,
                     bytes: STOMPFrameRecord.masked(whole, bytes, range, limit: range.count))
             }
-            return decoded
-                ?? LoggedFrame(
-                    frame.direction, time: frame.time, protocolName: "STOMP \(version)", type: "?",
-                    size: frame.bytes.count, destination: nil, qos: nil, payloadCount: 0, bytes: frame.bytes,
-                    opensConnection: false, endsConnection: false, instant: frame.instant, content: InvalidFrame())
+            return decoded ?? frame.invalid("STOMP \(version)")
         }
     }
 }

@@ -5,7 +5,7 @@ import Transport
 
 /// The subscriptions of a client: where received messages go, and what the broker is to send.
 ///
-/// On the loop's thread, but for `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
+/// On the loop's thread, but for `register`, `unsubscribe` and ``unread``, which callers use on their own task.
 /// ``writeAll(to:)`` is called with the link's lock held as well.
 final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
@@ -25,24 +25,6 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     // MARK: On the caller's task
 
-    /// Registers a route and waits for the broker's receipt; the route exists before SUBSCRIBE is written.
-    nonisolated(nonsending) func subscribe(_ route: STOMPRoute) async throws(STOMPError) {
-        let core = core!
-        let call = STOMPRoute.Call()
-        let result = await call.answer {
-            core.loop.execute { core.subscriptions.subscribeNow(route, call) }
-        } onCancel: {
-            core.loop.execute {
-                if route.call != nil {
-                    route.call = nil
-                    core.subscriptions.remove(route)
-                }
-                call.end(.failure(.cancelledWait))
-            }
-        }
-        try result.get()
-    }
-
     /// Removes a route and waits for the broker's receipt. A cancelled task does not wait; UNSUBSCRIBE is sent all the
     /// same.
     nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
@@ -55,12 +37,18 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     // MARK: Subscribing
 
-    private func subscribeNow(_ route: STOMPRoute, _ call: STOMPRoute.Call) {
+    func subscribeNow(_ route: STOMPRoute, _ call: STOMPRoute.Call) {
         guard !call.isOver, core.accepts(call) else { return }
         routes[route.token] = route
         route.call = call
         // Without a connection the next one subscribes it.
         if core.supervisor.isConnected { send(route) }
+    }
+
+    func cancelSubscribe(_ route: STOMPRoute) {
+        guard route.call != nil else { return }
+        route.call = nil
+        remove(route)
     }
 
     /// Subscribes a route on the connection that is open.
