@@ -18,7 +18,7 @@ extension MQTTClient {
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTReasonCode {
         if qos == .atMostOnce {
-            if try core.publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
+            if try publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
                 return .success
             }
             return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
@@ -28,15 +28,15 @@ extension MQTTClient {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
         let first = await waiting { waiter in
-            core.publisher.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
+            publisher.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
         }
         guard let call = first.call else { return MQTTReasonCode(rawValue: first.code) }
         do throws(MQTTError) {
             return try await call.answer(ifCancelled: .failure(.cancelledWait)).get().reasonCode
         } catch {
-            guard core.publisher.waitsForRoom(error) else { throw error }
+            guard publisher.waitsForRoom(error) else { throw error }
         }
-        try await core.publisher.waitForRoom()
+        try await publisher.waitForRoom()
         return try await publishAcknowledged(payload, topic, qos, retain, properties)
     }
 
@@ -46,7 +46,7 @@ extension MQTTClient {
     public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
         -> MQTTPublishResult
     {
-        guard message.qos == .atMostOnce else { return try await core.publisher.publishAcknowledged(message) }
+        guard message.qos == .atMostOnce else { return try await publisher.publishAcknowledged(message) }
         return MQTTPublishResult(
             try await publish(
                 message.payload, to: message.topic, retain: message.retain, properties: message.properties))
@@ -67,9 +67,9 @@ extension MQTTClient {
     ///   are not unless they had been sent already.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
         if messages.allSatisfy({ $0.qos == .atMostOnce }) {
-            try await core.publisher.publishAtMostOnce(messages[...])
+            try await publisher.publishAtMostOnce(messages[...])
         } else {
-            try await core.publisher.publishAcknowledged(messages)
+            try await publisher.publishAcknowledged(messages)
         }
     }
 
@@ -94,7 +94,7 @@ extension MQTTClient {
         }
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        return Confirmation(core: core, batch: try await core.publisher.publishForConfirmation(message))
+        return Confirmation(core: core, batch: try await publisher.publishForConfirmation(message))
     }
 
     /// Adds a message to the queue and returns when it is stored in the ``MQTTConfiguration/sessionStore``; without one,
@@ -111,7 +111,7 @@ extension MQTTClient {
     ) async throws(MQTTError) {
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        try await core.publisher.enqueue(message)
+        try await publisher.enqueue(message)
     }
 
     /// Publishes a QoS 0 message at once or not at all, without suspending.
@@ -120,7 +120,7 @@ extension MQTTClient {
     public nonisolated func tryPublish(
         _ payload: [UInt8], to topic: String, retain: Bool = false, properties: MQTTProperties = MQTTProperties()
     ) throws(MQTTError) -> Bool {
-        try core.publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+        try publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
     }
 
     private nonisolated(nonsending) func publishAcknowledged(
@@ -128,15 +128,15 @@ extension MQTTClient {
     ) async throws(MQTTError) -> MQTTReasonCode {
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        return try await core.publisher.publishAcknowledged(message).reasonCode
+        return try await publisher.publishAcknowledged(message).reasonCode
     }
 
     private nonisolated(nonsending) func publishWhenThereIsRoom(
         _ payload: [UInt8], to topic: String, retain: Bool, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTReasonCode {
         repeat {
-            try await core.publisher.roomForAtMostOnce()
-        } while try !core.publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+            try await publisher.roomForAtMostOnce()
+        } while try !publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
         return .success
     }
 }

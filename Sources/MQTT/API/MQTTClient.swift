@@ -13,7 +13,9 @@ import Transport
 /// ``states`` and ``events`` report it. All messages of a client pass one lock, so that those of one task keep their
 /// order. A client that is released without ``disconnect()`` closes its connection, and the server publishes its will.
 public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflectable {
-    nonisolated let core: MQTTClientCore
+    /// Stored with the client, because making it for each message would cost a counted reference.
+    let publisher: MQTTPublisher
+    nonisolated var core: MQTTClientCore { publisher.core }
     nonisolated let knownReplies = MadeOnce<MQTTReplies>()
 
     /// Makes a client; nothing is opened before ``connect()``.
@@ -51,7 +53,8 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     ) {
         let settings = MQTTSettings.of(configuration)
         let opener = StreamOpener(urls: urls, options: settings.streams, loop: loop, override: override)
-        core = MQTTClientCore(opener: opener, settings: settings, clientID: configuration.clientID, loop: loop)
+        publisher = MQTTPublisher(
+            core: MQTTClientCore(opener: opener, settings: settings, clientID: configuration.clientID, loop: loop))
     }
 
     // MARK: Observing

@@ -49,7 +49,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// that the application has released.
     var nextDeadline: Int64 {
         mutating get {
-            let next = min(engine.nextDeadline, publishers.table.nextLook)
+            let next = min(engine.nextDeadlineInPlace(), publishers.table.nextLook)
             return engine.phase == .connected ? min(next, unmatched.nextDeadline) : next
         }
     }

@@ -61,7 +61,7 @@ extension MQTTPacket.Publish {
     /// The room is reserved once and written through; there is no other allocation.
     /// - Parameter maximumPacketSize: the largest packet that the peer accepts [MQTT-3.2.2-15].
     package static func encode(
-        _ head: PublishHead, _ properties: MQTTProperties = [], payload: RawSpan,
+        _ head: PublishHead, _ properties: MQTTProperties = MQTTProperties(), payload: RawSpan,
         into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
     ) throws(MQTTEncodingError) {
         if properties.isEmpty, head.alias == 0, head.isConsistent {

@@ -139,7 +139,14 @@ public enum MQTTPublishOutcome: Sendable {
 
 extension MQTTEngine {
     /// The time at which ``handleTimeout(at:progress:into:)`` is to be called; `Int64.max` for never.
-    public var nextDeadline: Int64 {
+    public var nextDeadline: Int64 { findNextDeadline() }
+
+    /// The same for a caller that asks after each message: a question to a value of this size copies it first, which an
+    /// access in place does not.
+    package mutating func nextDeadlineInPlace() -> Int64 { findNextDeadline() }
+
+    @inline(__always)
+    private borrowing func findNextDeadline() -> Int64 {
         switch phase {
         case .closed, .closing: return .max
         case .leaving: return leaving.value?.deadline ?? .max

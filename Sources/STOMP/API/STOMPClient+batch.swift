@@ -8,7 +8,7 @@ extension STOMPClient {
     public nonisolated(nonsending) func send(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        try await core.sender.sendAll(messages, group: nil, in: transaction?.transaction)
+        try await sender.sendAll(messages, group: nil, in: transaction?.transaction)
     }
 
     /// Sends many messages in their order and returns when the broker has processed all of them, with a single wait for
@@ -20,8 +20,8 @@ extension STOMPClient {
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         let group = STOMPReceiptGroup()
-        try await core.sender.sendAll(messages, group: group, in: transaction?.transaction)
-        try await core.sender.wait(for: group)
+        try await sender.sendAll(messages, group: group, in: transaction?.transaction)
+        try await sender.wait(for: group)
     }
 
     /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
@@ -31,7 +31,7 @@ extension STOMPClient {
     ) async throws(STOMPError) -> STOMPReceipt {
         let group = STOMPReceiptGroup()
         let message = STOMPOutgoingMessage(body, to: destination, options: options)
-        try await core.sender.sendAll([message], group: group, in: transaction?.transaction)
+        try await sender.sendAll([message], group: group, in: transaction?.transaction)
         return STOMPReceipt(core: core, group: group)
     }
 }

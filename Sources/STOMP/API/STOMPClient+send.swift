@@ -12,7 +12,7 @@ extension STOMPClient {
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         let headers = try options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
-        while try !core.sender.trySend(
+        while try !sender.trySend(
             body, to: destination, headers: headers, omitsContentLength: options.omitsContentLength,
             in: transaction?.transaction)
         {
@@ -44,7 +44,7 @@ extension STOMPClient {
             if Task.isCancelled { throw .cancelledWait }
             await core.link.room()
         }
-        try await core.sender.confirmed(countsAsSent: true) { engine, token, now throws(STOMPUsageError) in
+        try await sender.confirmed(countsAsSent: true) { engine, token, now throws(STOMPUsageError) in
             try engine.send(
                 destination: destination, headers: headers, body: body, receiptToken: token,
                 transaction: transaction?.transaction, omitsContentLength: options.omitsContentLength, at: now)

@@ -5,19 +5,19 @@ extension STOMPClient {
     /// Begins a transaction, which has to be committed or aborted; ``withTransaction(_:)`` does that.
     public nonisolated func begin() throws(STOMPError) -> STOMPTransactionHandle {
         STOMPTransactionHandle(
-            transaction: try core.sender.write { engine, now throws(STOMPUsageError) in try engine.begin(at: now) })
+            transaction: try sender.write { engine, now throws(STOMPUsageError) in try engine.begin(at: now) })
     }
 
     /// Commits a transaction and returns when the broker has confirmed that.
     public nonisolated(nonsending) func commit(_ handle: STOMPTransactionHandle) async throws(STOMPError) {
-        try await core.sender.confirmed { engine, token, now throws(STOMPUsageError) in
+        try await sender.confirmed { engine, token, now throws(STOMPUsageError) in
             try engine.commit(handle.transaction, receiptToken: token, at: now)
         }
     }
 
     /// Aborts a transaction.
     public nonisolated func abort(_ handle: STOMPTransactionHandle) throws(STOMPError) {
-        try core.sender.write { engine, now throws(STOMPUsageError) in try engine.abort(handle.transaction, at: now) }
+        try sender.write { engine, now throws(STOMPUsageError) in try engine.abort(handle.transaction, at: now) }
     }
 
     /// Runs `body` in a transaction: commits when it returns, aborts when it throws.

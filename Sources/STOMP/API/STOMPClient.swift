@@ -12,7 +12,9 @@ import Transport
 /// After the first `connect()` a lost connection is opened again, with back-off, and everything is subscribed again;
 /// ``states`` and ``events`` report it. All frames of a client pass one lock, so that those of one task keep their order.
 public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflectable {
-    nonisolated let core: STOMPClientCore
+    /// Stored with the client, because making it for each message would cost a counted reference.
+    let sender: STOMPSender
+    nonisolated var core: STOMPClientCore { sender.core }
     nonisolated let knownReplies = MadeOnce<STOMPReplies>()
 
     /// Makes a client; nothing is opened before ``connect()``.
@@ -43,7 +45,7 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
         let opener = StreamOpener(
             urls: urls, options: Shared(configuration.streamOptions), loop: loop,
             override: override)
-        core = STOMPClientCore(opener: opener, configuration: configuration, loop: loop)
+        sender = STOMPSender(core: STOMPClientCore(opener: opener, configuration: configuration, loop: loop))
     }
 
     // MARK: Observing

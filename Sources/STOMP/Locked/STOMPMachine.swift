@@ -44,7 +44,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    var nextDeadline: Int64 { mutating get { min(engine.nextDeadline, receipts.nextLook) } }
+    var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), receipts.nextLook) } }
     var isLatencyBound: Bool { mutating get { engine.pendingReceipts <= 1 } }
     var isAwaited: Bool { mutating get { engine.pendingReceipts > 0 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }

@@ -91,7 +91,14 @@ public struct STOMPEngine: ~Copyable, Sendable {
     }
 
     /// The time at which ``handleTimeout(at:into:)`` is to be called; `Int64.max` for never.
-    public var nextDeadline: Int64 {
+    public var nextDeadline: Int64 { findNextDeadline() }
+
+    /// The same for a caller that asks after each frame: a question to a value of this size copies it first, which an
+    /// access in place does not.
+    package mutating func nextDeadlineInPlace() -> Int64 { findNextDeadline() }
+
+    @inline(__always)
+    private borrowing func findNextDeadline() -> Int64 {
         phase == .closed ? .max : min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline)
     }
 
