@@ -76,7 +76,9 @@ public struct MQTTMessage: ReplyMessage {
         try coding.value(of: type, from: payload, mediaType: mediaType).get()
     }
 
-    @usableFromInline package var correlation: [UInt8]? { properties.correlationData }
+    /// Never nil: a responder has to copy its Correlation Data (MQTT 5.0 4.10.2), so that a message without it
+    /// is no reply, unlike in STOMP, where brokers drop such headers.
+    @usableFromInline package var correlation: [UInt8]? { properties.correlationData ?? [] }
 
     /// The type and subtype that the message declares, in lower case.
     var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }

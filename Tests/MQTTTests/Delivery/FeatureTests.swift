@@ -150,6 +150,8 @@ struct FeatureTests {
         await bench.cut()
         await events.0.untilResubscribed("responses/")
         await events.1.untilResubscribed("ask")
+        // A message without Correlation Data is no reply, even to the only request.
+        try await server.publish([9], to: try #require(first.properties.responseTopic), qos: .atLeastOnce)
         try await server.reply(to: first, with: [2])
         #expect(try await surviving.value.bytes == [2])
         let cancelled = Task { try await client.request([3], to: "ask") }
