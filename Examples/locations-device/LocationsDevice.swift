@@ -144,7 +144,7 @@ struct LocationsDevice: Sendable {
                 texts.received(message)
             }
         } catch {
-            // The watcher tells of a client that has given up, and of one that was told to.
+            // The watcher reports a client that has stopped connecting, for whatever reason.
             guard error.code == .refused else { return }
             throw DeviceFailure(subscribing: error)
         }

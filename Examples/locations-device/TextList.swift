@@ -8,7 +8,7 @@ final class TextList: Sendable {
     private let isAnswered: Bool
     private let waiting = Mutex<[STOMPMessage]>([])
 
-    /// - Parameter isAnswered: Whether somebody accepts or rejects each text.
+    /// - Parameter isAnswered: Whether each text is accepted or rejected at the keyboard.
     init(_ post: Fleet.Post, isAnswered: Bool) {
         self.post = post
         self.isAnswered = isAnswered
@@ -30,7 +30,7 @@ final class TextList: Sendable {
         while let oldest = takeOldest() {
             let words = Self.words(of: oldest)
             do throws(STOMPError) {
-                // What somebody has rejected is not to come again, which RabbitMQ would see to.
+                // A rejected text is not to be delivered again, which RabbitMQ would do by default.
                 if accepting { try oldest.acknowledge() } else { try oldest.reject(requeue: false) }
                 return post.say("\(accepting ? "accepted" : "rejected"): \(words)")
             } catch {

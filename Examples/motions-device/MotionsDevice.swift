@@ -8,7 +8,7 @@ struct MotionsDevice: Sendable {
     private let source: ReplaySource<Attitude>
     private let link: DeviceLink<MQTTClient>
     private let last = Latest<Attitude>()
-    /// Held until the connection has ended: a subscription that nobody holds is given up.
+    /// Held until the connection has ended: releasing a subscription unsubscribes.
     private let kept = Latest<MQTTSubscription>()
     private var post: Fleet.Post { link.post }
     private var motionTopic: String { "/mwm/\(id)/motion" }
@@ -128,7 +128,7 @@ struct MotionsDevice: Sendable {
                 post.console.alert(alert.text ?? "\(alert.payload.count) bytes that are no text")
             }
         } catch {
-            // The watcher tells of a client that has given up, and of one that was told to.
+            // The watcher reports a client that has stopped connecting, for whatever reason.
             guard error.code == .refused else { return }
             throw DeviceFailure(subscribing: error)
         }

@@ -48,7 +48,7 @@ package struct BrokerAddress: Sendable, Equatable {
 
     private static func wrongScheme(_ bytes: [UInt8], _ scheme: String, for device: Device) -> DeviceFailure {
         let schemes = device.schemes.map { $0 == "unix" ? "unix:" : "\($0)://" }.joined(separator: ", ")
-        // Text before the first colon is a secret when somebody writes user:password@host without a scheme.
+        // In user:password@host without a scheme, the text before the first colon is a secret.
         let isScheme = String(decoding: bytes, as: UTF8.self).utf8.starts(with: (scheme + "://").utf8)
         let what = isScheme ? "does not speak '\(scheme.printable)://'" : "needs a URL with a scheme"
         return .usage("--broker \(what); use one of \(schemes)")

@@ -10,7 +10,7 @@ package struct Colour: Sendable, Equatable {
         blue = UInt8(rgb & 0xFF)
     }
 
-    /// The colour of that name, in any case and with blanks around it; red when nobody knows the name.
+    /// The colour of that name, in any case and with blanks around it; red for an unknown name.
     package init(named name: String) {
         let key = String(name.lowercased().split(whereSeparator: \.isWhitespace).joined())
         self = Self.named[key] ?? Colour(0xFF0000)

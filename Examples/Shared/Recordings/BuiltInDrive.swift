@@ -1,9 +1,9 @@
 import Foundation
 
 /// The first minutes of a drive from Cupertino along Interstate 280 towards San Francisco, one fix per second: short,
-/// so that whoever only tries the program sees its end.
+/// so that a first try of the program shows its end.
 ///
-/// Nobody drove it: the points follow the road, and the times follow from a plausible speed between them.
+/// The drive is made up: the points follow the road, and the times follow from a plausible speed between them.
 enum BuiltInDrive {
     static func recording() -> Recording<Fix> {
         var recording = Recording<Fix>(name: "the built-in drive", step: LocationCSV.step)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Somebody who walks with a phone in hand and looks around: a minute at 50 Hz, made of sines.
+/// The motion of a phone in a walker's hand: a minute at 50 Hz, made of sines.
 ///
 /// All periods divide the minute, so that it loops without a jump.
 enum BuiltInMotion {

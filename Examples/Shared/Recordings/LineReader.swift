@@ -14,7 +14,7 @@ struct LineReader {
     private let name: String
     private var buffer: [UInt8] = []
     private var start = 0
-    /// Where the search for the next LF goes on: nothing is looked at twice.
+    /// Where the search for the next LF continues: no byte is examined twice.
     private var searched = 0
     private var isAtEnd = false
     private(set) var number = 0

@@ -1,5 +1,5 @@
 extension DeviceLink {
-    /// Runs the good-bye of a device, but for two seconds at most: a broker that does not answer holds nobody up.
+    /// Runs the good-bye of a device, but for two seconds at most: a broker that does not answer must not delay the end.
     package func leave(_ goodBye: @escaping @Sendable () async -> Void) async {
         let (done, continuation) = AsyncStream.makeStream(of: Void.self)
         // Not children of the task, which is cancelled already when the program was told to stop.

@@ -20,7 +20,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
     /// cancelled and may still leave properly.
     ///
     /// - Parameter reconnected: Called when there is another connection, before the replay continues.
-    /// - Throws: What `body` throws, or a `DeviceFailure` when the client has given up.
+    /// - Throws: What `body` throws, or a `DeviceFailure` when the client has stopped connecting.
     package func run(
         reconnected: @escaping @Sendable () async -> Void = {}, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
@@ -34,7 +34,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
             await frames?.finish()
         } catch {
             await frames?.finish()
-            // Who is told to stop in the middle of something fails in many ways, and none of them is news.
+            // An operation that is stopped half-way fails in many ways, none of which is worth reporting.
             guard post.stop.isStopped else { throw error }
         }
     }
@@ -60,7 +60,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                     do {
                         try await body()
                     } catch {
-                        // A client that has given up is the watcher's to tell: it knows of all attempts.
+                        // The watcher reports a client that has stopped connecting: it counts the attempts.
                         guard await isConnected else { return await untilCancelled() }
                         throw error
                     }
@@ -172,7 +172,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
 
     private func describe(_ failure: Client.Failure, wasConnected: Bool, connections: Int) -> DeviceFailure {
         var words = Client.final(failure)
-        // Goes on as one sentence.
+        // Continues the same sentence.
         if words.message.hasSuffix(".") { words.message.removeLast() }
         if wasConnected {
             words.message = "connection lost: \(words.message)"

@@ -2,7 +2,7 @@ import Inspector
 import LoopbackBroker
 import Messaging
 
-/// What a program brings along when it is told of no broker: a broker of its own, and the headquarters page beside it.
+/// What a program starts when no broker is named: a broker of its own, and the headquarters page beside it.
 struct EmbeddedBroker: Sendable {
     private let broker: LoopbackBroker
     private let page: PageServer?

@@ -67,7 +67,7 @@ package struct Fleet: Sendable {
         if let problem = WebBrowser.open(address) { program.console.line(problem, .caution) }
     }
 
-    /// What somebody does at the keyboard concerns all devices.
+    /// Keys act on all devices.
     private func passKeysOn() async {
         let reader = KeyReader()
         reader.start()

@@ -21,7 +21,7 @@ package enum Signals {
 
     /// Call this first of all.
     package static func prepare() {
-        // Writes to a closed pipe are told by EPIPE. Reading in the background is told by EIO instead of a stop.
+        // A write to a closed pipe fails with EPIPE, and a read in the background with EIO; neither stops the program.
         signal(SIGPIPE, SIG_IGN)
         signal(SIGTTIN, SIG_IGN)
         signal(SIGTTOU, SIG_IGN)

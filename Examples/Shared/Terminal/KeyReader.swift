@@ -1,6 +1,6 @@
 import Foundation
 
-/// What somebody at the keyboard can do to a device.
+/// What the keyboard can do to a device.
 package enum Key: Sendable, Equatable {
     case shake
     case accept

@@ -42,7 +42,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
         return isCounted ? 0 : messages.count
     }
 
-    /// The answer to those that wait for all of the batch; nil while there is none.
+    /// The answer to the callers that wait for the whole batch; nil until it is known.
     var answer: Result<Void, MQTTError>? {
         if let failure { return .failure(failure) }
         return completed == messages.count ? .success(()) : nil

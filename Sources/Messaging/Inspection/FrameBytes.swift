@@ -18,8 +18,8 @@ package enum FrameBytes {
 
     /// The bytes that are kept of a frame.
     ///
-    /// - Parameter mask: masks the secrets in a copy of the whole frame, because one may lie across the cut; nil if there
-    ///   are none.
+    /// - Parameter mask: masks the secrets in a copy of the whole frame, because one may lie across the cut; nil if the
+    ///   frame has no secrets.
     package static func copy(
         _ bytes: RawSpan, _ range: Range<Int>, limit: Int, masking mask: ((inout [UInt8]) -> Void)?
     ) -> [UInt8] {

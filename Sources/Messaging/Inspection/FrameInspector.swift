@@ -1,7 +1,7 @@
 import Synchronization
 import Transport
 
-/// Turns what a link exchanges into records of frames, for whoever looks on; costs nothing but a look while nobody does.
+/// Turns the bytes that a link exchanges into records of frames. Without an observer it costs one comparison.
 ///
 /// Each onlooker has a bounded buffer and misses the oldest records when it is slow, and so has each log: a connection
 /// never waits for them.
@@ -15,7 +15,7 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     /// Frames of more than `limit` bytes, of which only the beginning is kept, are decoded at once.
     package typealias Split = @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ limit: Int) -> [KeptFrame]
 
-    // Two, so that who may not see secrets does not get them because somebody else may.
+    // Two, so that an observer without access to secrets does not receive them because another one has it.
     private let masked = Broadcaster<Record>(capacity: 1024)
     private let complete = Broadcaster<Record>(capacity: 1024)
     private let logs = Lock<[FrameLogSource]>([])

@@ -67,8 +67,8 @@ public final class FrameLog: Sendable {
 
     /// What the log holds now.
     ///
-    /// - Parameter since: A ``Snapshot/cursor``: only newer frames are of interest. Asking again and again with the last
-    ///   one tells of every frame once.
+    /// - Parameter since: A ``Snapshot/cursor``: only newer frames are returned. Calls that each pass the cursor of the one
+    ///   before return every frame once.
     public func snapshot(since: UInt64 = 0) -> Snapshot {
         let kept = state.withLock { $0.snapshot(since: since) }
         // Decoded here, outside the lock that clients take.

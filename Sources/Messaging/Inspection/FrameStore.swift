@@ -36,8 +36,7 @@ struct FrameStore {
 
     /// A connection that is alive or has left frames.
     private struct Connection {
-        /// Without its first frame nobody knows the version that the others are written in, so it outlives its place in
-        /// the row.
+        /// Without its first frame the version of the others is unknown, so it outlives its place in the row.
         var opening: Entry?
         var keptCount = 0
         var isAlive = true
@@ -55,7 +54,7 @@ struct FrameStore {
 
     var openings: [Int: Entry] { connections.compactMapValues(\.opening) }
 
-    /// Returns the frames that had to go, to be freed where nobody waits.
+    /// Returns the frames that were removed, to be freed after the lock is released.
     mutating func append(_ new: [KeptFrame], from source: FrameLogSource) -> [Entry] {
         var gone: [Entry] = []
         for frame in new {

@@ -106,7 +106,7 @@ public struct LoggedFrame: Sendable {
     }
 }
 
-/// A decoded frame, put into words only when somebody looks at it.
+/// A decoded frame, described as text only when it is read.
 package protocol FrameContent: Sendable {
     var fields: [LoggedFrame.Field] { get }
     var note: String { get }

@@ -104,7 +104,7 @@ import Testing
         try await withBroker(options) { broker in
             let failure = await #expect(throws: TransportError.self) { try await LoopbackBroker.start(options) }
             #expect(failure?.code == .cannotListen)
-            #expect(failure?.message.contains("somebody listens there") == true)
+            #expect(failure?.message.contains("another program listens there") == true)
             let client = MQTTClient(broker.urls.mqttSocket ?? "")
             try await client.connect()
             await client.disconnect()

@@ -17,7 +17,7 @@ import Transport
         #expect(await eventually { (try? await RawConnection.open(unix: path)) != nil })
         let setting = try Setting(.automatic)
         let refused = await #expect(throws: TransportError.self) { try await listen(at: path, setting) }
-        #expect(refused?.code == .cannotListen && refused?.message.contains("somebody listens there") == true)
+        #expect(refused?.code == .cannotListen && refused?.message.contains("another program listens there") == true)
         await owner.kill()
         #expect(FileManager.default.fileExists(atPath: path))
         let listener = try await listen(at: path, setting)

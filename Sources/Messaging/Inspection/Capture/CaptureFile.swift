@@ -20,7 +20,7 @@ struct CaptureFile {
 
     /// LINKTYPE_RAW: packets begin with the header of IPv4 or IPv6.
     private static let rawInternetProtocol: UInt16 = 101
-    /// Said of a section whose length nobody knows beforehand.
+    /// The length of a section that is not known in advance.
     private static let unknownLength = UInt64.max
     /// Longer comments are cut.
     private static let longestComment = 1024

@@ -18,7 +18,7 @@ struct CapturedConversation {
 
     init(number: Int, protocolName: String) {
         let ports = 65_536 - Self.firstClientPort
-        // When there are no ports left, the next host goes on.
+        // The next host is used when no ports are left.
         let host = UInt8(2 + number / ports % 250)
         client = Segment.Endpoint(
             address: [192, 0, 2, host], port: UInt16(Self.firstClientPort + number % ports))

@@ -44,7 +44,7 @@ struct Segment {
 
     /// The header of TCP (RFC 9293, section 3.1) with a checksum of zero.
     private var header: [UInt8] {
-        // Whoever opens a connection says how much a segment may carry.
+        // The SYN of either side gives the largest segment that it accepts.
         let options = flags.contains(.synchronize) ? [2, 4] + Self.big(UInt16(Self.largestPayload)) : []
         let words = UInt8((20 + options.count) / 4)
         return Self.big(source.port) + Self.big(target.port) + Self.big(sequence) + Self.big(acknowledgement)
