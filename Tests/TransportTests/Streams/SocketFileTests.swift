@@ -31,7 +31,7 @@ import Transport
         let scratch = try ScratchDirectory("socket")
         let path = try scratch.write("precious", to: "file")
         let refused = await #expect(throws: TransportError.self) { try await listen(at: path, try Setting(.automatic)) }
-        #expect(refused?.code == .cannotListen && refused?.message.contains("no socket") == true)
+        #expect(refused?.code == .cannotListen && refused?.message.contains("is not a socket") == true)
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
     }
 
