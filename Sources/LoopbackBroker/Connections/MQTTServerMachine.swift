@@ -79,7 +79,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     }
 
     private func firstPacket(of bytes: RawSpan) -> Int {
-        let limit = Int(engine.configuration.maximumPacketSize)
+        let limit = Int(engine.options.value.maximumPacketSize)
         // What cannot be parsed goes to the engine whole, to be refused there.
         guard let header = try? MQTTFrameHeader.parse(bytes, maximumPacketSize: limit) else { return bytes.byteCount }
         return min(header.packetCount, bytes.byteCount)
@@ -113,7 +113,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         let outboxHasRoom = engine.output.count < maximumOutboxBytes
         guard qos != .atMostOnce else { return outboxHasRoom }
         let inFlight = engine.inFlightCount
-        let window = min(engine.configuration.maximumInFlight, engine.limits.receiveMaximum)
+        let window = min(engine.options.value.maximumInFlight, engine.limits.receiveMaximum)
         // With nothing in flight no acknowledgement would come to set the queue in motion again.
         return inFlight < Int(window) && (outboxHasRoom || inFlight == 0)
     }

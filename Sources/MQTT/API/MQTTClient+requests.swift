@@ -58,7 +58,7 @@ extension MQTTClient {
             MQTTReplies(loop: core.loop) { [core] (replies) async throws(MQTTError) in
                 // Wildcards may be in a client identifier, but not in a topic.
                 let client = String(
-                    core.link.perform { $0.engine.configuration.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
+                    core.link.perform { $0.engine.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
                 let topic = "responses/\(client)/\(UInt64.random(in: .min ... .max))"
                 let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
                 let route = MQTTRoute(

@@ -84,7 +84,7 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     }
 
     /// The client identifier in use: expanded, or assigned by the server.
-    public nonisolated var clientID: String { core.link.perform { $0.engine.configuration.clientID } }
+    public nonisolated var clientID: String { core.link.perform { $0.engine.clientID } }
 
     /// The client identifier and the state of the connection.
     public nonisolated var description: String { "MQTTClient(\(clientID), \(state))" }

@@ -11,6 +11,8 @@ import Wire
 final class MQTTSettings: Sendable {
     /// Without the client identifier.
     let options: MQTTConfiguration
+    /// The options of the engine, without the client identifier.
+    let engine: MQTTEngineOptions
     let streams: Shared<StreamOptions>
     let reconnect: Shared<ReconnectPolicy>
     let unmatched: Shared<MQTTUnmatchedMessagePolicy>
@@ -36,6 +38,7 @@ final class MQTTSettings: Sendable {
 
     private init(_ options: MQTTConfiguration) {
         self.options = options
+        engine = MQTTEngineOptions(Self.engineConfiguration(options))
         reconnect = Shared(options.reconnect)
         unmatched = Shared(options.unmatchedMessagePolicy)
         var streams = StreamOptions()
@@ -47,20 +50,20 @@ final class MQTTSettings: Sendable {
         self.streams = Shared(streams)
     }
 
-    /// The configuration of a client's engine.
-    ///
-    /// - Parameter clientID: each `%` in it is replaced by random digits.
-    func engineConfiguration(clientID: String) -> MQTTEngineConfiguration {
+    /// The configuration of a client's engine, without the client identifier.
+    private static func engineConfiguration(_ options: MQTTConfiguration) -> MQTTEngineConfiguration {
         var engine = MQTTEngineConfiguration(role: .client, version: options.version)
-        engine.clientID = Self.expand(clientID)
         engine.cleanStart = options.cleanStart
+        // With a provider each connection has credentials of its own.
+        engine.userName = options.credentials?.userName
+        engine.password = options.credentials?.password.map { Array($0.utf8) }
         engine.keepAlive = UInt16(clamping: options.keepAlive.components.seconds)
         engine.sessionExpiry = UInt32(clamping: options.sessionExpiry.components.seconds)
         engine.will = options.will
         engine.receiveMaximum = options.receiveMaximum
         engine.maximumPacketSize = UInt32(clamping: options.maximumPacketSize)
         engine.maximumControlPacketSize = UInt32(clamping: options.maximumControlPacketSize)
-        engine.maximumInFlight = maximumInFlight(options.version)
+        engine.maximumInFlight = maximumInFlight(options.version, options)
         engine.connectProperties = options.connectProperties
         engine.authenticationMethod = options.authentication?.method
         engine.republishesAfterSessionLoss = options.republishesAfterSessionLoss
@@ -78,7 +81,9 @@ final class MQTTSettings: Sendable {
         return engine
     }
 
-    func maximumInFlight(_ version: MQTTVersion) -> UInt16 {
+    func maximumInFlight(_ version: MQTTVersion) -> UInt16 { Self.maximumInFlight(version, options) }
+
+    private static func maximumInFlight(_ version: MQTTVersion, _ options: MQTTConfiguration) -> UInt16 {
         options.maximumInFlight ?? (version == .v5_0 ? 1024 : 20)
     }
 

@@ -161,7 +161,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         var effects = MQTTEffects()
         // Refused only while there is a connection.
         try? engine.discardSession(into: &effects)
-        engine.configuration.cleanStart = cleanStart
+        engine.cleanStart = cleanStart
         publishers.forgetEarlierProperties()
         unmatched.removeAll()
         flushRecords()

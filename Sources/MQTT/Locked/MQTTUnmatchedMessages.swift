@@ -55,8 +55,8 @@ struct MQTTUnmatchedMessages: Sendable {
             sequence: list.nextSequence(), topic: topic, properties: properties.publishBytes, payload: payload,
             flags: record.flags, packetID: record.packetID, deadline: deadline)
         let drops = list.expire(at: now) + list.add(message)
-        if engine.configuration.persists {
-            let wallClock = deadline.advanced(byNanoseconds: engine.configuration.wallClockOffset) / 1_000_000
+        if engine.options.value.persists {
+            let wallClock = deadline.advanced(byNanoseconds: engine.options.value.wallClockOffset) / 1_000_000
             engine.acknowledge(
                 record.delivery,
                 storing: .kept(
@@ -106,7 +106,7 @@ struct MQTTUnmatchedMessages: Sendable {
         for case .kept(let message) in records {
             // The wall clock may have been changed: no message is retained for longer than this process would.
             let longest = max(0, policy.value.timeToLive.inNanoseconds)
-            let present = now.advanced(byNanoseconds: engine.configuration.wallClockOffset) / 1_000_000
+            let present = now.advanced(byNanoseconds: engine.options.value.wallClockOffset) / 1_000_000
             let (left, isFar) = max(0, message.time).subtractingReportingOverflow(present)
             let nanoseconds = isFar || left > longest / 1_000_000 ? longest : max(0, left) * 1_000_000
             drops += list.add(
@@ -123,7 +123,7 @@ struct MQTTUnmatchedMessages: Sendable {
 
     /// Notes in the store that messages are retained no longer.
     private func noteEnds(_ sequences: [UInt64], _ engine: inout MQTTEngine) {
-        guard engine.configuration.persists else { return }
+        guard engine.options.value.persists else { return }
         for sequence in sequences { engine.note(.keptFinished(sequence: sequence)) }
     }
 }

@@ -36,7 +36,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         self.loop = loop
         clientIDTemplate = clientID
         let machine = MQTTMachine(
-            engine: MQTTEngine(configuration: settings.engineConfiguration(clientID: clientID)),
+            engine: MQTTEngine(settings.engine, clientID: MQTTSettings.expand(clientID)),
             dropsOldest: options.queueOverflow == .dropOldest, unmatched: settings.unmatched)
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
         supervisor = Supervisor(
@@ -112,7 +112,9 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         let queuesQoS0 = settings.options.queuesQoS0WhileOffline
         link.perform { machine in
             machine.publishers.refusal = refusal
-            if queuesQoS0 { machine.engine.configuration.queuesQoS0WhileDisconnected = refusal == nil }
+            if queuesQoS0, machine.engine.options.value.queuesQoS0WhileDisconnected != (refusal == nil) {
+                machine.engine.configuration.queuesQoS0WhileDisconnected = refusal == nil
+            }
         }
     }
 

@@ -15,8 +15,13 @@ extension MQTTNegotiation {
         }
         return try await core.open(attempt, redirectedTo: other) { (credentials) async throws(MQTTError) in
             core.link.perform { machine in
-                machine.engine.configuration.userName = credentials?.userName
-                machine.engine.configuration.password = credentials?.password.map { Array($0.utf8) }
+                let (userName, password) = (credentials?.userName, credentials?.password.map { Array($0.utf8) })
+                let options = machine.engine.options.value
+                // Options that do not change stay shared with other clients.
+                guard userName != options.userName || password != options.password else { return }
+                var configuration = machine.engine.configuration
+                (configuration.userName, configuration.password) = (userName, password)
+                machine.engine.configuration = configuration
             }
             try await prepareAuthentication(attempt, core)
         }
@@ -36,7 +41,7 @@ extension MQTTNegotiation {
                 try await authentication.begin()
             }
             core.link.perform { machine in
-                let isUsed = machine.engine.configuration.version.hasProperties
+                let isUsed = machine.engine.options.value.version.hasProperties
                 machine.engine.configuration.authenticationData = isUsed ? data : nil
             }
         } catch let error as MQTTError where error.code == .timedOut {

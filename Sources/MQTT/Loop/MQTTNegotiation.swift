@@ -12,35 +12,35 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
 
     unowned var core: MQTTClientCore!
-    let settings: MQTTSettings
+    var settings: MQTTSettings { core.settings }
     /// Counts the connections that were opened.
     private(set) var connectionNumber = 0
-    /// The place in the list of the server that is tried.
-    private var triedServer = 0
-    /// Whether any server has accepted a connection.
-    private var wasEverAccepted = false
-    /// Whether this connection was accepted.
-    private(set) var isAccepted = false
     /// The versions that are left to try.
     private var versionsLeft: [MQTTVersion]
     /// Where servers referred the client to; nil as long as none did.
     let redirection = Lock<MQTTRedirection?>(nil)
-    var blockedSession = MQTTBlockedSession()
     /// The callers that wait until a renewed authentication is complete.
     var reauthentications: [PendingCall<Result<Void, MQTTError>>] = []
     /// Responds to the server's last AUTH; ends with the connection.
     var authenticationTask: Task<Void, Never>?
+    // Small fields are next to each other, because every idle client has this object.
+    var blockedSession = MQTTBlockedSession()
+    /// Whether any server has accepted a connection.
+    private var wasEverAccepted = false
+    /// Whether this connection was accepted.
+    private(set) var isAccepted = false
+    /// The place in the list of the server that is tried.
+    private var triedServer: Int32 = 0
 
     init(_ settings: MQTTSettings) {
-        self.settings = settings
         versionsLeft = settings.options.fallbackVersions
     }
 
     // MARK: Attempts
 
     func prepare(_ attempt: ConnectionAttempt) {
-        guard attempt.server != triedServer else { return }
-        triedServer = attempt.server
+        guard attempt.server != Int(triedServer) else { return }
+        triedServer = Int32(attempt.server)
         // Another server may accept a version that the last one refused.
         if !wasEverAccepted, versionsLeft.count != settings.options.fallbackVersions.count {
             versionsLeft = settings.options.fallbackVersions
@@ -63,14 +63,14 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
         blockedSession.isResumed = info.sessionPresent || info.version == .v3_1 && !settings.options.cleanStart
         // The new session has begun: later connections continue it, if the server keeps it at all.
         guard info.version.hasProperties, info.sessionExpiry > 0 else { return }
-        core.link.perform { $0.engine.configuration.cleanStart = false }
+        core.link.perform { $0.engine.cleanStart = false }
     }
 
     /// The connection broke the protocol or timed out: why.
     func failed(_ failure: MQTTConnectionFailure) -> MQTTError {
         let server = core.opener.server.map { "\($0)" } ?? "The server"
         if let blocked = blockedSession.failed(failure, server: server) { return blocked }
-        let asksFor5 = core.link.perform { $0.engine.configuration.version == .v5_0 }
+        let asksFor5 = core.link.perform { $0.engine.options.value.version == .v5_0 }
         return MQTTError(failure, isAnswerToConnect5: !isAccepted && asksFor5)
     }
 
@@ -103,8 +103,10 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     private func use(_ version: MQTTVersion) {
         let limit = settings.maximumInFlight(version)
         core.link.perform { machine in
-            machine.engine.configuration.version = version
-            machine.engine.configuration.maximumInFlight = limit
+            var configuration = machine.engine.configuration
+            configuration.version = version
+            configuration.maximumInFlight = limit
+            machine.engine.configuration = configuration
         }
     }
 
@@ -124,7 +126,7 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
             redirection.count = wasStable ? 1 : redirection.count + 1
             redirection.isNew = redirection.count <= MQTTRedirection.limit
             redirection.next = endpoint
-            if isPermanent { redirection.permanent[triedServer] = endpoint }
+            if isPermanent { redirection.permanent[Int(triedServer)] = endpoint }
         }
         core.news.tell(.redirected(to: endpoint, isPermanent: isPermanent))
     }
@@ -159,9 +161,9 @@ struct MQTTBlockedSession {
         var repetitions = 0
     }
 
+    private var record: Record?
     /// Whether the open connection resumed a session.
     var isResumed = false
-    private var record: Record?
 
     mutating func refused(_ packet: MQTTRefusedPacket) {
         let record = record ?? Record()

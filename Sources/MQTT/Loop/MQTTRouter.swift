@@ -48,6 +48,8 @@ final class MQTTRouter {
         var copies: [MQTTCopies] = []
     }
 
+    /// Callers that wait for UNSUBACK, by the token of the request.
+    var unsubscribes = PendingCalls<MQTTUnsubscribeResult, MQTTError>()
     private(set) var entries: [ByteKey: Entry] = [:]
     private var tree = MQTTFilterTree<Entry>()
     private var topics: [CachedTopic] = []

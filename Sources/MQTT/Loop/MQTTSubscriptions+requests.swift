@@ -75,7 +75,7 @@ extension MQTTSubscriptions {
             try core.link.perform { machine throws(MQTTUsageError) in
                 try machine.engine.unsubscribe(filters, properties: properties, token: token, at: now)
             }
-            unsubscribes[token] = call
+            router.unsubscribes[token] = call
         } catch {
             call?.end(.failure(MQTTError(error)))
         }
@@ -152,7 +152,7 @@ extension MQTTSubscriptions {
 
     func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
         _ = router.takeRequest(token)
-        guard let call = unsubscribes.take(token) else { return }
+        guard let call = router.unsubscribes.take(token) else { return }
         guard let refusal = codes.first, codes.allSatisfy(\.isError) else {
             call.end(.success(MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)))
             return
@@ -171,7 +171,7 @@ extension MQTTSubscriptions {
             .timedOut,
             "The server did not answer within requestTimeout; the request may still take effect. Raise requestTimeout if the server needs longer."
         )
-        unsubscribes.take(token)?.end(.failure(error))
+        router.unsubscribes.take(token)?.end(.failure(error))
         guard let request = router.takeRequest(token) else { return }
         for key in request.keys {
             if request.comesFirst { failWaits(key, error) } else { fail(key, error) }

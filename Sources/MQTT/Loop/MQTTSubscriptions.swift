@@ -13,8 +13,6 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     unowned var core: MQTTClientCore!
     private(set) var knownRouter: MQTTRouter?
-    /// Callers that wait for UNSUBACK, by the token of the request.
-    var unsubscribes = PendingCalls<MQTTUnsubscribeResult, MQTTError>()
     var pausedRoutes = PausedRoutes<MQTTRoute>()
     let knownUnread = MadeOnce<UnreadBytes>()
 
@@ -116,13 +114,13 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
             for route in entry.routes { route.finish(.init(stoppedBy: failure)) }
         }
         knownRouter?.unmatched?.finish(.finished)
-        unsubscribes.fail(failure)
+        knownRouter?.unsubscribes.fail(failure)
     }
 
     func connectionClosed(_ reason: MQTTError) {
         knownRouter?.connectionClosed()
         pausedRoutes.removeAll()
-        unsubscribes.fail(reason)
+        knownRouter?.unsubscribes.fail(reason)
     }
 
     // MARK: Messages that match no subscription

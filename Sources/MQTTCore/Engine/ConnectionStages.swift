@@ -29,7 +29,7 @@ struct MQTTOpening: Sendable {
 }
 
 /// Whose turn it is in an enhanced authentication, and until when.
-struct MQTTAuthenticationTurns: Sendable {
+struct MQTTAuthenticationTurns: Sendable, Equatable {
     enum Turn: UInt8 {
         /// No authentication is under way.
         case none

@@ -27,7 +27,7 @@ extension MQTTEngine {
         switch reason {
         case .continueAuthentication where authentication.turn == .ours: break
         case .reauthenticate where !isServer && phase == .connected && authentication.turn == .none:
-            authentication.limit = now.advanced(byNanoseconds: configuration.connectTimeout)
+            authentication.limit = now.advanced(byNanoseconds: options.value.connectTimeout)
         case .success where isServer && phase == .connected && authentication.turn == .ours: break
         default:
             throw MQTTUsageError(
@@ -46,7 +46,7 @@ extension MQTTEngine {
         } else {
             authentication.turn = .peers
             authentication.deadline = min(
-                now.advanced(byNanoseconds: configuration.requestTimeout), authentication.limit)
+                now.advanced(byNanoseconds: options.value.requestTimeout), authentication.limit)
         }
     }
 
@@ -71,7 +71,7 @@ extension MQTTEngine {
         case (.success, .peers) where phase == .connected:
             authentication = MQTTAuthenticationTurns()
         case (.reauthenticate, .none) where phase == .connected:
-            authentication.begin(until: now.advanced(byNanoseconds: configuration.connectTimeout))
+            authentication.begin(until: now.advanced(byNanoseconds: options.value.connectTimeout))
         case (.success, _) where phase != .connected:
             throw .protocolError("AUTH with \(auth.reasonCode) arrived before CONNACK.", "MQTT-4.12.0-2")
         default:

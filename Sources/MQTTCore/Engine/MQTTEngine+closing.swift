@@ -65,10 +65,10 @@ extension MQTTEngine {
 
     /// Throws unless our side may send this code in DISCONNECT [MQTT-3.14.2-1].
     private func checkReason(_ reason: MQTTReasonCode) throws(MQTTUsageError) {
-        guard !reason.isAllowed(in: .disconnect, from: configuration.role) else { return }
+        guard !reason.isAllowed(in: .disconnect, from: options.value.role) else { return }
         throw MQTTUsageError(
             .invalidValue,
-            "A \(configuration.role) must not send \(reason) in DISCONNECT [MQTT-3.14.2-1]. Use another reason code.")
+            "A \(options.value.role) must not send \(reason) in DISCONNECT [MQTT-3.14.2-1]. Use another reason code.")
     }
 
     /// The peer broke the protocol: send the reason where the version allows it, and close [MQTT 5.0 4.13.1].

@@ -17,18 +17,18 @@ extension MQTTEngine {
         output.removeAll(keepingCapacity: true)
         knowsQoS2IsMissing = false
         limits = MQTTPeerLimits()
-        version = configuration.version
-        inboundAliases.reset(maximum: configuration.topicAliasMaximum)
+        version = options.value.version
+        inboundAliases.reset(maximum: options.value.topicAliasMaximum)
         outboundAliases.reset(maximum: 0)
-        acceptedPacketSize = min(Int(configuration.maximumPacketSize), MQTTFrameHeader.largestPacket)
-        acceptedControlPacketSize = configuration.maximumControlPacketSize
-        grantedReceiveMaximum = max(1, configuration.receiveMaximum)
+        acceptedPacketSize = min(Int(options.value.maximumPacketSize), MQTTFrameHeader.largestPacket)
+        acceptedControlPacketSize = options.value.maximumControlPacketSize
+        grantedReceiveMaximum = max(1, options.value.receiveMaximum)
         opening.value = nil
         authentication = MQTTAuthenticationTurns()
         authenticationMethod.value = nil
-        if configuration.role == .client { try writeConnect() }
-        keepAlive.start(seconds: 0, pingTimeout: configuration.pingTimeout, isServer: isServer, at: now)
-        connectDeadline = deadline ?? now.advanced(byNanoseconds: configuration.connectTimeout)
+        if options.value.role == .client { try writeConnect() }
+        keepAlive.start(seconds: 0, pingTimeout: options.value.pingTimeout, isServer: isServer, at: now)
+        connectDeadline = deadline ?? now.advanced(byNanoseconds: options.value.connectTimeout)
         phase = .connecting
     }
 
@@ -55,14 +55,14 @@ extension MQTTEngine {
         sessionEndsWithConnection = false
     }
 
-    var isServer: Bool { configuration.role == .server }
+    var isServer: Bool { options.value.role == .server }
 
     private mutating func writeConnect() throws(MQTTUsageError) {
         try configuration.checkConnect()
         var connect = MQTTPacket.Connect(
-            version: version, clientID: configuration.clientID, cleanStart: configuration.cleanStart,
-            keepAlive: configuration.keepAlive, userName: configuration.userName, password: configuration.password,
-            will: configuration.will, properties: version.hasProperties ? connectProperties : [])
+            version: version, clientID: clientID, cleanStart: cleanStart,
+            keepAlive: options.value.keepAlive, userName: options.value.userName, password: options.value.password,
+            will: options.value.will, properties: version.hasProperties ? connectProperties : [])
         if !version.hasProperties { connect.will?.properties = [] }
         var bytes: [UInt8] = []
         do throws(MQTTEncodingError) {
@@ -71,8 +71,8 @@ extension MQTTEngine {
             throw MQTTUsageError(.invalidConfiguration, "CONNECT cannot be encoded. \(error.message)")
         }
         var opening = MQTTOpening()
-        let outlives = version.hasProperties ? configuration.sessionExpiry != 0 : !configuration.cleanStart
-        if configuration.persists && outlives && !session.isHeld {
+        let outlives = version.hasProperties ? options.value.sessionExpiry != 0 : !cleanStart
+        if options.value.persists && outlives && !session.isHeld {
             // The server may hold the session as soon as it has read CONNECT. A process that dies after that must be
             // remembered to have one, or its successor takes Session Present for a mistake [MQTT 5.0 3.2.2-4].
             opening.heldConnect = bytes
@@ -80,24 +80,24 @@ extension MQTTEngine {
         } else {
             output += bytes
         }
-        opening.clientID = configuration.clientID
-        opening.cleanStart = configuration.cleanStart
-        opening.keepAlive = configuration.keepAlive
+        opening.clientID = clientID
+        opening.cleanStart = cleanStart
+        opening.keepAlive = options.value.keepAlive
         self.opening.value = opening
-        connectSessionExpiry = version.hasProperties ? configuration.sessionExpiry : 0
-        authenticationMethod.value = version.hasProperties ? configuration.authenticationMethod : nil
+        connectSessionExpiry = version.hasProperties ? options.value.sessionExpiry : 0
+        authenticationMethod.value = version.hasProperties ? options.value.authenticationMethod : nil
         if authenticationMethod.value != nil { authentication.turn = .peers }
     }
 
     private var connectProperties: MQTTProperties {
-        var properties = configuration.connectProperties
-        properties.sessionExpiryInterval = configuration.sessionExpiry == 0 ? nil : configuration.sessionExpiry
+        var properties = options.value.connectProperties
+        properties.sessionExpiryInterval = options.value.sessionExpiry == 0 ? nil : options.value.sessionExpiry
         properties.receiveMaximum = grantedReceiveMaximum == 65_535 ? nil : grantedReceiveMaximum
         properties.maximumPacketSize =
             acceptedPacketSize == MQTTFrameHeader.largestPacket ? nil : UInt32(acceptedPacketSize)
-        properties.topicAliasMaximum = configuration.topicAliasMaximum == 0 ? nil : configuration.topicAliasMaximum
-        properties.authenticationMethod = configuration.authenticationMethod
-        properties.authenticationData = configuration.authenticationData
+        properties.topicAliasMaximum = options.value.topicAliasMaximum == 0 ? nil : options.value.topicAliasMaximum
+        properties.authenticationMethod = options.value.authenticationMethod
+        properties.authenticationData = options.value.authenticationData
         return properties
     }
 
@@ -123,20 +123,20 @@ extension MQTTEngine {
                 throw .protocolError(
                     "CONNACK has Session Present set although CONNECT requested a clean start.", "MQTT-3.2.2-2")
             }
-            if version == .v5_0 && !session.isHeld && !configuration.acceptsUnknownSession {
+            if version == .v5_0 && !session.isHeld && !options.value.acceptsUnknownSession {
                 throw .protocolError("CONNACK has Session Present set, but this client has no session.", "MQTT-3.2.2-4")
             }
         }
         try adoptLimits(properties)
         let clientID = properties.assignedClientIdentifier ?? opening.clientID
-        if properties.assignedClientIdentifier != nil { configuration.clientID = clientID }
+        if properties.assignedClientIdentifier != nil { self.clientID = clientID }
         let sessionExpiry = properties.sessionExpiryInterval ?? connectSessionExpiry
         sessionEndsWithConnection = version.hasProperties ? sessionExpiry == 0 : opening.cleanStart
         session.isHeld = true
         connectDeadline = .max
         authentication = MQTTAuthenticationTurns()
         let seconds = properties.serverKeepAlive ?? opening.keepAlive
-        keepAlive.start(seconds: seconds, pingTimeout: configuration.pingTimeout, isServer: false, at: now)
+        keepAlive.start(seconds: seconds, pingTimeout: options.value.pingTimeout, isServer: false, at: now)
         phase = .connected
         beginSubscribing()
         self.opening.value = nil
@@ -170,7 +170,7 @@ extension MQTTEngine {
             limits.maximumPacketSize = size
         }
         limits.topicAliasMaximum = properties.topicAliasMaximum ?? 0
-        outboundAliases.reset(maximum: min(limits.topicAliasMaximum, configuration.outboundTopicAliasMaximum))
+        outboundAliases.reset(maximum: min(limits.topicAliasMaximum, options.value.outboundTopicAliasMaximum))
     }
 
     func isOurMethod(_ method: String) -> Bool {

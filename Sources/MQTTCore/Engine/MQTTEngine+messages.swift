@@ -86,14 +86,14 @@ extension MQTTEngine {
     }
 
     private func checkAgainstOurLimits(_ view: MQTTPublishView) throws(MQTTProtocolError) {
-        if view.flags.isRetained && !configuration.retainAvailable {
+        if view.flags.isRetained && !options.value.retainAvailable {
             throw MQTTProtocolError(
                 .retainNotSupported, "A message is retained, which CONNACK did not allow.", clause: "MQTT-3.2.2-14")
         }
-        if view.flags.qos > configuration.maximumQoS {
+        if view.flags.qos > options.value.maximumQoS {
             throw MQTTProtocolError(
                 .qosNotSupported,
-                "A message has \(view.flags.qos), above the maximum \(configuration.maximumQoS) of CONNACK.",
+                "A message has \(view.flags.qos), above the maximum \(options.value.maximumQoS) of CONNACK.",
                 clause: "MQTT-3.2.2-11")
         }
     }
@@ -138,7 +138,7 @@ extension MQTTEngine {
         _ view: MQTTPublishView, _ bytes: RawSpan, because violation: MQTTProtocolError, at now: Int64,
         into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
-        guard configuration.dropsInvalidMessages, !isServer, view.topicCount > 0,
+        guard options.value.dropsInvalidMessages, !isServer, view.topicCount > 0,
             (try? MQTTTopicName.string(bytes, view.topicRange)) == nil
         else { throw violation }
         if !view.flags.isAtMostOnce {

@@ -41,7 +41,7 @@ extension MQTTEngine {
             keepAlive.sent(at: now)
             return .written
         }
-        guard !configuration.persists, session.window.used < windowLimit, session.window.queue.count == 0,
+        guard !options.value.persists, session.window.used < windowLimit, session.window.queue.count == 0,
             session.window.resend < 0
         else {
             return try enqueue(head, payload, properties, token, now)
@@ -60,7 +60,7 @@ extension MQTTEngine {
     }
 
     /// How many messages may be unacknowledged: what the peer and we ourselves allow [MQTT 5.0 4.9.0-1].
-    public var windowLimit: Int { Int(min(limits.receiveMaximum, max(1, configuration.maximumInFlight))) }
+    public var windowLimit: Int { Int(min(limits.receiveMaximum, max(1, options.value.maximumInFlight))) }
 
     // MARK: Checks
 
@@ -130,7 +130,7 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if phase == .connected {
             try checkLimits(head.flags)
-        } else if head.flags.isAtMostOnce && !configuration.queuesQoS0WhileDisconnected {
+        } else if head.flags.isAtMostOnce && !options.value.queuesQoS0WhileDisconnected {
             throw MQTTUsageError(
                 .notConnected,
                 "A QoS 0 message requires an accepted connection. Connect first, or publish with QoS 1 or 2.")
@@ -144,32 +144,32 @@ extension MQTTEngine {
         try checkAll(head, payload, properties)
         try checkRoom(for: head.topic.utf8.count + payload.count)
         let index = session.window.enqueue(head, payload, properties, token: token, at: now)
-        if configuration.persists && !head.flags.isAtMostOnce {
+        if options.value.persists && !head.flags.isAtMostOnce {
             // The identifier is part of the same record: one wait for the store, not two. Identifiers are not given to
             // a long queue, so that some are left for SUBSCRIBE.
             if session.window.identifiedCount < 32_768, session.window.firstUnidentified() == index {
                 _ = session.window.identifyFirst()
             }
             let slot = session.window.slots[Int(index)]
-            let record = slot.record(wallClockOffset: configuration.wallClockOffset)
+            let record = slot.record(wallClockOffset: options.value.wallClockOffset)
             session.window.hold(index, until: store(record))
         }
         return .queued
     }
 
     private mutating func checkRoom(for size: Int) throws(MQTTUsageError) {
-        if session.window.queue.count >= configuration.maximumQueuedMessages {
+        if session.window.queue.count >= options.value.maximumQueuedMessages {
             owesRoom = true
             throw MQTTUsageError(
                 .queueFull,
                 "The queue holds \(session.window.queue.count) messages, its limit. Wait for room or drop the oldest.")
         }
-        if session.window.queuedBytes + size > configuration.maximumQueuedBytes {
+        if session.window.queuedBytes + size > options.value.maximumQueuedBytes {
             owesRoom = true
             throw MQTTUsageError(
                 .queueFull,
                 "The queue holds \(session.window.queuedBytes) bytes; \(size) more exceed its limit of "
-                    + "\(configuration.maximumQueuedBytes). Wait for room or drop the oldest.")
+                    + "\(options.value.maximumQueuedBytes). Wait for room or drop the oldest.")
         }
     }
 

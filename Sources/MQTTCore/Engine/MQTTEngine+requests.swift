@@ -90,7 +90,7 @@ extension MQTTEngine {
         if comesFirst { unansweredSubscriptions += 1 }
         session.window.recordRequest(
             id, kind, token: token, filterCount: count, comesFirst: comesFirst,
-            deadline: now.advanced(byNanoseconds: configuration.requestTimeout))
+            deadline: now.advanced(byNanoseconds: options.value.requestTimeout))
         keepAlive.sent(at: now)
     }
 
@@ -147,7 +147,7 @@ extension MQTTEngine {
     /// CONNACK arrived: from now on messages wait, if `subscribesFirst` is set.
     mutating func beginSubscribing() {
         unansweredSubscriptions = 0
-        subscribingStage = configuration.subscribesFirst ? .writing : .done
+        subscribingStage = options.value.subscribesFirst ? .writing : .done
     }
 
     /// One of the first subscriptions was answered.

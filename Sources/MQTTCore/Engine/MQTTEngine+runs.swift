@@ -29,7 +29,7 @@ extension MQTTEngine {
     public mutating func publishRunAtLeastOnce(
         _ messages: [MQTTOutgoingMessage], from start: Int, token: UInt64, at now: Int64
     ) -> Int {
-        guard messagesMayLeave, outboundAliases.maximum == 0, !configuration.persists,
+        guard messagesMayLeave, outboundAliases.maximum == 0, !options.value.persists,
             limits.maximumQoS != .atMostOnce, session.window.queue.count == 0, session.window.resend < 0
         else { return start }
         // Safe: as above.

@@ -18,7 +18,7 @@ extension MQTTEngine {
         try adoptCommonLimits(connect.properties)
         authenticationMethod.value = connect.properties.authenticationMethod
         if authenticationMethod.value != nil {
-            authentication.begin(until: now.advanced(byNanoseconds: configuration.connectTimeout))
+            authentication.begin(until: now.advanced(byNanoseconds: options.value.connectTimeout))
         }
         connectSessionExpiry = connect.properties.sessionExpiryInterval ?? 0
         sessionEndsWithConnection = version.hasProperties ? connectSessionExpiry == 0 : connect.cleanStart
@@ -66,7 +66,7 @@ extension MQTTEngine {
         connectDeadline = .max
         authentication = MQTTAuthenticationTurns()
         keepAlive.start(
-            seconds: properties.serverKeepAlive ?? opening.keepAlive, pingTimeout: configuration.pingTimeout,
+            seconds: properties.serverKeepAlive ?? opening.keepAlive, pingTimeout: options.value.pingTimeout,
             isServer: true, at: now)
         keepAlive.sent(at: now)
         phase = .connected
@@ -92,9 +92,9 @@ extension MQTTEngine {
         if acceptedPacketSize != MQTTFrameHeader.largestPacket {
             properties.maximumPacketSize = UInt32(acceptedPacketSize)
         }
-        if configuration.topicAliasMaximum != 0 { properties.topicAliasMaximum = configuration.topicAliasMaximum }
-        if configuration.maximumQoS != .exactlyOnce { properties.maximumQoS = configuration.maximumQoS }
-        if !configuration.retainAvailable { properties.retainAvailable = false }
+        if options.value.topicAliasMaximum != 0 { properties.topicAliasMaximum = options.value.topicAliasMaximum }
+        if options.value.maximumQoS != .exactlyOnce { properties.maximumQoS = options.value.maximumQoS }
+        if !options.value.retainAvailable { properties.retainAvailable = false }
         if let method = authenticationMethod.value { properties.authenticationMethod = method }
         return properties
     }

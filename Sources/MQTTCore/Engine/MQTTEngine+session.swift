@@ -23,7 +23,7 @@ extension MQTTEngine {
         for index in indices where session.window.slots[Int(index)].head.flags.isExactlyOnce {
             duplicates.append(session.window.slots[Int(index)].token)
         }
-        if configuration.republishesAfterSessionLoss {
+        if options.value.republishesAfterSessionLoss {
             session.window.requeueAll()
             effects.report(.sessionLost(republished: indices.count, possibleDuplicates: duplicates))
         } else {
@@ -107,7 +107,7 @@ extension MQTTEngine {
     @inline(__always)
     @discardableResult
     mutating func store(_ record: @autoclosure () -> MQTTStoreRecord) -> UInt64 {
-        guard configuration.persists else { return 0 }
+        guard options.value.persists else { return 0 }
         storeRecords.append(record())
         storedTicket += 1
         return storedTicket

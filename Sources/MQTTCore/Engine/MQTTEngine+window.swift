@@ -115,7 +115,7 @@ extension MQTTEngine {
         while session.window.queue.first >= 0 {
             guard sendQueued(session.window.queue.first, at: now, into: &effects) else { break }
         }
-        if configuration.persists { identifyQueued() }
+        if options.value.persists { identifyQueued() }
         reportRoom(&effects)
     }
 
@@ -135,7 +135,7 @@ extension MQTTEngine {
 
     /// Sends the first message of the queue, or gives it up. False if it has to wait.
     private mutating func sendQueued(_ index: Int32, at now: Int64, into effects: inout MQTTEffects) -> Bool {
-        if configuration.persists && !isStored(index) { return false }
+        if options.value.persists && !isStored(index) { return false }
         let slot = session.window.slots[Int(index)]
         if !slot.head.flags.isAtMostOnce && session.window.used >= windowLimit { return false }
         var properties = slot.properties
@@ -215,8 +215,8 @@ extension MQTTEngine {
     }
 
     mutating func reportRoom(_ effects: inout MQTTEffects) {
-        guard owesRoom, session.window.queue.count <= configuration.maximumQueuedMessages / 2,
-            session.window.queuedBytes <= configuration.maximumQueuedBytes / 2
+        guard owesRoom, session.window.queue.count <= options.value.maximumQueuedMessages / 2,
+            session.window.queuedBytes <= options.value.maximumQueuedBytes / 2
         else { return }
         owesRoom = false
         effects.queueHasRoom = true

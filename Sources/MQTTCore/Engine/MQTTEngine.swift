@@ -43,7 +43,23 @@ public struct MQTTEngine: ~Copyable, Sendable {
     }
 
     /// What the next connection uses; while one is open, a change waits for the next.
-    public var configuration: MQTTEngineConfiguration
+    public var configuration: MQTTEngineConfiguration {
+        get { options.value.with(clientID: clientID, cleanStart: cleanStart) }
+        set {
+            options = MQTTEngineOptions(newValue)
+            (clientID, cleanStart) = (newValue.clientID, newValue.cleanStart)
+        }
+    }
+
+    /// The configuration, except for the two fields below. Engines with equal options share it; read single options
+    /// here, since ``configuration`` makes a copy.
+    package private(set) var options: MQTTEngineOptions
+
+    /// The client identifier of ``configuration``: differs for each client.
+    package internal(set) var clientID: String
+
+    /// Clean Start of ``configuration``: a client that is to keep its session changes it after the first connection.
+    package var cleanStart: Bool
 
     /// The state of the connection.
     public internal(set) var phase = Phase.closed {
@@ -101,7 +117,11 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// When CONNECT or CONNACK is late; `Int64.max` for never.
     var connectDeadline = Int64.max
     /// Whose turn it is to send AUTH.
-    var authentication = MQTTAuthenticationTurns()
+    var authentication: MQTTAuthenticationTurns {
+        get { authenticationTurns.value ?? MQTTAuthenticationTurns() }
+        set { authenticationTurns.value = newValue == MQTTAuthenticationTurns() ? nil : newValue }
+    }
+    private var authenticationTurns = Boxed<MQTTAuthenticationTurns>()
     /// What DISCONNECT will carry once the exchanges before it are finished.
     var leaving = Boxed<MQTTLeaving>()
     /// What is known from CONNECT until CONNACK.
@@ -116,8 +136,17 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// An engine without a connection and without a session.
     public init(configuration: MQTTEngineConfiguration) {
-        self.configuration = configuration
-        version = configuration.version
+        self.init(MQTTEngineOptions(configuration), clientID: configuration.clientID)
+    }
+
+    /// An engine without a connection and without a session, whose options other engines may share.
+    ///
+    /// - Parameter clientID: takes the place of that in the options.
+    package init(_ options: MQTTEngineOptions, clientID: String) {
+        self.options = options
+        self.clientID = clientID
+        cleanStart = options.value.cleanStart
+        version = options.value.version
     }
 
     /// An engine that resumes a session.

@@ -142,6 +142,26 @@ public struct MQTTEngineConfiguration: Sendable {
     }
 }
 
+/// The configuration of an engine in memory of its own, which the engines of clients with equal options share.
+///
+/// Not `Shared`: the fields of a class that is not generic are at constant offsets, and the engine reads some of them
+/// for each message.
+package final class MQTTEngineOptions: Sendable {
+    package let value: MQTTEngineConfiguration
+
+    package init(_ value: MQTTEngineConfiguration) { self.value = value }
+}
+
+extension MQTTEngineConfiguration {
+    /// A copy with another client identifier and Clean Start.
+    func with(clientID: String, cleanStart: Bool) -> MQTTEngineConfiguration {
+        var copy = self
+        copy.clientID = clientID
+        copy.cleanStart = cleanStart
+        return copy
+    }
+}
+
 extension MQTTEngineConfiguration: CustomReflectable {
     /// The main fields, with the user name, the password and the authentication data hidden.
     public var customMirror: Mirror {

@@ -1,3 +1,6 @@
+import LoopbackBroker
+import MQTTCore
+import Messaging
 import Testing
 import Transport
 
@@ -34,5 +37,28 @@ struct EqualConfigurationTests {
             change(&other)
             #expect(other != configuration)
         }
+    }
+
+    @Test func `an accepted client still uses the engine options that all clients of its settings share`() async throws
+    {
+        let bench = try await Bench { $0.users = [.init(name: "ann", password: "right")] }
+        let client = try await bench.connected("sharing") {
+            $0.credentials = Credentials(userName: "ann", password: "right")
+        }
+        #expect(client.core.link.perform { $0.engine.options } === client.core.settings.engine)
+        #expect(client.clientID == "sharing" && client.core.settings.engine.value.clientID.isEmpty)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `credentials of one connection belong to its client alone`() async throws {
+        let bench = try await Bench { $0.users = [.init(name: "ann", password: "right")] }
+        let client = try await bench.connected {
+            $0.credentialsProvider = { _ in Credentials(userName: "ann", password: "right") }
+        }
+        #expect(client.core.link.perform { $0.engine.options.value.userName } == "ann")
+        #expect(client.core.settings.engine.value.userName == nil)
+        await client.disconnect()
+        await bench.stop()
     }
 }
