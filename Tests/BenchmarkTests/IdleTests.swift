@@ -10,9 +10,10 @@ struct IdleTests {
             #expect(try table.figure("1000 idle connections, threads that serve them") == 1)
             // None of them has to ping within ten minutes.
             #expect(try table.figure("1000 idle connections, wake-ups of their thread in a second") == 0)
-            // Some 1,900; Dispatch keeps 64 KiB and more for each of its threads, which shows in so few.
+            // Some 2,300 since the client's parts are objects of their own; Dispatch keeps
+            // 64 KiB and more for each of its threads, which shows in so few.
             let size = try table.figure("1000 idle connections, bytes allocated for each")
-            #expect(size <= 2_350 && size > 500)
+            #expect(size <= 2_450 && size > 500)
             let pings = try table.figure("20 connections with a keep alive of 1 s, wake-ups for each in a second")
             // The deadline and the answer; several connections may share a wake-up.
             #expect(pings <= 2.1 && pings > 0)
