@@ -38,7 +38,7 @@ extension Scenario {
             try peer.send([0x20, 0xFF, 0xFF, 0xFF, 0x7F, 0, 0])
             try peer.flood([UInt8](repeating: 0x26, count: 1024))
         },
-        mqtt("connack-of-three-million-properties") { peer in
+        mqtt("connack-of-three-million-properties", Bounds(memory: 12)) { peer in
             _ = try peer.receive()
             let property: [UInt8] = [0x26, 0, 0, 0, 0]
             let count = 3_000_000
@@ -48,12 +48,16 @@ extension Scenario {
             try peer.flood(property, times: count)
             try peer.freeze(reads: true)
         },
-        mqtt("connack-of-a-reason-of-15-MB") { peer in
+        mqtt("connack-of-a-reason-of-15-MB", Bounds(memory: 12)) { peer in
             _ = try peer.receive()
+            // In parts: what the server holds would count as memory of the client, whose process is the same.
             let string = MQTTBytes.string(String(repeating: "x", count: 65_000))
             let property = [0x26] + string + string
-            let properties = [[UInt8]](repeating: property, count: 115).flatMap(\.self)
-            try peer.send(MQTTBytes.packet(0x20, [0, 0x87] + MQTTBytes.length(properties.count) + properties))
+            let count = 115
+            let properties = MQTTBytes.length(count * property.count)
+            try peer.send(
+                [0x20] + MQTTBytes.length(2 + properties.count + count * property.count) + [0, 0x87] + properties)
+            try peer.flood(property, times: count)
             try peer.freeze(reads: true)
         },
         mqtt("connack-twice") {

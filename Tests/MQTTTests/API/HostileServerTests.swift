@@ -7,7 +7,7 @@ struct HostileServerTests {
     #if os(Linux)
         @Test(arguments: [
             "mqtt-refuses-for-ever", "mqtt-closes-after-accepting-for-ever", "mqtt-redirects-to-itself-in-connack",
-            "mqtt-connack-of-256-MB", "mqtt-pubrel-flood-without-reading",
+            "mqtt-connack-of-256-MB", "mqtt-connack-of-a-reason-of-15-MB", "mqtt-pubrel-flood-without-reading",
             "mqtt-publish-qos2-flood-without-reading", "mqtt-qos1-beyond-receive-maximum",
             "stomp-refuses-for-ever", "stomp-closes-after-accepting-for-ever", "stomp-message-with-a-million-headers",
             "websocket-endless-head", "websocket-close-flood", "proxy-http-wants-credentials-for-ever",
