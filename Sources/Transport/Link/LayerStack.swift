@@ -149,10 +149,16 @@ package final class LayerStack: @unchecked Sendable {
     }
 
     /// Passes what a failing layer has written, perhaps an alert, down before the failure is thrown.
+    ///
+    /// The lowest layer writes into `output` itself: a copy of a full outbox would double its memory.
     private func descend(_ bytes: [UInt8], below index: Int) throws(TransportError) {
+        guard index > 0 else {
+            output.append(contentsOf: bytes)
+            return
+        }
         var current = bytes
         var failure: TransportError?
-        for layer in layers[..<index].reversed() {
+        for layer in layers[1..<index].reversed() {
             var next: [UInt8] = []
             do throws(TransportError) {
                 try unsafe layer.send(current.span.bytes, wire: &next)
@@ -161,7 +167,11 @@ package final class LayerStack: @unchecked Sendable {
             }
             current = next
         }
-        output.append(contentsOf: current)
+        do throws(TransportError) {
+            try unsafe layers[0].send(current.span.bytes, wire: &output)
+        } catch {
+            failure = failure ?? error
+        }
         if let failure { throw failure }
     }
 
