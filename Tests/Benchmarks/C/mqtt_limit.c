@@ -1,40 +1,9 @@
 // What a plain C program reaches against the same broker: the limit that the rows are measured against.
 // Usage: mqtt_limit PORT publish COUNT | receive COUNT | roundtrip COUNT
 // Prints seconds (publish, receive), or the median and the 99th percentile in nanoseconds (roundtrip).
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+#include "limit.h"
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static void write_all(int fd, const unsigned char *bytes, size_t count) {
-    while (count > 0) {
-        ssize_t written = send(fd, bytes, count, MSG_NOSIGNAL);
-        if (written <= 0) exit(1);
-        bytes += written;
-        count -= (size_t)written;
-    }
-}
-
-static void read_exactly(int fd, unsigned char *bytes, size_t count) {
-    while (count > 0) {
-        ssize_t got = recv(fd, bytes, count, 0);
-        if (got <= 0) exit(1);
-        bytes += got;
-        count -= (size_t)got;
-    }
-}
+static double now(void) { return seconds(CLOCK_MONOTONIC); }
 
 static const char topic[] = "benchmark/site-0001/line-0002/machine-0003/state";
 
@@ -62,11 +31,7 @@ static int compare(const void *a, const void *b) {
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
     long count = atol(argv[3]);
-    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (connect(fd, (struct sockaddr *)&address, sizeof address)) return 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    int fd = connect_to(argv[1]);
     static const unsigned char hello[] = "\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01x";
     unsigned char answer[16];
     write_all(fd, hello, 15);

@@ -3,47 +3,13 @@
 // TRAFFIC is described in traffic.h. `receive` finds the end of each packet and answers those with QoS 1; `owned` copies
 // topic and payload into blocks of their own besides. `connect` opens and closes connections one after the other.
 // Prints seconds, and seconds of processor time.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "limit.h"
 #include "traffic.h"
-
-static double seconds(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static void write_all(int fd, const unsigned char *bytes, size_t count) {
-    while (count > 0) {
-        ssize_t written = send(fd, bytes, count, MSG_NOSIGNAL);
-        if (written <= 0) exit(1);
-        bytes += written;
-        count -= (size_t)written;
-    }
-}
-
-static void read_exactly(int fd, unsigned char *bytes, size_t count) {
-    while (count > 0) {
-        ssize_t got = recv(fd, bytes, count, 0);
-        if (got <= 0) exit(1);
-        bytes += got;
-        count -= (size_t)got;
-    }
-}
 
 static int version;
 
 static int open_connection(const char *port) {
-    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (connect(fd, (struct sockaddr *)&address, sizeof address)) exit(1);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    int fd = connect_to(port);
     unsigned char answer[5];
     if (version == 5) {
         write_all(fd, (const unsigned char *)"\x10\x0e\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x01x", 16);
