@@ -65,6 +65,9 @@ let fuzzing: [Target] =
 /// The two programs, which several test targets run.
 let devices: [Target.Dependency] = ["locations-device", "motions-device"]
 
+/// With TESTS=MQTTTests,BrokerTests in the environment, these test targets alone exist, which saves building the others.
+let chosenTests = Context.environment["TESTS"]?.split(separator: ",").map { String($0) }
+
 /// The test target in the folder `Tests/<subject>Tests`.
 func tests(_ subject: String, with dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
     .testTarget(
@@ -165,6 +168,6 @@ let package = Package(
         tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
         tests(
             "Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),
-    ] + appleFakes + fuzzing,
+    ].filter { !$0.isTest || chosenTests?.contains($0.name) ?? true } + appleFakes + fuzzing,
     swiftLanguageModes: [.v6]
 )
