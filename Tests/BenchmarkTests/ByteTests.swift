@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// How many bytes an operation puts on the wire, and that it takes one write. As the specifications have it, byte by byte.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct ByteTests {
     /// 48 bytes.
     private static let topic = "benchmark/site-0001/line-0002/machine-0003/state"

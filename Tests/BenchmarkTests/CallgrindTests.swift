@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What a tool says of itself is told from what it says of a program.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct CallgrindTests {
     @Test func aCountIsRead() {
         let lines = ["==7== Events    : Ir", "==7== Collected : 91822", "==7== "]

@@ -5,7 +5,7 @@ import Testing
 @testable import benchmarks
 
 /// What the benchmark starts ends, with all that it started itself.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct ChildTests {
     private func isRunning(_ id: Int32) -> Bool {
         // A process that has ended and that nobody has asked for is there too.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import benchmarks
 
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct GrowthTests {
     private func table(_ cost: (Double) -> Double) -> GrowthTable {
         var table = GrowthTable("Costs", sizes: "things", note: "A note.", .whole("all of it"))

@@ -4,7 +4,7 @@ import Testing
 // Counts, not times: the same on every machine, and so worth failing for. What the optimiser leaves out is what counts,
 // so that these tests exist in release builds only.
 #if !DEBUG
-    @Suite(.turns, .timeLimit(.minutes(10)))
+    @Suite(.turns(minutes: 10))
     struct GuardTests {
         @Test func codecsAndEnginesAllocateNothing() async throws {
             let table = try await BenchmarkTable.run(["codec"], scale: 0.01)

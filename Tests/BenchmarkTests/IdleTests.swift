@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Connections that do nothing cost nothing but their keep alive. Counts, and so the same on a machine that is busy.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct IdleTests {
     #if os(Linux)
         @Test func idleConnectionsWakeTheirOneThreadForTheirKeepAliveAlone() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import DeviceSupport
 
 /// What a device sends over which connection.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct DeviceLinkTests {
     private struct Failure: Error {}
 

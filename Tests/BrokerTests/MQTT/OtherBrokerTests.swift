@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The MQTT sides of RabbitMQ and ActiveMQ, which know 3.1 and 3.1.1.
-@Suite(.serialized, .requires(.rabbitMQ, .activeMQ), .timeLimit(.minutes(10)), .turns)
+@Suite(.serialized, .requires(.rabbitMQ, .activeMQ), .turns(minutes: 10))
 struct OtherBrokerTests {
     enum Kind: String, CaseIterable, Sendable {
         case rabbitMQ, activeMQ

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// One message, two protocols.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
 struct BridgeTests {
     @Test(arguments: STOMPBroker.allCases)
     func messagesCrossFromOneProtocolToTheOther(broker: STOMPBroker) async throws {

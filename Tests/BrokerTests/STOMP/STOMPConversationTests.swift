@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What both brokers do, each in its way.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
 struct STOMPConversationTests {
     @Test(arguments: STOMPBroker.allCases)
     func automaticMessagesDoNotComeAgain(broker: STOMPBroker) async throws {

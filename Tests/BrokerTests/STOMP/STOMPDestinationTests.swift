@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What brokers take destinations for.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
 struct STOMPDestinationTests {
     @Test func activeMQTakesAnyNameForAQueue() async throws {
         let client = try await STOMPBroker.activeMQ.connected()

@@ -7,7 +7,7 @@ import Testing
 
 /// Where the brokers depart from the specification, and what a user of the client sees of it; `STOMPDeviationTableTests`
 /// lists which test shows what.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
 struct STOMPDeviationTests {
     @Test func rabbitMQErrorEndsTheSessionThoughTheSocketStaysOpen() async throws {
         let client = try await STOMPBroker.rabbitMQ.connected()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// How brokers escape headers otherwise than the version that was agreed upon says, and what arrives then.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
 struct STOMPEscapingTests {
     /// Sends one message per value, from a client of one version to one of another, and returns what comes.
     private func values(

@@ -4,7 +4,7 @@ import Testing
 
 /// What brokers answer to frames that this client never writes: why it refuses them before they are sent, and why an
 /// ERROR or the mere end has to do as an answer.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns)
 struct STOMPForeignFrameTests {
     /// What comes back for a frame that asks for a receipt, and whether the connection can be used afterwards.
     struct Answer: Equatable, CustomTestStringConvertible {

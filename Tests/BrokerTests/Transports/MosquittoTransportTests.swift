@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// All the ways to a Mosquitto.
-@Suite(.serialized, .requires(.mosquitto), .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .requires(.mosquitto), .turns)
 struct MosquittoTransportTests {
     private func client(
         _ url: String, _ version: MQTTVersion = .v3_1_1, _ change: (inout MQTTConfiguration) -> Void = { _ in }

@@ -7,7 +7,7 @@ import Testing
 /// Through real proxies, with and without a login.
 @Suite(
     .serialized, .requires(.mosquitto, .activeMQ), .requires(program: "tinyproxy", "microsocks"),
-    .timeLimit(.minutes(5)), .turns)
+    .turns)
 struct ProxyTests {
     private static let ann = BrokerUser("ann", password: "pass")
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// All the ways to RabbitMQ and ActiveMQ.
-@Suite(.serialized, .timeLimit(.minutes(5)), .turns)
+@Suite(.serialized, .turns)
 struct STOMPTransportTests {
     private func client(_ url: String, _ change: (inout STOMPConfiguration) -> Void = { _ in }) -> STOMPClient {
         var configuration = STOMPConfiguration()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Which broker the programs use, and where their own one listens.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct AddressTests {
     @Test(arguments: DeviceProgram.allCases)
     func `the embedded broker and the page have the ports that were asked for`(program: DeviceProgram) async throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A large fleet in one process, and a broker that is not ours.
-@Suite(.requires(.mosquitto), .requires(program: "mosquitto_sub"), .turns, .timeLimit(.minutes(5)))
+@Suite(.requires(.mosquitto), .requires(program: "mosquitto_sub"), .turns)
 struct FleetTests {
     @Test func `five hundred devices lose nothing and have one thread for their connections`() async throws {
         let devices = 500

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A link that breaks in the middle of a replay.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct LostLinkTests {
     /// How long the link stays cut: 30 seconds in the long run.
     static var outage: Duration { Campaign.scale < 0.05 ? .zero : .seconds(30) }

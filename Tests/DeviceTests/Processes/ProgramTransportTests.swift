@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The programs and a broker that listens on everything.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct ProgramTransportTests {
     private static let certificates = Task.detached { try await Certificates.make() }
 

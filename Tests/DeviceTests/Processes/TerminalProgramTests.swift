@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The programs on a terminal, as people start them first.
-@Suite(.turns, .timeLimit(.minutes(5)))
+@Suite(.turns)
 struct TerminalProgramTests {
     private let terminal = Command.TerminalSize(columns: 140, rows: 30)
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Every way in, with the clients of this package.
-@Suite(.turns, .timeLimit(.minutes(5))) struct AddressTests {
+@Suite(.turns) struct AddressTests {
     private static let certificates = Task.detached { try await Certificates.make() }
 
     /// A broker that listens on everything it can.

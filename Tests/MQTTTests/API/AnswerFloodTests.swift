@@ -9,7 +9,7 @@ import Transport
 @testable import Messaging
 
 /// Servers that send what has to be answered, and make the answers wait.
-@Suite("Client: floods of packets that are answered", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: floods of packets that are answered", .turns)
 struct AnswerFloodTests {
     private static let bytesPerRead = 4096
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What client and server say to each other beside the codes.
-@Suite("Client: answers and remarks", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: answers and remarks", .turns)
 struct AnswerTests {
     private func remark(_ reason: String, _ pairs: (String, String)...) -> MQTTProperties {
         var properties = MQTTProperties()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Client: messages that break the protocol", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: messages that break the protocol", .turns)
 struct BlockedSessionTests {
     /// A server that resumes the session of each connection with a message to a topic that holds a wildcard.
     private func server(qos: QoS, version: MQTTVersion) -> ScriptedServer {

@@ -4,7 +4,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Client: confirmations awaited later", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: confirmations awaited later", .turns)
 struct ConfirmationTests {
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
     func `an acknowledgement can be awaited later, by several tasks`(qos: QoS) async throws {

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Client: versions, other servers, authentication", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: versions, other servers, authentication", .turns)
 struct ConnectingTests {
     @Test func `falls back to the versions that are allowed, and stays with what the server takes`() async throws {
         let server = ScriptedServer { step in

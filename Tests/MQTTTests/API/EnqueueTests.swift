@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Client: enqueueing", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: enqueueing", .turns)
 struct EnqueueTests {
     private func receiver(_ bench: Bench) async throws -> (MQTTClient, MQTTSubscription) {
         let client = try await bench.connected()

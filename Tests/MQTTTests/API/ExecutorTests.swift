@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Client: executor and counters", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: executor and counters", .turns)
 struct ExecutorTests {
     @Test func `tasks on the client's executor run on the loop, and wait for answers there`() async throws {
         let bench = try await Bench()

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What a server said it does not take is not sent to it, and what nobody could send is not tried.
-@Suite("Client: limits and contradictions", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: limits and contradictions", .turns)
 struct LimitTests {
     private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
         do throws(MQTTError) {

@@ -6,7 +6,7 @@ import Testing
 import Transport
 
 /// Subscriptions of several filters that match the same topics.
-@Suite("Client: overlapping filters", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: overlapping filters", .turns)
 struct OverlappingFilterTests {
     /// The SUBSCRIBE packets that a server received, by connection.
     private final class Subscribed: Sendable {

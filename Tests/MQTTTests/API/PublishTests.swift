@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Client: publishing", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: publishing", .turns)
 struct PublishTests {
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0], QoS.allCases)
     func `what is published arrives once and in order`(version: MQTTVersion, qos: QoS) async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Client: reconnecting", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: reconnecting", .turns)
 struct ReconnectTests {
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0])
     func `subscriptions are made again without a session, and messages flow`(version: MQTTVersion) async throws {

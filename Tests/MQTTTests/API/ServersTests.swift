@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Client: several servers", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: several servers", .turns)
 struct ServersTests {
     /// A client whose waits are so long that a test would notice one.
     private func client(

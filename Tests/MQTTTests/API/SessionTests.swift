@@ -4,7 +4,7 @@ import MQTTCore
 import TestSupport
 import Testing
 
-@Suite("Client: sessions", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: sessions", .turns)
 struct SessionTests {
     private func infos(_ events: Updates<MQTTEvent>, _ count: Int) -> Task<[MQTTConnectionInfo], Never> {
         var iterator = events.makeAsyncIterator()

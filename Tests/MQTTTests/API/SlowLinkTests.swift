@@ -7,7 +7,7 @@ import Testing
 import Transport
 
 /// Keep alive on links that are slow, and on links that only look as if they were.
-@Suite("Client: slow links", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: slow links", .turns)
 struct SlowLinkTests {
     /// Accepts every connection, and does not mind how long a packet takes.
     private func patientServer() -> ScriptedServer {

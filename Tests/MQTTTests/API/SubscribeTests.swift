@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Client: subscribing", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: subscribing", .turns)
 struct SubscribeTests {
     @Test func `a loop may be left and entered again without losing a message`() async throws {
         let bench = try await Bench()

@@ -8,7 +8,7 @@ import Transport
 
 @testable import MQTT
 
-@Suite("Client: subscriptions before messages", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: subscriptions before messages", .turns)
 struct SubscribingFirstTests {
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a client that subscribes to what it publishes receives every message over lost connections`(

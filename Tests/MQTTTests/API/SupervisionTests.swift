@@ -7,7 +7,7 @@ import Testing
 import Transport
 
 /// Without anybody who tries to be connected, nothing but `enqueue` waits.
-@Suite("Client: requests without supervision", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: requests without supervision", .turns)
 struct SupervisionTests {
     /// What each kind of request throws.
     private func errors(_ client: MQTTClient, _ subscription: MQTTSubscription? = nil) async throws -> [MQTTError?] {

@@ -6,7 +6,7 @@ import Testing
 import Transport
 
 /// One time for an attempt to connect, whatever a server or the application's own closures do meanwhile.
-@Suite("Client: time to connect", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: time to connect", .turns)
 struct TimeToConnectTests {
     @Test func `credentials and the first step of an authentication that never come fail the attempt`() async throws {
         let server = ScriptedServer { _ in }

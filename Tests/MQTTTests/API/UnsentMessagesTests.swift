@@ -7,7 +7,7 @@ import Transport
 
 @testable import Messaging
 
-@Suite("Client: unsent messages", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: unsent messages", .turns)
 struct UnsentMessagesTests {
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0], [true, false])
     func `QoS 0 messages that a saturated link did not take before it ended are reported`(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Subscriptions that end while there is no connection, of a session that the server keeps.
-@Suite("Client: unsubscribing without a connection", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: unsubscribing without a connection", .turns)
 struct UnsubscribingOfflineTests {
     private func subscriber(_ bench: Bench, _ version: MQTTVersion) async throws -> MQTTClient {
         try await bench.connected("subscriber") {

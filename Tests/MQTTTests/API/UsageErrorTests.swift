@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Every mistake of a user is thrown before a byte of it leaves.
-@Suite("Client: mistakes", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: mistakes", .turns)
 struct UsageErrorTests {
     private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
         do throws(MQTTError) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MQTT
 
-@Suite("Delivery: memory of batches", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: memory of batches", .turns)
 struct BatchPoolTests {
     private func storage(_ byte: UInt8, count: Int) -> MQTTBatchStorage {
         MQTTBatchStorage(bytes: [UInt8](repeating: byte, count: count))

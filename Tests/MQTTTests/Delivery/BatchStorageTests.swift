@@ -4,7 +4,7 @@ import Testing
 
 @testable import MQTT
 
-@Suite("Delivery: what a batch keeps", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: what a batch keeps", .turns)
 struct BatchStorageTests {
     private func record(_ payload: Range<Int>, properties: Int = 0, delivery: UInt64 = 0) -> MQTTMessageRecord {
         MQTTMessageRecord(

@@ -2,7 +2,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Delivery: batches", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: batches", .turns)
 struct BatchTests {
     @Test func `batches hold the same messages, and go on where an iterator of messages was left`() async throws {
         let bench = try await Bench()

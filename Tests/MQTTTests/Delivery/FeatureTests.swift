@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Delivery: captures, several filters, values, requests", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: captures, several filters, values, requests", .turns)
 struct FeatureTests {
     @Test func `captures are what the wildcards stand for`() async throws {
         let bench = try await Bench()

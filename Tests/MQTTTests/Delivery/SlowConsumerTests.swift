@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A receiver that is slow never stops the connection's own traffic.
-@Suite("Delivery: slow consumers", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: slow consumers", .turns)
 struct SlowConsumerTests {
     @Test func `QoS 0: the oldest go, and the next message tells how many`() async throws {
         let bench = try await Bench()

@@ -12,7 +12,7 @@ extension MQTTTopic<Reading> {
     fileprivate static var readings: MQTTTopic { MQTTTopic("house/+/+/reading", as: .json) }
 }
 
-@Suite("Delivery: typed topics", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: typed topics", .turns)
 struct TypedTopicTests {
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `values go to topics of their type and come back with what the wildcards stand for`(

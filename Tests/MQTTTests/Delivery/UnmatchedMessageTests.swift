@@ -6,7 +6,7 @@ import Transport
 @testable import MQTT
 
 /// QoS 1 and 2 messages that come before anybody has subscribed to them.
-@Suite("Delivery: kept messages", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: kept messages", .turns)
 struct UnmatchedMessageTests {
     /// A session with subscriptions to `k/#`, whose client is gone, and messages that wait for it.
     private func leave(_ count: Int, on bench: Bench, payload: Int = 1) async throws {

@@ -7,7 +7,7 @@ import Wire
 @testable import MQTT
 
 /// Filters that are different at the server and alike in what they match, and what one more of them costs.
-@Suite("Router", .timeLimit(.minutes(5)), .turns)
+@Suite("Router", .turns)
 struct RouterTests {
     private func route(_ filters: String...) -> MQTTRoute { route(filters) }
 

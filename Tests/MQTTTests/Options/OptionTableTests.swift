@@ -7,7 +7,7 @@ import Transport
 @testable import MQTT
 
 /// Each option of ``MQTTConfiguration`` has a row with a test that fails when the option has no effect.
-@Suite("Options: every one has an effect", .timeLimit(.minutes(5)), .turns)
+@Suite("Options: every one has an effect", .turns)
 struct OptionTableTests {
     static let rows =
         connectRows + connectingRows + serverRows + tlsRows + webSocketRows + reconnectRows + timeRows + messageRows

@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Session store: a writer that is killed", .serialized, .timeLimit(.minutes(20)), .turns)
+@Suite("Session store: a writer that is killed", .serialized, .turns(minutes: 20))
 struct KilledWriterTests {
     private static var program: String { BuiltProgram.path("session-store-writer") }
 

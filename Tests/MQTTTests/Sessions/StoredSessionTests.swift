@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Clients that go on with the session of an earlier one.
-@Suite("Client: stored sessions", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: stored sessions", .turns)
 struct StoredSessionTests {
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `QoS 2 stays exactly once over clients that vanish in the middle`(version: MQTTVersion) async throws {

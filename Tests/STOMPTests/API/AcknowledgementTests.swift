@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .turns) struct AcknowledgementTests {
+@Suite(.turns) struct AcknowledgementTests {
     @Test(arguments: [STOMPVersion.v10, .v11, .v12])
     func clientAcksCoverAllMessagesOfTheirSubscriptionUpToThem(version: STOMPVersion) async throws {
         try await withBroker { broker in

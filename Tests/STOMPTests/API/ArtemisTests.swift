@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What the client makes of its wishes for a broker that calls itself ActiveMQ Artemis, as its documentation has them.
-@Suite(.timeLimit(.minutes(5)), .turns) struct ArtemisTests {
+@Suite(.turns) struct ArtemisTests {
     private static let server = "ActiveMQ-Artemis/2.31.2 ActiveMQ Artemis Messaging Engine"
 
     /// Runs `body` with a client that is connected to such a broker.

@@ -8,7 +8,7 @@ import Transport
 
 @testable import STOMP
 
-@Suite(.timeLimit(.minutes(5)), .turns) struct ConnectionTests {
+@Suite(.turns) struct ConnectionTests {
     @Test func subscribesAgainAfterALoss() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
@@ -360,7 +360,7 @@ import Transport
 }
 
 /// Defects that users of other clients report, each shown to be absent.
-@Suite(.timeLimit(.minutes(5)), .turns) struct ReportedDefectTests {
+@Suite(.turns) struct ReportedDefectTests {
     @Test func closeThatNeverEndsDoesNotBlockReconnecting() async throws {
         let server = FakeServer()
         let client = server.client()

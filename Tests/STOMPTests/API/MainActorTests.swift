@@ -4,7 +4,7 @@ import Testing
 
 /// What a caller on the main actor costs: resuming a task that waited may take one job on no actor; leaving the main
 /// actor and coming back would take another with each call.
-@Suite("Client: callers on the main actor", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: callers on the main actor", .turns)
 struct MainActorTests {
     @Test func `a caller on the main actor does not leave it to send or to receive`() async throws {
         try await withBroker { broker in

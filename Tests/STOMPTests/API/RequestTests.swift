@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .turns) struct RequestTests {
+@Suite(.turns) struct RequestTests {
     @Test func repliesFindTheirRequests() async throws {
         try await withBroker { broker in
             let service = try await broker.connected()

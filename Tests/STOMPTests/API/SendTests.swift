@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .turns) struct SendTests {
+@Suite(.turns) struct SendTests {
     @Test func eachTaskKeepsItsOrder() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
@@ -167,7 +167,7 @@ import Testing
 }
 
 /// Mistakes that are told before anything is sent.
-@Suite(.timeLimit(.minutes(5)), .turns) struct MistakeTests {
+@Suite(.turns) struct MistakeTests {
     @Test func nothingIsSentOfWhatCannotBe() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()

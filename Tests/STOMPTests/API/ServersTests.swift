@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .turns) struct ServersTests {
+@Suite(.turns) struct ServersTests {
     private func url(_ broker: LoopbackBroker) -> String { "stomp://127.0.0.1:\(broker.ports.stomp ?? 0)" }
 
     /// A client whose waits are so long that a test would notice one.

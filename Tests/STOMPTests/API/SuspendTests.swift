@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite("Client: suspending", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: suspending", .turns)
 struct SuspendTests {
     @Test func `suspending ends the connection and keeps the subscriptions, which resuming makes again`() async throws {
         try await withBroker { broker in

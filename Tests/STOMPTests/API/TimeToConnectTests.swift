@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// One time for an attempt to connect, from the credentials to CONNECTED.
-@Suite(.timeLimit(.minutes(5)), .turns) struct TimeToConnectTests {
+@Suite(.turns) struct TimeToConnectTests {
     @Test func credentialsThatNeverComeFailTheAttempt() async throws {
         let server = FakeServer()
         let client = server.client {

@@ -12,7 +12,7 @@ extension STOMPDestination<Order> {
     fileprivate static var orders: STOMPDestination { STOMPDestination("/queue/orders", as: .json) }
 }
 
-@Suite("Payloads: typed destinations", .timeLimit(.minutes(5)), .turns)
+@Suite("Payloads: typed destinations", .turns)
 struct TypedDestinationTests {
     @Test func `values are sent to destinations of their type and arrive decoded`() async throws {
         try await withBroker { broker in

@@ -7,7 +7,7 @@ import Transport
 
 @testable import Messaging
 
-@Suite(.timeLimit(.minutes(5)), .turns)
+@Suite(.turns)
 struct UnsentMessagesTests {
     @Test(arguments: [true, false])
     func `messages without a receipt that a saturated link did not take before it ended are reported`(

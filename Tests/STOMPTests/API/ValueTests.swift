@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .turns) struct ValueTests {
+@Suite(.turns) struct ValueTests {
     struct Reading: Codable, Equatable, Sendable {
         var sensor: String
         var degrees: Double

@@ -8,7 +8,7 @@ import WebSocketCore
 @testable import STOMPCore
 
 /// STOMP over a WebSocket pays no heed to where messages of the WebSocket end.
-@Suite(.timeLimit(.minutes(5)), .turns) struct WebSocketTests {
+@Suite(.turns) struct WebSocketTests {
     /// How a server cuts what it says.
     enum Cut: CaseIterable {
         /// Several frames in one message, which is text or not.

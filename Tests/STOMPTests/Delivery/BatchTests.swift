@@ -2,7 +2,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite("Delivery: batches", .timeLimit(.minutes(5)), .turns)
+@Suite("Delivery: batches", .turns)
 struct BatchTests {
     @Test func `batches hold the same messages, and continue where an iterator of messages stopped`() async throws {
         try await withBroker { broker in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import STOMP
 
-@Suite(.timeLimit(.minutes(5)), .turns) struct SubscriptionTests {
+@Suite(.turns) struct SubscriptionTests {
     @Test func slowReceiverLosesTheOldestAndIsTold() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()

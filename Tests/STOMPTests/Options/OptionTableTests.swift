@@ -6,7 +6,7 @@ import Testing
 /// Each option of ``STOMPConfiguration`` has a row with a test that fails when the option has no effect.
 ///
 /// The options inside `tls`, `webSocket` and `reconnect` have their rows in the table of MQTT, whose client shares them.
-@Suite("Options: every one has an effect", .timeLimit(.minutes(5)), .turns)
+@Suite("Options: every one has an effect", .turns)
 struct OptionTableTests {
     static let rows = connectRows + serverRows + boundRows
 

@@ -3,7 +3,7 @@ import Testing
 import Transport
 
 /// Small writes become large ones while callers are at it, and nothing stays behind when they stop.
-@Suite(.turns, .timeLimit(.minutes(5))) struct GatheringTests {
+@Suite(.turns) struct GatheringTests {
     private let message = [UInt8](repeating: UInt8(ascii: "x"), count: 23) + [UInt8(ascii: "\n")]
 
     @Test(arguments: SelectorKind.allCases)

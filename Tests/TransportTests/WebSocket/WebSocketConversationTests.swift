@@ -3,7 +3,7 @@ import Testing
 import Transport
 
 /// Both sides of a WebSocket against the Python package `websockets`, in random fragments.
-@Suite(.requiresPythonClients, .turns, .timeLimit(.minutes(5))) struct WebSocketConversationTests {
+@Suite(.requiresPythonClients, .turns) struct WebSocketConversationTests {
     /// What both scripts share: lines, cut at random, with pings between.
     private static let common = """
         import asyncio, os, random, sys
