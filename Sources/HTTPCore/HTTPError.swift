@@ -1,20 +1,8 @@
-package import Wire
+// Exported, so that the members of these errors can be used wherever this module is imported.
+@_exported public import struct Wire.CodedError
 
 /// Bytes that are not an HTTP/1 head, or a head of our own that cannot be written.
-package struct HTTPError: Error, Sendable, Hashable, CustomStringConvertible {
-    package typealias Code = ErrorCode<HTTPError>
-
-    package let code: Code
-    /// What was wrong, and what to do.
-    package let message: String
-
-    package init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    package var description: String { message }
-}
+package typealias HTTPError = CodedError<HTTPSyntax>
 
 extension HTTPError.Code {
     /// The first line is not one of HTTP/1.

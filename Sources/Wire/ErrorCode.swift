@@ -1,15 +1,6 @@
 /// The kind of an error: an open set of names for each type of error. Later versions may add codes, so give a `switch`
 /// over one a `default`.
 ///
-/// An error has a code, a sentence in English that says what happened and then what to do, and the error below if there
-/// is one:
-///
-///     public struct TransportError: Error {
-///         public typealias Code = ErrorCode<TransportError>
-///         public let code: Code
-///         public let message: String
-///     }
-///
 ///     extension TransportError.Code {
 ///         /// The peer did not answer in time.
 ///         public static var timedOut: Self { Self("timedOut") }
@@ -22,4 +13,32 @@ public struct ErrorCode<Failure>: Hashable, Sendable, CustomStringConvertible {
     package init(_ name: String) {
         self.name = name
     }
+}
+
+/// An error that consists of a code and a message. `Domain` is a type without values that tells the errors of one module
+/// from those of another:
+///
+///     public enum STOMPUsage {}
+///     public typealias STOMPUsageError = CodedError<STOMPUsage>
+public struct CodedError<Domain>: Error, Hashable, CustomStringConvertible {
+    /// What kind of error it is. More codes may come, so give a `switch` over it a `default`.
+    public typealias Code = ErrorCode<CodedError<Domain>>
+
+    /// What kind of error it is.
+    public let code: Code
+    /// What happened, with the limit or value, then what to do: sentences in English.
+    public let message: String
+
+    /// Makes an error.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The error of another module, with the name of its code and its message.
+    package init<Other>(relabelling error: CodedError<Other>) {
+        self.init(Code(error.code.name), error.message)
+    }
+
+    public var description: String { message }
 }

@@ -1,4 +1,5 @@
-public import Wire
+// Exported, so that the members of these errors can be used wherever this module is imported.
+@_exported public import struct Wire.CodedError
 
 /// Bytes from the peer that break the protocol; the connection has to be closed.
 public struct MQTTProtocolError: Error, Sendable, Hashable {
@@ -32,19 +33,9 @@ extension MQTTProtocolError: CustomStringConvertible {
 }
 
 /// A packet that cannot be encoded; nothing was written.
-public struct MQTTEncodingError: Error, Sendable, Hashable {
-    /// The kind of mistake. More kinds may be added.
-    public typealias Code = ErrorCode<MQTTEncodingError>
-
-    public let code: Code
-    /// What is wrong and what to do: a sentence with the limit or the value.
-    public let message: String
-
-    public init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-}
+public typealias MQTTEncodingError = CodedError<MQTTEncoding>
+/// The domain of ``MQTTEncodingError``.
+public enum MQTTEncoding {}
 
 extension MQTTEncodingError.Code {
     /// A string or binary value is longer than 65,535 bytes.
@@ -67,10 +58,6 @@ extension MQTTEncodingError.Code {
     public static var notInThisVersion: Self { Self("notInThisVersion") }
     /// The fields of the packet contradict each other.
     public static var contradiction: Self { Self("contradiction") }
-}
-
-extension MQTTEncodingError: CustomStringConvertible {
-    public var description: String { message }
 }
 
 extension MQTTEncodingError {
@@ -112,22 +99,9 @@ extension MQTTEncodingError {
 }
 
 /// An operation that was refused before anything was written: the caller's mistake, or a limit that does not allow it.
-public struct MQTTUsageError: Error, Sendable, CustomStringConvertible {
-    /// What kind of mistake it is. More kinds may be added.
-    public typealias Code = ErrorCode<MQTTUsageError>
-
-    /// What kind of mistake it is.
-    public var code: Code
-    /// What happened, which limit or value it met, and what to do.
-    public var message: String
-
-    public init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    public var description: String { "\(code): \(message)" }
-}
+public typealias MQTTUsageError = CodedError<MQTTUsage>
+/// The domain of ``MQTTUsageError``.
+public enum MQTTUsage {}
 
 extension MQTTUsageError.Code {
     /// There is no connection, or it is not accepted yet.

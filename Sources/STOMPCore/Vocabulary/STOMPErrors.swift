@@ -1,25 +1,10 @@
-public import Wire
+// Exported, so that the members of these errors can be used wherever this module is imported.
+@_exported public import struct Wire.CodedError
 
 /// Something that the peer must not do. It ends the connection.
-public struct STOMPProtocolError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of violation; more may be added.
-    public typealias Code = ErrorCode<STOMPProtocolError>
-
-    public var code: Code
-    /// What happened, which limit or value, and what to do.
-    public var message: String
-
-    public init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    public var description: String { message }
-
-    static let answersInTLS = STOMPProtocolError(
-        .malformedCommand,
-        "The peer answers in TLS. Use a URL with TLS (stomps://, wss://), or the port without.")
-}
+public typealias STOMPProtocolError = CodedError<STOMPViolation>
+/// The domain of ``STOMPProtocolError``.
+public enum STOMPViolation {}
 
 extension STOMPProtocolError.Code {
     /// The first line is no command.
@@ -49,6 +34,11 @@ extension STOMPProtocolError.Code {
 }
 
 extension STOMPProtocolError {
+    static var answersInTLS: STOMPProtocolError {
+        STOMPProtocolError(
+            .malformedCommand, "The peer answers in TLS. Use a URL with TLS (stomps://, wss://), or the port without.")
+    }
+
     static func limit(_ what: String, _ most: Int, _ unit: String) -> STOMPProtocolError {
         STOMPProtocolError(
             .limitExceeded, "The peer sends \(what) of more than \(most) \(unit). Raise STOMPLimits if that is wanted.")
@@ -89,21 +79,9 @@ extension STOMPProtocolError {
 }
 
 /// Something that our own side must not do. It is thrown before anything is written, and changes nothing.
-public struct STOMPUsageError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of misuse; more may be added.
-    public typealias Code = ErrorCode<STOMPUsageError>
-
-    public var code: Code
-    /// What happened, which value, and what to do instead.
-    public var message: String
-
-    public init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    public var description: String { message }
-}
+public typealias STOMPUsageError = CodedError<STOMPUsage>
+/// The domain of ``STOMPUsageError``.
+public enum STOMPUsage {}
 
 extension STOMPUsageError.Code {
     /// There is no connection, or CONNECTED has not come yet.

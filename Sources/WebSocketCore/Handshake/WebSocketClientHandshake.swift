@@ -50,7 +50,7 @@ package struct WebSocketClientHandshake: Sendable {
             let rest = bytes.extracting(consumed..<bytes.byteCount)
             if refusal == nil {
                 do throws(HTTPError) { consumed += try head.receive(rest) } catch {
-                    throw WebSocketHandshakeError(error)
+                    throw WebSocketHandshakeError(relabelling: error)
                 }
                 if head.isComplete { try judge() }
             } else {
@@ -82,7 +82,7 @@ package struct WebSocketClientHandshake: Sendable {
         do throws(HTTPError) {
             response = try HTTPResponseHead(startLine: head.startLine, fields: head.fields)
         } catch {
-            throw WebSocketHandshakeError(error)
+            throw WebSocketHandshakeError(relabelling: error)
         }
         let fields = response.fields
         switch response.status {

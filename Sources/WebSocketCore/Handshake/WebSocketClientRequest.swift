@@ -34,7 +34,7 @@ package struct WebSocketClientRequest: Sendable, Hashable {
         do throws(HTTPError) {
             return try HTTPSyntax.authority(host: host, port: port == (isSecure ? 443 : 80) ? nil : port)
         } catch {
-            throw WebSocketError(error)
+            throw WebSocketError(relabelling: error)
         }
     }
 
@@ -45,7 +45,7 @@ package struct WebSocketClientRequest: Sendable, Hashable {
         let authority = try authority()
         try checkTarget()
         do throws(HTTPError) { try fields.checkForWriting(reserved: Self.ownFields) } catch {
-            throw WebSocketError(error)
+            throw WebSocketError(relabelling: error)
         }
         try checkSubprotocols()
         HTTPSyntax.appendLine("GET \(target) HTTP/1.1", to: &output)

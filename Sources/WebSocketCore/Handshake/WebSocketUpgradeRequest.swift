@@ -61,7 +61,9 @@ package struct WebSocketUpgradeRequest: Sendable, Hashable {
         if let subprotocol, !subprotocols.contains(where: { HTTPSyntax.isSame($0, subprotocol) }) {
             throw WebSocketError(.invalidSubprotocol, "the client did not offer sub-protocol \"\(subprotocol)\"")
         }
-        do throws(HTTPError) { try own.checkForWriting(reserved: Self.ownFields) } catch { throw WebSocketError(error) }
+        do throws(HTTPError) { try own.checkForWriting(reserved: Self.ownFields) } catch {
+            throw WebSocketError(relabelling: error)
+        }
         HTTPSyntax.appendLine("HTTP/1.1 101 Switching Protocols", to: &output)
         HTTPSyntax.appendLine("Upgrade: websocket", to: &output)
         HTTPSyntax.appendLine("Connection: Upgrade", to: &output)

@@ -1,27 +1,12 @@
 import HTTPCore
-package import Wire
+
+// Exported, so that the members of these errors can be used wherever this module is imported.
+@_exported public import struct Wire.CodedError
 
 /// A mistake of ours: something that cannot be sent. Nothing was written.
-package struct WebSocketError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of mistake it is; the set may grow.
-    package typealias Code = ErrorCode<WebSocketError>
-
-    package let code: Code
-    /// What was wrong and what to do, in words.
-    package let message: String
-
-    package init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    /// A head that cannot be written, with the same code and message.
-    init(_ error: HTTPError) {
-        self.init(Code(error.code.name), error.message)
-    }
-
-    package var description: String { message }
-}
+package typealias WebSocketError = CodedError<WebSocketUsage>
+/// The domain of ``WebSocketError``.
+package enum WebSocketUsage {}
 
 extension WebSocketError.Code {
     /// A Close frame was sent or received; nothing may follow it (section 5.5.1).
@@ -47,26 +32,9 @@ extension WebSocketError.Code {
 }
 
 /// An opening handshake of the peer that cannot be accepted; the stream has to be closed (section 4).
-package struct WebSocketHandshakeError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What was wrong; the set may grow.
-    package typealias Code = ErrorCode<WebSocketHandshakeError>
-
-    package let code: Code
-    /// What was wrong, in words.
-    package let message: String
-
-    package init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    /// A head that is not HTTP/1, with the same code and message.
-    init(_ error: HTTPError) {
-        self.init(Code(error.code.name), error.message)
-    }
-
-    package var description: String { message }
-}
+package typealias WebSocketHandshakeError = CodedError<WebSocketHandshake>
+/// The domain of ``WebSocketHandshakeError``.
+package enum WebSocketHandshake {}
 
 extension WebSocketHandshakeError.Code {
     /// The first line is not one of HTTP/1.
