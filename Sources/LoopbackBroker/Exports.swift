@@ -1,4 +1,9 @@
-// The types of other modules that programs name when they start a broker.
+// The types of other modules that programs name when they start a broker, or when they play it.
+@_exported public import enum MQTTCore.MQTTPacketType
+@_exported public import struct MQTTCore.MQTTProperties
+@_exported public import struct MQTTCore.MQTTReasonCode
+@_exported public import enum MQTTCore.QoS
+@_exported public import enum STOMPCore.STOMPCommand
 @_exported public import struct Transport.TLSIdentity
 @_exported public import struct Transport.TLSServerOptions
 @_exported public import struct Transport.TransportError

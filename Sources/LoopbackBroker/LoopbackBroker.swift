@@ -21,7 +21,7 @@ public final class LoopbackBroker: Sendable {
     /// What clients connect to, one URL per listener.
     public let urls: URLs
 
-    private let hub: Hub
+    let hub: Hub
     private let listeners: [Listener]
 
     /// Starts to listen.

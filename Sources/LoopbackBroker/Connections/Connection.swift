@@ -21,6 +21,12 @@ enum Connection: Sendable {
         }
     }
 
+    var stream: ServedStream {
+        switch self {
+        case .opening(_, let stream), .mqtt(_, let stream), .stomp(_, let stream): stream
+        }
+    }
+
     func attach(_ stream: ServedStream, layers: LayerStack?) {
         switch self {
         case .opening: break

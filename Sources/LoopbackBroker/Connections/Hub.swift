@@ -12,16 +12,27 @@ final class Hub: Sendable {
     struct State: Sendable {
         var router: Router
         var connections: [Router.ConnectionID: Connection] = [:]
+        /// The names of the clients that have been accepted.
+        var names: [Router.ConnectionID: String] = [:]
+        /// Nanoseconds by which everything that is sent is delayed, for clients that have no latency of their own.
+        var latency: Int64 = 0
+        var latencies: [ByteKey: Int64] = [:]
         var nextConnection: Router.ConnectionID = 1
         var alarmIsSetTo = Int64.max
         var isFrozen = false
         var isStopped = false
+
+        /// What is sent on this connection is delayed by so many nanoseconds.
+        func latency(of id: Router.ConnectionID) -> Int64 {
+            names[id].flatMap { latencies[ByteKey($0)] } ?? latency
+        }
     }
 
     let loop: EventLoop
     let options: LoopbackBrokerOptions
     let counters = Counters()
     let faults: Lock<LoopbackFaults>
+    let packets = PacketWatch()
     let state: Lock<State>
     /// Wakes the router for the deadlines of sessions and wills; made with the first of them.
     private let alarm: Lock<LoopAlarm?> = Lock(nil)
@@ -45,12 +56,12 @@ final class Hub: Sendable {
     }
 
     private func adopt(_ stream: any ByteStream, _ service: Service) {
-        let (id, isFrozen, isStopped) = state.withLock { state in
+        let (id, latency, isFrozen, isStopped) = state.withLock { state in
             defer { state.nextConnection += 1 }
-            return (state.nextConnection, state.isFrozen, state.isStopped)
+            return (state.nextConnection, state.latency, state.isFrozen, state.isStopped)
         }
         guard !isStopped else { return stream.close() }
-        let served = ServedStream(stream, isFrozen: isFrozen)
+        let served = ServedStream(stream, loop: loop, isFrozen: isFrozen, latency: latency)
         do throws(TransportError) {
             guard let opening = try service.makeLayers() else {
                 return begin(service.kind, id, served, isFrozen: isFrozen, layers: nil)
@@ -83,9 +94,21 @@ final class Hub: Sendable {
         connection.attach(served, layers: layers)
     }
 
+    /// A client is about to be accepted; on the loop's thread.
+    func setName(_ name: String, of id: Router.ConnectionID) {
+        let (connection, latency) = state.withLock { state in
+            state.names[id] = name
+            return (state.connections[id], state.latency(of: id))
+        }
+        connection?.stream.setLatency(latency)
+    }
+
     /// A connection is gone; on the loop's thread.
     func forget(_ id: Router.ConnectionID) {
-        state.withLock { _ = $0.connections.removeValue(forKey: id) }
+        state.withLock { state in
+            state.connections[id] = nil
+            state.names[id] = nil
+        }
     }
 
     func connection(_ id: Router.ConnectionID) -> Connection? {
@@ -99,6 +122,24 @@ final class Hub: Sendable {
         await loop.result {
             for connection in self.state.withLock({ Array($0.connections.values) }) { body(connection) }
         }
+    }
+
+    /// Runs `body` on the loop's thread with every connection of a client; returns whether there was one.
+    func forEachConnection(
+        of client: String, _ body: @escaping @Sendable (Router.ConnectionID, Connection) -> Void
+    ) async -> Bool {
+        await loop.result {
+            let found = self.state.withLock { state in
+                state.connections.filter { state.names[$0.key]?.hasSameBytes(as: client) ?? false }
+            }
+            for (id, connection) in found.sorted(by: { $0.key < $1.key }) { body(id, connection) }
+            return !found.isEmpty
+        }
+    }
+
+    /// Cuts a connection soon; from any thread, under any lock.
+    func drop(_ id: Router.ConnectionID) {
+        loop.execute { self.connection(id)?.drop() }
     }
 
     // MARK: Routing
@@ -170,6 +211,7 @@ final class Hub: Sendable {
         await forEachConnection { $0.drop() }
         // Dropping is posted to the loop: after one more round trip it is done.
         await loop.result { self.setAlarm(.max) }
+        packets.finish()
     }
 }
 

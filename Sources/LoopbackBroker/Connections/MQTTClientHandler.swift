@@ -34,8 +34,8 @@ struct MQTTClientHandler {
     }
 
     /// Takes the session out of the connection, which is over, and gives it back to the router.
-    func ended(sendsWill: Bool, telling reason: MQTTReasonCode? = nil, expiry: UInt32? = nil) {
-        guard let taken = link.perform({ $0.takeSession(telling: reason, at: now) }) else { return }
+    func ended(sendsWill: Bool, telling farewell: Farewell? = nil, expiry: UInt32? = nil) {
+        guard let taken = link.perform({ $0.takeSession(telling: farewell, at: now) }) else { return }
         hub.route(at: now) { router, effects in
             router.closeSession(
                 taken.session, kept: taken.kept, queue: taken.queue, sendsWill: sendsWill, expiry: expiry, at: now,
@@ -139,7 +139,8 @@ extension MQTTClientHandler {
         guard let opened else {
             return refuse(.quotaExceeded, "\(hub.options.limits.maximumSessions) sessions are kept already")
         }
-        link.perform { $0.accept(opened, properties: properties, at: now) }
+        hub.setName(clientID, of: id)
+        link.perform { $0.accept(opened, of: clientID, properties: properties, at: now) }
     }
 
     /// Ends another connection of the same client [MQTT-3.1.4-3].
@@ -148,7 +149,8 @@ extension MQTTClientHandler {
             state.router.connection(of: clientID).flatMap { state.connections[$0] }
         }
         guard case .mqtt(let link, _)? = other else { return }
-        MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(sendsWill: true, telling: .sessionTakenOver)
+        MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(
+            sendsWill: true, telling: Farewell(reason: .sessionTakenOver))
     }
 
     private func refuse(_ reason: MQTTReasonCode, _ words: String) {

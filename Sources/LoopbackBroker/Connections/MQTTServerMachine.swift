@@ -12,7 +12,11 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     var session = -1
     var queue: SessionQueue
     var wantsClose = false
+    /// Empty before CONNECT is accepted.
+    private(set) var clientID = ""
     private var isFrozen = false
+    /// A fault has cut the connection, which is about to end: nothing more is read or written.
+    private var isCut = false
     private let maximumOutboxBytes: Int
     /// Used where the engine has nothing to report that matters here.
     private var ignored = MQTTEffects()
@@ -38,7 +42,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     var nextDeadline: Int64 { mutating get { isFrozen ? .max : engine.nextDeadline } }
 
     /// The link takes the bytes by putting an empty array in their place: then there is room for what waits.
-    var outputCount: Int { engine.output.count }
+    var outputCount: Int { isCut ? 0 : engine.output.count }
 
     var output: [UInt8] {
         get { engine.output }
@@ -59,13 +63,20 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTServerScratch) -> Int {
-        guard !wantsClose else { return bytes.byteCount }
+        guard !wantsClose && !isCut else { return bytes.byteCount }
         scratch.begin(hub, id, now)
+        if hub.packets.isActive { return receivePacket(bytes, at: now, into: scratch) }
+        return receiveBytes(bytes, at: now, into: scratch)
+    }
+
+    private mutating func receiveBytes(_ bytes: RawSpan, at now: Int64, into scratch: MQTTServerScratch) -> Int {
         let phase = engine.phase
         // What stands behind CONNECT is read when CONNECT is answered.
         let length = phase == .connecting ? firstPacket(of: bytes) : bytes.byteCount
         let count = engine.receive(bytes.extracting(0..<length), at: now, into: &scratch.effects)
-        for message in scratch.effects.messages { scratch.topics.append(engine.topic(at: message.topic)) }
+        for message in scratch.effects.messages[scratch.topics.count...] {
+            scratch.topics.append(engine.topic(at: message.topic))
+        }
         if engine.shouldClose { wantsClose = true }
         if !queue.isEmpty { drain(at: now) }
         return count
@@ -148,7 +159,10 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     // MARK: The session
 
     /// Accepts the connection, which continues with its session.
-    mutating func accept(_ opened: OpenedSession, properties: MQTTProperties, at now: Int64) {
+    mutating func accept(
+        _ opened: OpenedSession, of clientID: String, properties: MQTTProperties, at now: Int64
+    ) {
+        self.clientID = clientID
         session = opened.session
         queue = opened.queue
         do {
@@ -169,9 +183,11 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
     /// Takes the session away, because the connection is over; nil if that was done before.
     ///
-    /// - Parameter reason: what to tell a 5.0 client, if it is to be told something.
-    mutating func takeSession(telling reason: MQTTReasonCode? = nil, at now: Int64) -> OpenedSession? {
-        if let reason, engine.phase == .connected { try? engine.disconnect(reason: reason, at: now) }
+    /// - Parameter farewell: what DISCONNECT tells a 5.0 client; nil sends none.
+    mutating func takeSession(telling farewell: Farewell? = nil, at now: Int64) -> OpenedSession? {
+        if let farewell, engine.phase == .connected {
+            try? engine.disconnect(reason: farewell.reason, properties: farewell.properties, at: now)
+        }
         wantsClose = true
         // Closing clears the output, and the last packet is to leave.
         let last = engine.output
@@ -191,9 +207,82 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     }
 }
 
+// MARK: Single packets
+
+extension MQTTServerMachine {
+    /// Lets the engine receive the first packet, unless a fault hits it.
+    private mutating func receivePacket(_ bytes: RawSpan, at now: Int64, into scratch: MQTTServerScratch) -> Int {
+        let limit = Int(engine.options.value.maximumPacketSize)
+        // The engine refuses what cannot be decoded.
+        guard
+            let header = try? MQTTFrameHeader.parse(bytes, maximumPacketSize: limit, version: engine.version)
+        else { return receiveBytes(bytes, at: now, into: scratch) }
+        guard header.packetCount <= bytes.byteCount else { return 0 }
+        let packet = bytes.extracting(..<header.packetCount)
+        let decoded = try? MQTTPacket.decode(
+            header, body: packet.extracting(droppingFirst: header.headerCount), version: engine.version, from: .client)
+        guard let decoded else { return receiveBytes(packet, at: now, into: scratch) }
+        var client = clientID
+        if case .connect(let connect) = decoded { client = connect.clientID }
+        let fault = hub.packets.fault(.received, .mqtt(header.type), of: client)
+        switch fault {
+        case .drop: return packet.byteCount
+        case .cut:
+            isCut = true
+            hub.drop(id)
+            return bytes.byteCount
+        case .duplicate, nil: break
+        }
+        let topicsBefore = scratch.topics.count
+        let count = receiveBytes(packet, at: now, into: scratch)
+        // Only now is it known what a topic alias stands for.
+        let topic = scratch.topics.count > topicsBefore ? scratch.topics.last : nil
+        var arrivals = [LoopbackArrival(decoded, of: client, topic: topic)]
+        if fault == .duplicate, !wantsClose {
+            arrivals += arrivals
+            _ = receiveBytes(packet, at: now, into: scratch)
+        }
+        scratch.arrivals += arrivals
+        return count
+    }
+
+    /// What is in the output is about to be written.
+    mutating func outputTaken(at now: Int64) {
+        guard hub.packets.isActive else { return }
+        let (output, cuts) = hub.packets.filter(engine.output, of: clientID) { bytes in
+            let header = try? MQTTFrameHeader.parse(bytes, maximumPacketSize: .max)
+            guard let header, header.packetCount <= bytes.byteCount else { return nil }
+            return (.mqtt(header.type), header.packetCount)
+        }
+        engine.output = output
+        if cuts {
+            isCut = true
+            hub.drop(id)
+        }
+    }
+}
+
+extension LoopbackArrival {
+    fileprivate init(_ packet: MQTTPacket, of client: String, topic known: String?) {
+        var topic = known
+        var payload: [UInt8] = []
+        switch packet {
+        case .publish(let publish):
+            topic = topic ?? publish.topic
+            payload = publish.payload
+        case .subscribe(let subscribe): topic = subscribe.subscriptions.first?.filter
+        case .unsubscribe(let unsubscribe): topic = unsubscribe.filters.first
+        default: break
+        }
+        self.init(client: client, packet: .mqtt(packet.type), topic: topic, payload: payload)
+    }
+}
+
 /// What one connection heard, from the moment when its lock is released.
 final class MQTTServerScratch: LinkScratch {
     var effects = MQTTEffects()
+    /// What a reader of arrivals is to see.
+    var arrivals: [LoopbackArrival] = []
     /// The topic of each message in the effects.
     var topics: [String] = []
     var isClosed = false
@@ -216,6 +305,10 @@ final class MQTTServerScratch: LinkScratch {
         var topics: [String] = []
         swap(&effects, &self.effects)
         swap(&topics, &self.topics)
+        if !arrivals.isEmpty {
+            source.hub.packets.report(arrivals)
+            arrivals = []
+        }
         let isClosed = self.isClosed
         self.isClosed = false
         self.source = nil

@@ -88,9 +88,13 @@ struct STOMPClientHandler {
             return refuse("invalid user credentials")
         }
         hub.route(at: now) { router, _ in router.openSTOMP(id, clientID: request.clientID) }
+        let session = "loopback-\(id)"
+        let name = request.clientID ?? session
+        hub.setName(name, of: id)
         let beat = STOMPHeartBeat(outgoing: hub.options.heartBeat.outgoing, incoming: hub.options.heartBeat.incoming)
         link.perform {
-            try? $0.engine.accept(session: "loopback-\(id)", server: Self.serverName, heartBeat: beat, at: now)
+            $0.clientName = name
+            try? $0.engine.accept(session: session, server: Self.serverName, heartBeat: beat, at: now)
         }
     }
 

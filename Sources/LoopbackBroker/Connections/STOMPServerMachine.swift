@@ -8,7 +8,11 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     let id: Router.ConnectionID
     let hub: Hub
     var engine: STOMPEngine
+    /// Empty before CONNECT is accepted.
+    var clientName = ""
     private var isFrozen = false
+    /// A fault has cut the connection, which is about to end: nothing more is read or written.
+    private var isCut = false
     /// Whether a sender was refused for lack of room and has to be notified when there is room again.
     private var owesRoom = false
     private let maximumOutboxBytes: Int
@@ -31,7 +35,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     var nextDeadline: Int64 { mutating get { isFrozen ? .max : engine.nextDeadline } }
 
     /// The link takes the bytes by putting an empty array in their place: then there is room again.
-    var outputCount: Int { engine.output.count }
+    var outputCount: Int { isCut ? 0 : engine.output.count }
 
     var output: [UInt8] {
         get { engine.output }
@@ -57,8 +61,10 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     }
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: STOMPServerScratch) -> Int {
-        guard !wantsClose else { return bytes.byteCount }
-        let count = engine.receive(bytes, at: now, into: &scratch.effects)
+        guard !wantsClose && !isCut else { return bytes.byteCount }
+        let count =
+            hub.packets.isActive
+            ? receiveFrame(bytes, at: now, into: scratch) : engine.receive(bytes, at: now, into: &scratch.effects)
         scratch.begin(hub, id, engine.version, now)
         return count
     }
@@ -97,9 +103,71 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     }
 }
 
+// MARK: Single frames
+
+extension STOMPServerMachine {
+    /// Lets the engine receive the first frame and the heart-beats before it, unless a fault hits the frame.
+    private mutating func receiveFrame(_ bytes: RawSpan, at now: Int64, into scratch: STOMPServerScratch) -> Int {
+        var limits = STOMPLimits()
+        limits.maximumBodyBytes = hub.options.limits.maximumPacketSize
+        var decoder = STOMPDecoder(version: engine.version, limits: limits)
+        decoder.push(bytes)
+        let next = Result { () throws(STOMPProtocolError) in try decoder.next() }
+        // The engine refuses what cannot be decoded.
+        guard case .success(let found) = next else { return engine.receive(bytes, at: now, into: &scratch.effects) }
+        let length = bytes.byteCount - decoder.bufferedBytes
+        let first = bytes.extracting(..<length)
+        guard let frame = found else {
+            // Heart-beats, perhaps with a part of a frame behind them.
+            return length == 0 ? 0 : engine.receive(first, at: now, into: &scratch.effects)
+        }
+        let isHandshake = frame.command == .connect || frame.command == .stomp
+        let client = isHandshake ? frame.headers["client-id"] ?? "" : clientName
+        let fault = hub.packets.fault(.received, .stomp(frame.command), of: client)
+        switch fault {
+        case .drop: return length
+        case .cut:
+            isCut = true
+            hub.drop(id)
+            return bytes.byteCount
+        case .duplicate, nil: break
+        }
+        let arrival = LoopbackArrival(
+            client: client, packet: .stomp(frame.command), topic: frame.headers["destination"], payload: frame.body)
+        scratch.arrivals.append(arrival)
+        let count = engine.receive(first, at: now, into: &scratch.effects)
+        if fault == .duplicate, count == length, !wantsClose {
+            scratch.arrivals.append(arrival)
+            _ = engine.receive(first, at: now, into: &scratch.effects)
+        }
+        return count
+    }
+
+    /// What is in the output is about to be written.
+    mutating func outputTaken(at now: Int64) {
+        guard hub.packets.isActive else { return }
+        let version = engine.version
+        let (output, cuts) = hub.packets.filter(engine.output, of: clientName) { bytes in
+            var decoder = STOMPDecoder(version: version)
+            let length = STOMPFrame.lengthOfFirst(in: bytes)
+            decoder.push(bytes.extracting(..<length))
+            // A heart-beat counts as a frame that has no command.
+            let command = (try? decoder.skip()) ?? .unknown
+            return (.stomp(command), length)
+        }
+        engine.output = output
+        if cuts {
+            isCut = true
+            hub.drop(id)
+        }
+    }
+}
+
 /// What one connection heard, from the moment when its lock is released.
 final class STOMPServerScratch: LinkScratch {
     var effects = STOMPEffects()
+    /// What a reader of arrivals is to see.
+    var arrivals: [LoopbackArrival] = []
     var isClosed = false
     private var source: Source?
 
@@ -119,6 +187,10 @@ final class STOMPServerScratch: LinkScratch {
         // What is taken out here is this call's own: performing may lead to another connection's effects.
         var effects = STOMPEffects()
         swap(&effects, &self.effects)
+        if !arrivals.isEmpty {
+            source.hub.packets.report(arrivals)
+            arrivals = []
+        }
         let isClosed = self.isClosed
         self.isClosed = false
         self.source = nil

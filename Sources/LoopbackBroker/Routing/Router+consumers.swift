@@ -89,12 +89,25 @@ extension Router {
         guard let clientID = record.clientID else {
             throw STOMPRefusal(message: "a durable subscription needs a client-id in CONNECT")
         }
-        let queue = ByteKey("durable \(clientID.utf8.count) \(clientID) \(name)")
+        let queue = ByteKey(Self.durablePrefix(clientID) + name)
         if queues[queue] == nil {
             try makeQueue(queue)
             queues[queue]?.durablePattern = destination
         }
         return queue
+    }
+
+    private static func durablePrefix(_ clientID: String) -> String { "durable \(clientID.utf8.count) \(clientID) " }
+
+    /// Ends the durable subscriptions of a client that is not connected; returns whether there were any.
+    mutating func forgetDurableSubscriptions(of clientID: String) -> Bool {
+        let prefix = Self.durablePrefix(clientID)
+        let mine = queues.filter { name, queue in
+            queue.durablePattern != nil && queue.consumers.isEmpty && name.text.utf8.starts(with: prefix.utf8)
+        }
+        for name in mine.keys { queues[name] = nil }
+        routes.removeAll(keepingCapacity: true)
+        return !mine.isEmpty
     }
 
     /// Makes a consumer known to the queues that it consumes.

@@ -134,6 +134,16 @@ extension Router {
         nextDeadline = next
     }
 
+    /// Ends a session that has no connection; returns whether there was one.
+    mutating func forgetSession(of clientID: String, at now: Int64, into effects: inout RouterEffects) -> Bool {
+        guard let session = sessionsByClient[ByteKey(clientID)], sessions[session]?.connection == nil else {
+            return false
+        }
+        endSession(session, at: now, into: &effects)
+        updateDeadline()
+        return true
+    }
+
     /// The session that has been without a connection for longest.
     private func sessionWithoutConnection() -> Int? {
         var oldest: (slot: Int, left: Int)?

@@ -49,11 +49,29 @@ func loseTheConnection(broker: LoopbackBroker, client: MQTTClient) async throws 
     while let state = await states.next(), !state.isConnected {}
 }
 
+func repeatAReading(broker: LoopbackBroker, meter: MQTTClient) async throws {
+    var arrivals = broker.arrivals().makeAsyncIterator()
+    broker.inject(.drop, .sent, .mqtt(.puback), client: "meter")
+    async let result = meter.publish("18.5", to: "temperature", qos: .atLeastOnce)
+    let first = await arrivals.next()
+    await broker.dropConnection(of: "meter")
+    let connect = await arrivals.next()
+    let second = await arrivals.next()
+    _ = try await result
+    assert(first?.text == second?.text && connect?.packet == .mqtt(.connect))
+}
+
 func makeImpatientClient(_ broker: LoopbackBroker) -> MQTTClient {
     var configuration = MQTTConfiguration(clientID: "impatient")
     configuration.reconnect = ReconnectPolicy(initialDelay: .milliseconds(1), maximumDelay: .milliseconds(10))
     configuration.requestTimeout = .seconds(1)
     return MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+}
+
+func play(the broker: LoopbackBroker) async {
+    await broker.publish("18.5", to: "temperature", retain: true)
+    await broker.send("order 7", to: "/queue/orders", headers: ["priority": "9"])
+    for await arrival in broker.arrivals() where arrival.packet == .stomp(.ack) { break }
 }
 
 func startStrictBroker() async throws -> LoopbackBroker {

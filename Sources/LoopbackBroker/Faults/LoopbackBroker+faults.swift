@@ -1,0 +1,145 @@
+public import MQTTCore
+import STOMPCore
+import Synchronization
+import Transport
+import Wire
+
+/// What a test does to single clients.
+///
+/// A client of MQTT has its client identifier as its name; a client of STOMP the `client-id` of CONNECT, or without one the
+/// `session` that CONNECTED names. All connections with that name are meant.
+extension LoopbackBroker {
+    /// The names of the clients that are connected, in the order in which they connected.
+    public var clients: [String] {
+        hub.state.withLock { state in state.names.sorted { $0.key < $1.key }.map(\.value) }
+    }
+
+    /// Cuts a client's connection without any packet or frame, as a failing network would; its will is published.
+    ///
+    /// - Returns: whether the client was connected.
+    @discardableResult
+    public func dropConnection(of client: String) async -> Bool {
+        await hub.forEachConnection(of: client) { _, connection in connection.drop() }
+    }
+
+    /// Ends a client's connection with a reason: DISCONNECT for MQTT 5.0, ERROR for STOMP. Before 5.0 a server has no
+    /// DISCONNECT, and the connection just ends.
+    ///
+    /// - Parameters:
+    ///   - client: its name, as in ``clients``.
+    ///   - reason: the reason code of DISCONNECT; one that servers must not send is left out, together with the packet.
+    ///     Default: server shutting down.
+    ///   - message: the reason string of DISCONNECT, or the `message` header of ERROR. Default: nil, none for MQTT and
+    ///     the reason for STOMP.
+    ///   - serverReference: the server to use instead [MQTT 5.0 4.13.2]. Default: nil, none.
+    /// - Returns: whether the client was connected.
+    @discardableResult
+    public func disconnect(
+        _ client: String, reason: MQTTReasonCode = .serverShuttingDown, message: String? = nil,
+        serverReference: String? = nil
+    ) async -> Bool {
+        var properties = MQTTProperties()
+        properties.reasonString = message
+        properties.serverReference = serverReference
+        let farewell = Farewell(reason: reason, properties: properties)
+        return await hub.forEachConnection(of: client) { [hub] id, connection in
+            let now = MonotonicClock.now
+            switch connection {
+            case .opening: break
+            case .mqtt(let link, _):
+                MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(sendsWill: true, telling: farewell)
+            case .stomp(let link, _):
+                link.perform { try? $0.engine.sendError(message: message ?? "\(reason)", at: now) }
+                hub.route(at: now) { router, effects in router.closeSTOMP(id, at: now, into: &effects) }
+            }
+        }
+    }
+
+    /// Ends a client's MQTT session, as a server does that lost its memory, and its durable subscriptions of STOMP. The
+    /// connection of a client that is connected is cut.
+    ///
+    /// - Returns: whether there was anything to forget.
+    @discardableResult
+    public func forgetSession(of client: String) async -> Bool {
+        let wasConnected = await hub.forEachConnection(of: client) { [hub] id, connection in
+            let now = MonotonicClock.now
+            if case .mqtt(let link, _) = connection {
+                MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(sendsWill: true, expiry: 0)
+            }
+            connection.drop()
+        }
+        return await hub.loop.result { [hub] in
+            let now = MonotonicClock.now
+            let wasKnown = hub.route(at: now) { router, effects in
+                let hadSession = router.forgetSession(of: client, at: now, into: &effects)
+                return router.forgetDurableSubscriptions(of: client) || hadSession
+            }
+            return wasKnown || wasConnected
+        }
+    }
+
+    /// Delays what the broker sends to a client, now and when it connects again.
+    ///
+    /// - Parameters:
+    ///   - latency: how much later everything arrives.
+    ///   - client: its name, as in ``clients``. Default: nil, all clients that have no latency of their own.
+    public func setLatency(_ latency: Duration, of client: String? = nil) async {
+        await hub.loop.result { [hub] in
+            let connections = hub.state.withLock { state -> [(stream: ServedStream, latency: Int64)] in
+                if let client {
+                    state.latencies[ByteKey(client)] = latency.inNanoseconds
+                } else {
+                    state.latency = latency.inNanoseconds
+                }
+                return state.connections.map { id, connection in (connection.stream, state.latency(of: id)) }
+            }
+            for (stream, latency) in connections { stream.setLatency(latency) }
+        }
+    }
+}
+
+// MARK: Packets
+
+extension LoopbackBroker {
+    /// Drops or duplicates one packet or frame, or cuts the connection in its place, once.
+    ///
+    /// The second PUBLISH of the client `meter` gets lost, and so does the next PUBACK to any client:
+    ///
+    ///     broker.inject(.drop, .received, .mqtt(.publish), number: 2, client: "meter")
+    ///     broker.inject(.drop, .sent, .mqtt(.puback))
+    ///
+    /// - Parameters:
+    ///   - fault: what happens to it.
+    ///   - direction: `received` for what clients send, `sent` for what the broker sends.
+    ///   - packet: its kind.
+    ///   - number: counts matching packets from now on. Default: 1, the next one.
+    ///   - client: the name of the only client to count packets of, as in ``clients``. Default: nil, all clients.
+    public func inject(
+        _ fault: LoopbackPacketFault, _ direction: LoopbackDirection, _ packet: LoopbackPacket, number: Int = 1,
+        client: String? = nil
+    ) {
+        hub.packets.add(fault, direction, packet, number: number, client: client)
+    }
+
+    /// Forgets the faults that ``inject(_:_:_:number:client:)`` has added and that have not happened yet.
+    public func removeInjectedFaults() {
+        hub.packets.removeFaults()
+    }
+
+    /// A sequence of the packets and frames that clients send from now on, in the order of their arrival. It ends with the
+    /// broker. Packets that an injected fault drops do not arrive.
+    ///
+    ///     var arrivals = broker.arrivals().makeAsyncIterator()
+    ///     let first = await arrivals.next()
+    ///
+    /// - Parameter maximumCount: how many wait for a reader; beyond it the oldest is dropped. Default: 10,000.
+    public func arrivals(maximumCount: Int = 10_000) -> AsyncStream<LoopbackArrival> {
+        hub.packets.arrivals(maximumCount: maximumCount)
+    }
+}
+
+/// Why a server ends a connection.
+struct Farewell {
+    var reason: MQTTReasonCode
+    var properties = MQTTProperties()
+}

@@ -1,0 +1,59 @@
+public import MQTTCore
+public import STOMPCore
+
+/// A kind of packet or frame.
+public enum LoopbackPacket: Sendable, Hashable {
+    /// A packet of MQTT.
+    case mqtt(MQTTPacketType)
+    /// A frame of STOMP.
+    case stomp(STOMPCommand)
+}
+
+extension LoopbackPacket: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .mqtt(let type): type.description
+        case .stomp(let command): command.description
+        }
+    }
+}
+
+/// Which way a packet or frame travels.
+public enum LoopbackDirection: Sendable, Hashable {
+    /// From a client to the broker.
+    case received
+    /// From the broker to a client.
+    case sent
+}
+
+/// What happens to one packet or frame; see ``LoopbackBroker/LoopbackBroker/inject(_:_:_:number:client:)``.
+public enum LoopbackPacketFault: Sendable, Hashable {
+    /// It gets lost.
+    case drop
+    /// It arrives twice.
+    case duplicate
+    /// The connection is cut in its place, as by a failing network.
+    case cut
+}
+
+/// A packet or frame that a client has sent to a broker.
+public struct LoopbackArrival: Sendable, Hashable {
+    /// The name of the client, as in ``LoopbackBroker/LoopbackBroker/clients``.
+    public let client: String
+    /// What it sent.
+    public let packet: LoopbackPacket
+    /// The topic of PUBLISH, the first filter of SUBSCRIBE or UNSUBSCRIBE, or the destination of a frame; nil for others.
+    public let topic: String?
+    /// The payload of PUBLISH, or the body of a frame; empty for others.
+    public let payload: [UInt8]
+
+    /// The payload as text; bytes that are not UTF-8 are replaced.
+    public var text: String { String(decoding: payload, as: UTF8.self) }
+}
+
+extension LoopbackArrival: CustomStringConvertible {
+    public var description: String {
+        "\(packet) of \(client)" + (topic.map { " to \($0)" } ?? "")
+            + (payload.isEmpty ? "" : ", \(payload.count) bytes")
+    }
+}

@@ -1,0 +1,273 @@
+import LoopbackBroker
+import MQTT
+import STOMP
+import TestSupport
+import Testing
+
+/// What a test does to single clients and packets, seen by our own clients.
+@Suite(.turns) struct FaultTests {
+    // MARK: Packets
+
+    @Test func aPublishThatGetsLostIsSentAgainAfterTheNextConnection() async throws {
+        try await withMQTT { broker, client in
+            let received = try await client.subscribe(to: "a", qos: .atLeastOnce)
+            broker.inject(.drop, .received, .mqtt(.publish), number: 2, client: "meter")
+            try await client.publish("1", to: "a", qos: .atLeastOnce)
+            async let second = client.publish("2", to: "a", qos: .atLeastOnce)
+            // The third overtakes the lost one.
+            var messages = received.makeAsyncIterator()
+            #expect(try await messages.next()?.text == "1")
+            async let third = client.publish("3", to: "a", qos: .atLeastOnce)
+            let overtaking = try await messages.next()?.text
+            #expect(overtaking == "2" || overtaking == "3")
+            #expect(await broker.dropConnection(of: "meter"))
+            _ = try await (second, third)
+            #expect(broker.statistics.connections == 2)
+        }
+    }
+
+    @Test func anAcknowledgementThatGetsLostLeavesThePublisherWaiting() async throws {
+        try await withMQTT { broker, client in
+            broker.inject(.drop, .sent, .mqtt(.puback))
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            async let answer = client.publish("1", to: "a", qos: .atLeastOnce)
+            #expect(await arrivals.next()?.packet == .mqtt(.publish))
+            #expect(await broker.dropConnection(of: "meter"))
+            // It was sent twice: the first time its acknowledgement was lost.
+            _ = try await answer
+            #expect(await arrivals.next()?.packet == .mqtt(.connect))
+            #expect(await arrivals.next()?.topic == "a")
+        }
+    }
+
+    @Test func aDuplicatedPublishArrivesTwiceAtQoS1AndOnceAtQoS2() async throws {
+        try await withMQTT { broker, client in
+            let received = try await client.subscribe(to: "#", qos: .exactlyOnce)
+            broker.inject(.duplicate, .received, .mqtt(.publish), number: 1)
+            broker.inject(.duplicate, .received, .mqtt(.publish), number: 2)
+            try await client.publish("1", to: "a", qos: .atLeastOnce)
+            try await client.publish("2", to: "a", qos: .exactlyOnce)
+            try await client.publish("3", to: "a", qos: .exactlyOnce)
+            var texts: [String] = []
+            for try await message in received {
+                texts.append(message.text ?? "")
+                if texts.last == "3" { break }
+            }
+            #expect(texts == ["1", "1", "2", "3"])
+        }
+    }
+
+    @Test func aConnectionIsCutInPlaceOfAPacket() async throws {
+        try await withMQTT { broker, client in
+            broker.inject(.cut, .received, .mqtt(.subscribe))
+            // The client subscribes again on its next connection.
+            _ = try await client.subscribe(to: "a")
+            #expect(broker.statistics.connections == 2)
+            broker.inject(.cut, .sent, .mqtt(.puback))
+            try await client.publish("1", to: "b", qos: .atLeastOnce)
+            #expect(broker.statistics.connections == 3)
+        }
+    }
+
+    @Test func faultsCountThePacketsOfOneClientAndCanBeRemoved() async throws {
+        try await withMQTT { broker, client in
+            broker.inject(.drop, .received, .mqtt(.publish), client: "another")
+            try await client.publish("1", to: "a", qos: .atLeastOnce)
+            broker.inject(.drop, .received, .mqtt(.publish), client: "meter")
+            broker.removeInjectedFaults()
+            try await client.publish("2", to: "a", qos: .atLeastOnce)
+        }
+    }
+
+    @Test func framesGetLostAndArriveTwice() async throws {
+        try await withSTOMP { broker, client in
+            let received = try await client.subscribe(to: "/queue/a")
+            broker.inject(.drop, .received, .stomp(.send))
+            broker.inject(.duplicate, .sent, .stomp(.message), client: "worker")
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            try await client.send("lost", to: "/queue/a")
+            try await client.sendAndConfirm("kept", to: "/queue/a")
+            let arrival = await arrivals.next()
+            #expect(arrival?.packet == .stomp(.send))
+            #expect(arrival?.client == "worker")
+            #expect(arrival?.topic == "/queue/a")
+            #expect(arrival?.text == "kept")
+            var messages = received.makeAsyncIterator()
+            #expect(try await messages.next()?.text == "kept")
+            #expect(try await messages.next()?.text == "kept")
+            broker.inject(.cut, .received, .stomp(.send))
+            await #expect(throws: STOMPError.self) { try await client.sendAndConfirm("cut", to: "/queue/a") }
+        }
+    }
+
+    // MARK: Clients
+
+    @Test func clientsHaveTheirNamesAndAreCutOneByOne() async throws {
+        try await withMQTT { broker, client in
+            let other = MQTTClient(broker.urls.mqtt ?? "", clientID: "other")
+            try await other.connect()
+            #expect(broker.clients == ["meter", "other"])
+            var states = client.states.makeAsyncIterator()
+            #expect(await broker.dropConnection(of: "meter"))
+            while let state = await states.next(), state.isConnected {}
+            #expect(other.state.isConnected)
+            await other.disconnect()
+            #expect(await !broker.dropConnection(of: "unknown"))
+        }
+    }
+
+    @Test func aServersReasonReachesTheClient() async throws {
+        try await withMQTT { broker, client in
+            var states = client.states.makeAsyncIterator()
+            #expect(await broker.disconnect("meter", reason: .serverBusy, message: "come back later"))
+            var failure: MQTTError?
+            while failure == nil, let state = await states.next() {
+                if case .waiting(_, _, let reason) = state { failure = reason }
+            }
+            #expect(failure?.reasonCode == .serverBusy)
+            #expect(failure.map { "\($0)" }?.contains("come back later") == true)
+        }
+        try await withSTOMP { broker, client in
+            var states = client.states.makeAsyncIterator()
+            #expect(await broker.disconnect("worker", message: "out of memory"))
+            var failure: STOMPError?
+            while failure == nil, let state = await states.next() {
+                if case .waiting(_, _, let reason) = state { failure = reason }
+            }
+            #expect(failure.map { "\($0)" }?.contains("out of memory") == true)
+        }
+    }
+
+    @Test func aSessionIsForgottenSoThatTheClientSubscribesAgain() async throws {
+        try await withMQTT { broker, client in
+            let received = try await client.subscribe(to: "a", qos: .atLeastOnce)
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            #expect(await broker.forgetSession(of: "meter"))
+            #expect(await arrivals.next()?.packet == .mqtt(.connect))
+            #expect(await arrivals.next()?.packet == .mqtt(.subscribe))
+            #expect(await broker.publish("1", to: "a"))
+            var messages = received.makeAsyncIterator()
+            #expect(try await messages.next()?.text == "1")
+            await client.disconnect()
+            #expect(broker.sessionCount == 1)
+            #expect(await broker.forgetSession(of: "meter"))
+            #expect(broker.sessionCount == 0)
+            #expect(await !broker.forgetSession(of: "meter"))
+        }
+    }
+
+    @Test func durableSubscriptionsAreForgotten() async throws {
+        try await withBroker { broker in
+            let subscribe = "SUBSCRIBE\nid:1\ndestination:/topic/a\ndurable-subscription-name:d"
+            for isForgotten in [false, true] {
+                let client = try await RawClient.stomp(broker, "client-id:c\n")
+                try await client.sendAndWait(subscribe)
+                await broker.dropConnection(of: "c")
+                try await client.expectEnd()
+                if isForgotten { #expect(await broker.forgetSession(of: "c")) }
+                #expect(await broker.send("1", to: "/topic/a"))
+                let next = try await RawClient.stomp(broker, "client-id:c\n")
+                try await next.send("\(subscribe)\nreceipt:r\n\n\0")
+                var frames = try await next.readFrame()
+                if !isForgotten { frames += try await next.readFrame() }
+                #expect(frames.contains("MESSAGE\n") == !isForgotten)
+                #expect(await broker.disconnect("c"))
+            }
+        }
+    }
+
+    @Test func whatTheBrokerSendsArrivesLater() async throws {
+        try await withMQTT { broker, client in
+            await broker.setLatency(.milliseconds(30), of: "meter")
+            let start = ContinuousClock.now
+            try await client.publish("1", to: "a", qos: .exactlyOnce)
+            #expect(ContinuousClock.now - start >= .milliseconds(60))
+            // The same client has it on its next connection, which ends in order.
+            await broker.setLatency(.zero)
+            await client.disconnect()
+            try await client.connect()
+            let again = ContinuousClock.now
+            try await client.publish("1", to: "a", qos: .atLeastOnce)
+            #expect(ContinuousClock.now - again >= .milliseconds(30))
+        }
+    }
+
+    @Test func latencyKeepsTheOrderOfAllBytes() async throws {
+        try await withSTOMP { broker, client in
+            await broker.setLatency(.milliseconds(5))
+            let received = try await client.subscribe(to: "/queue/a")
+            let body = String(repeating: "x", count: 100_000)
+            for number in 0..<50 {
+                if number == 25 { await broker.setLatency(.zero) }
+                #expect(await broker.send("\(number) \(body)", to: "/queue/a"))
+            }
+            var expected = 0
+            for try await message in received {
+                #expect(message.text?.hasPrefix("\(expected) ") == true)
+                expected += 1
+                if expected == 50 { break }
+            }
+        }
+    }
+
+    // MARK: Messages from the broker
+
+    @Test func theBrokerPublishesToBothProtocols() async throws {
+        try await withMQTT { broker, client in
+            #expect(await broker.publish("kept", to: "a/b", retain: true) == false)
+            #expect(broker.retainedCount == 1)
+            var messages = try await client.subscribe(to: "a/#", qos: .exactlyOnce).makeAsyncIterator()
+            let first = try await messages.next()
+            #expect(first?.text == "kept")
+            #expect(first?.isRetained == true)
+            #expect(await broker.publish([1, 2], to: "a/c", qos: .exactlyOnce))
+            let second = try await messages.next()
+            #expect(second.map { Array($0.payload) } == [1, 2])
+            #expect(second?.qos == .exactlyOnce)
+            #expect(await broker.publish("x", to: "a/#") == false)
+            #expect(await broker.publish("x", to: "") == false)
+            #expect(await broker.send("of STOMP", to: "/topic/a.c", headers: ["colour": "red"]))
+            let third = try await messages.next()
+            #expect(third?.text == "of STOMP")
+            #expect(third?.properties.userProperties.first?.value == "red")
+            #expect(await broker.send("x", to: "/topic/>") == false)
+        }
+    }
+
+    @Test func arrivalsEndWithTheBroker() async throws {
+        let broker = try await LoopbackBroker.start()
+        let arrivals = broker.arrivals()
+        await broker.stop()
+        for await arrival in arrivals { Issue.record("\(arrival)") }
+    }
+
+    // MARK: Parts
+
+    /// A client `meter` that keeps its session and connects again at once.
+    private func withMQTT(_ body: (LoopbackBroker, MQTTClient) async throws -> Void) async throws {
+        try await withBroker { broker in
+            var configuration = MQTTConfiguration(clientID: "meter")
+            configuration.version = .v5_0
+            configuration.cleanStart = false
+            configuration.sessionExpiry = .seconds(600)
+            configuration.reconnect = ReconnectPolicy(initialDelay: .milliseconds(1), maximumDelay: .milliseconds(1))
+            let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+            try await client.connect()
+            try await body(broker, client)
+            await client.disconnect()
+        }
+    }
+
+    /// A client `worker` that connects again at once.
+    private func withSTOMP(_ body: (LoopbackBroker, STOMPClient) async throws -> Void) async throws {
+        try await withBroker { broker in
+            var configuration = STOMPConfiguration()
+            configuration.clientID = "worker"
+            configuration.reconnect = ReconnectPolicy(initialDelay: .milliseconds(1), maximumDelay: .milliseconds(1))
+            let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration)
+            try await client.connect()
+            try await body(broker, client)
+            await client.disconnect()
+        }
+    }
+}
