@@ -22,7 +22,7 @@ extension MQTTClient {
         if isConnected, !cleanStart, !core.link.perform({ $0.engine.version.hasProperties }) {
             // Before 5.0 only a connection with Clean Session makes the server discard it [MQTT-3.1.2-6].
             core.link.perform { $0.engine.cleanStart = true }
-            try? await core.supervisor.start(cancelled: .cancelledWait)
+            try? await core.supervisor.connect(cancelled: .cancelledWait)
             await core.supervisor.stop { core.sayGoodbye() }
         }
         let undelivered = core.link.perform { $0.discardSession(cleanStart: cleanStart) }

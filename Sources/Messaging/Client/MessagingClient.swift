@@ -11,6 +11,8 @@ package protocol MessagingClient: Actor {
     nonisolated var counters: ClientCounters { get }
     nonisolated var executor: any TaskExecutor { get }
 
+    func start() async
+    func run() async throws(Failure)
     func connect() async throws(Failure)
     func disconnect() async
     func suspend() async

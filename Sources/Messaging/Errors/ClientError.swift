@@ -6,6 +6,7 @@ public import Wire
 package protocol ClientError: Error, ClientErrorCodes {
     var code: ErrorCode<Self> { get }
     var message: String { get }
+    var underlying: (any Error)? { get }
 
     /// - Parameter answer: an error whose answer from the server the new one repeats.
     init(_ code: ErrorCode<Self>, _ message: String, answer: Self?, underlying: (any Error)?)
@@ -65,6 +66,12 @@ extension ClientError {
         let message = hint.isEmpty ? error.message : Self.withoutFullStop(error.message) + "." + hint
         self.init(isRefusal ? .connectFailed : .connectionLost, message, answer: nil, underlying: error)
     }
+
+    /// The message, with a full stop.
+    package var sentence: String { Self.withoutFullStop(message) + "." }
+
+    /// The same error with another message.
+    package func saying(_ message: String) -> Self { Self(code, message, answer: self, underlying: underlying) }
 
     /// A text that is to be continued as part of a sentence.
     package static func withoutFullStop(_ text: String) -> String {

@@ -57,6 +57,9 @@ package final class StreamOpener: Sendable {
 
     package var serverCount: Int { servers.count }
 
+    /// A server of the list, for messages.
+    func name(of index: Int) -> String { (try? servers.server(at: index).description) ?? "server \(index + 1)" }
+
     /// The server that was opened last, or that is being opened.
     package var server: BrokerURL? {
         switch state.withLock({ $0.tried }) {

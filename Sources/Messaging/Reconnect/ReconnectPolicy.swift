@@ -20,7 +20,7 @@ public struct ReconnectPolicy: Sendable, Equatable {
     /// Attempts in a row that may fail before the client stops connecting; nil, the default, for no limit.
     public var maximumAttempts: Int?
     /// Attempts that may fail before the first success; nil for no limit. With 1, the default, `connect()` throws the
-    /// first failure.
+    /// first failure. Not used after `start()`, where `maximumAttempts` counts from the beginning.
     public var firstConnectAttempts: Int?
 
     /// Makes a policy.
@@ -56,7 +56,8 @@ package struct ReconnectSchedule: Sendable {
     private var failures = 0
     /// The next delay, before jitter; nil for the first one.
     private var nextDelay: Double?
-    package private(set) var everConnected = false
+    /// Whether failures count against `maximumAttempts`: there was a connection, or the client was told to keep trying.
+    package private(set) var keepsTrying = false
     private var connectedAt: Int64?
 
     package init(policy: ReconnectPolicy) {
@@ -76,7 +77,7 @@ package struct ReconnectSchedule: Sendable {
     }
 
     package mutating func established(at now: Int64) {
-        everConnected = true
+        keepsTrying = true
         connectedAt = now
         failures = 0
     }
@@ -92,7 +93,7 @@ package struct ReconnectSchedule: Sendable {
         } else {
             failures += 1
         }
-        let limit = everConnected ? policy.value.maximumAttempts : policy.value.firstConnectAttempts
+        let limit = keepsTrying ? policy.value.maximumAttempts : policy.value.firstConnectAttempts
         if let limit, failures >= limit { return .giveUp }
         return .retry(after: delay(random: random))
     }
@@ -103,6 +104,11 @@ package struct ReconnectSchedule: Sendable {
     package mutating func retriesAtOnce(at now: Int64) {
         if isStable(at: now) { nextDelay = nil }
         connectedAt = nil
+    }
+
+    /// The first connection is tried like one that was lost.
+    package mutating func keepTrying() {
+        keepsTrying = true
     }
 
     /// The network has improved: the delay after the next failure is the initial one.

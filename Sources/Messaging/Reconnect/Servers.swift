@@ -113,6 +113,41 @@ package struct ServerRotation: Sendable {
     }
 }
 
+/// Which server is tried next, and why the others of its round failed. On the heap, since most clients have one server.
+final class ServerRounds<Failure> {
+    private let order: ServerOrder
+    private let count: Int
+    private var rotation: ServerRotation
+    private var failures: [(server: Int, failure: Failure)] = []
+
+    init(count: Int, order: ServerOrder) {
+        self.order = order
+        self.count = count
+        rotation = ServerRotation(count: count, order: order)
+    }
+
+    var current: Int { rotation.current }
+
+    /// Begins anew, as a new client does.
+    func begin() {
+        rotation = ServerRotation(count: count, order: order)
+        failures = []
+    }
+
+    func lost(wasStable: Bool) {
+        rotation.lost(wasStable: wasStable)
+        failures = []
+    }
+
+    /// The attempt failed: another server of the round is current, or all have failed, for the reasons that this returns.
+    func failed(_ failure: Failure) -> [(server: Int, failure: Failure)]? {
+        failures.append((rotation.current, failure))
+        if rotation.failed() { return nil }
+        defer { failures = [] }
+        return failures
+    }
+}
+
 /// A small generator whose whole state is its seed.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64

@@ -21,6 +21,10 @@ package protocol SupervisedClient: AnyObject, Sendable {
     ///
     /// - Parameter wasConnected: whether a connection was lost; false if an attempt failed before the server had accepted.
     func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict
+    /// The failure of a round in which every server failed.
+    func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure
+    /// The failure of a client that has made its first attempts in vain, and makes no other.
+    static func firstFailure(_ failure: Failure) -> Failure
 }
 
 /// A client of servers with credentials, whose attempts therefore begin in the same way.
@@ -37,6 +41,18 @@ package protocol ConnectingClient: SupervisedClient where Failure: ClientError {
 
 extension ConnectingClient {
     package static var stopped: Failure { .disconnectedByUser }
+
+    package static func firstFailure(_ failure: Failure) -> Failure {
+        failure.saying(
+            failure.sentence + " To keep trying, call start() instead of connect(), or set "
+                + "ReconnectPolicy.firstConnectAttempts.")
+    }
+
+    package func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure {
+        let list = failures.map { "\(opener.name(of: $0.server)): \($0.failure.sentence)" }
+        return failures[failures.count - 1].failure.saying(
+            "None of the \(failures.count) servers accepted the connection. " + list.joined(separator: " "))
+    }
 
     /// Chooses the server of an attempt, obtains credentials and opens a stream; in the task of the attempt.
     ///

@@ -27,26 +27,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Distinguishes results of an abandoned attempt from those of the current one.
     private var generation: UInt32 = 0
     /// Nil for a single server.
-    private let servers: Servers?
+    private let servers: ServerRounds<Client.Failure>?
     private var task: Task<Void, Never>?
-    private var starts: [PendingCall<Result<Void, Client.Failure>>] = []
-    private var stops: [PendingCall<Void>] = []
+    private var callers = SupervisorCallers<Client.Failure>()
     /// Exists only while it is set.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
 
-    /// On the heap, since most clients have one server and need no rotation.
-    private final class Servers {
-        let order: ServerOrder
-        let count: Int
-        var rotation: ServerRotation
-
-        init(count: Int, order: ServerOrder) {
-            self.order = order
-            self.count = count
-            rotation = ServerRotation(count: count, order: order)
-        }
-    }
+    private typealias Call = SupervisorCallers<Client.Failure>.Call
 
     /// - Parameter connectTimeout: nanoseconds from the beginning of an attempt until the server has accepted.
     package init(
@@ -55,7 +43,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ) {
         self.connectTimeout = connectTimeout
         schedule = ReconnectSchedule(policy)
-        servers = serverCount > 1 ? Servers(count: serverCount, order: serverOrder) : nil
+        servers = serverCount > 1 ? ServerRounds(count: serverCount, order: serverOrder) : nil
         self.loop = loop
     }
 
@@ -69,12 +57,33 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Starts to connect unless that has happened already; returns with the first success or throws the final failure.
     ///
     /// A cancelled caller gets `cancelled`. If no other caller waits for the first connection, connecting stops.
-    package func start(cancelled: Client.Failure) async throws(Client.Failure) {
-        let call = PendingCall<Result<Void, Client.Failure>>()
+    package func connect(cancelled: Client.Failure) async throws(Client.Failure) {
+        let call = Call()
         let result = await call.answer {
-            loop.execute { self.startNow(call) }
+            loop.execute { self.connectNow(call) }
         } onCancel: {
             loop.execute { self.cancel(call, cancelled) }
+        }
+        try result.get()
+    }
+
+    /// Keeps the client connected from now on: its first connection is tried like one that was lost. Returns when the
+    /// client tries to be connected: at once, or when a disconnect that is under way is done.
+    package func start() async {
+        let begun = PendingCall<Void>()
+        loop.execute { self.startNow(begun, run: nil) }
+        await begun.answer()
+    }
+
+    /// Starts, and returns when supervision has ended or the caller is cancelled.
+    ///
+    /// - Throws: the failure because of which the client stopped connecting; nothing after a disconnect.
+    package func run() async throws(Client.Failure) {
+        let call = Call()
+        let result = await call.answer {
+            loop.execute { self.startNow(PendingCall(), run: call) }
+        } onCancel: {
+            call.end(.success(()))
         }
         try result.get()
     }
@@ -134,7 +143,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         askedForCredentials = false
         schedule.established(at: now)
         client?.stateChanged(to: .connected)
-        resumeWaiters(.success(()))
+        callers.connected()
     }
 
     /// The connection is closed, or the attempt failed.
@@ -163,15 +172,17 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     /// Tries the next server of the round, or waits for as long as the schedule demands.
     private func wait(after failure: Client.Failure, wasConnected: Bool, at now: Int64) {
+        var failure = failure
         if wasConnected {
-            servers?.rotation.lost(wasStable: schedule.isStable(at: now))
-        } else if servers?.rotation.failed() == true {
-            return open()
+            servers?.lost(wasStable: schedule.isStable(at: now))
+        } else if let servers {
+            guard let all = servers.failed(failure) else { return open() }
+            failure = client?.failure(ofAll: all) ?? failure
         }
         let attempt = schedule.attempt
         switch schedule.failed(at: now, random: Double.random(in: 0..<1)) {
         case .giveUp:
-            finish(failure)
+            finish(schedule.keepsTrying ? failure : Client.firstFailure(failure))
         case .retry(let delay):
             phase = .waiting
             setAlarm(now.advanced(byNanoseconds: delay))
@@ -179,12 +190,10 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func cancel(_ call: PendingCall<Result<Void, Client.Failure>>, _ failure: Client.Failure) {
+    private func cancel(_ call: Call, _ failure: Client.Failure) {
         // A task that is cancelled early comes here before it waits.
         call.end(.failure(failure))
-        guard let index = starts.firstIndex(where: { $0 === call }) else { return }
-        starts.remove(at: index)
-        guard starts.isEmpty, isActive, phase != .connected, !schedule.everConnected else { return }
+        guard callers.removeConnect(call), isActive, phase != .connected, !schedule.keepsTrying else { return }
         generation &+= 1
         task?.cancel()
         task = nil
@@ -192,24 +201,40 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         finish(failure)
     }
 
-    private func startNow(_ call: PendingCall<Result<Void, Client.Failure>>) {
+    private func connectNow(_ call: Call) {
         if call.isOver { return }
         switch phase {
         case .connected:
             call.end(.success(()))
         case .stopping:
             call.end(.failure(Client.stopped))
-        case .opening, .settling, .waiting:
-            starts.append(call)
+        case .opening, .settling, .waiting, .idle, .suspended:
+            callers.addConnect(call)
+            begin()
+        }
+    }
+
+    private func startNow(_ begun: PendingCall<Void>, run: Call?) {
+        if run?.isOver == true { return }
+        if phase == .stopping { return callers.addRestart(begun, run: run) }
+        if let run { callers.addRun(run) }
+        begin()
+        schedule.keepTrying()
+        begun.end(())
+    }
+
+    /// Opens a connection unless there is one, or one is being opened or waited for.
+    private func begin() {
+        switch phase {
         case .idle:
-            starts.append(call)
             schedule = ReconnectSchedule(schedule.policy)
-            if let servers { servers.rotation = ServerRotation(count: servers.count, order: servers.order) }
+            servers?.begin()
             askedForCredentials = false
             open()
         case .suspended:
-            starts.append(call)
             open()
+        case .opening, .settling, .waiting, .connected, .stopping:
+            break
         }
     }
 
@@ -219,7 +244,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         generation &+= 1
         let mine = generation
         let attempt = ConnectionAttempt(
-            number: schedule.attempt, server: servers?.rotation.current ?? 0,
+            number: schedule.attempt, server: servers?.current ?? 0,
             credentialsWereRefused: credentialsWereRefused,
             deadline: MonotonicClock.now.advanced(byNanoseconds: connectTimeout))
         attemptDeadline = attempt.deadline
@@ -279,9 +304,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             call.end(())
             return
         }
-        stops.append(call)
+        callers.addStop(call)
         if phase == .suspended { return finish(nil) }
-        guard phase != .stopping else { return }
+        guard phase != .stopping else { return callers.cancelRestarts() }
         let wasConnected = phase == .connected
         let wasSettling = phase == .settling
         phase = .stopping
@@ -304,26 +329,18 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         suspends = false
         phase = .idle
         client?.stateChanged(to: .disconnected(failure))
-        resumeWaiters(.failure(failure ?? Client.stopped))
-        endStops()
+        callers.ended(failure, stopped: Client.stopped)
+        closed()
     }
 
     private func finishSuspending() {
         suspends = false
         phase = .suspended
         client?.stateChanged(to: .suspended)
-        endStops()
+        closed()
     }
 
-    private func endStops() {
-        let stopped = stops
-        stops = []
-        for call in stopped { call.end(()) }
-    }
-
-    private func resumeWaiters(_ result: Result<Void, Client.Failure>) {
-        let started = starts
-        starts = []
-        for call in started { call.end(result) }
+    private func closed() {
+        for (begun, run) in callers.closed() { startNow(begun, run: run) }
     }
 }

@@ -9,15 +9,15 @@ import Transport
 ///     try await client.connect()
 ///     try await client.sendAndConfirm("21.5", to: "/queue/temperatures")
 ///
-/// After the first `connect()` a lost connection is opened again, with back-off, and everything is subscribed again;
-/// ``states`` and ``events`` report it. All frames of a client pass one lock, so that those of one task keep their order.
+/// ``connect()`` waits for the first connection, ``start()`` does not. After that a lost connection is opened again, with
+/// back-off, and everything is subscribed again; ``states`` and ``events`` report it. All frames of a client pass one lock, so that those of one task keep their order.
 public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflectable {
     /// Stored with the client, because making it for each message would cost a counted reference.
     let sender: STOMPSender
     nonisolated var core: STOMPClientCore { sender.core }
     nonisolated let knownReplies = MadeOnce<STOMPReplies>()
 
-    /// Makes a client; nothing is opened before ``connect()``.
+    /// Makes a client; nothing is opened before ``start()`` or ``connect()``.
     ///
     /// - Parameters:
     ///   - url: `stomp://[login:passcode@]host[:port]`, `stomps:` for TLS, `ws://host/path` and `wss:` for WebSocket, or
@@ -27,7 +27,8 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
         self.init([url], configuration: configuration, loop: .shared, override: nil)
     }
 
-    /// Makes a client that tries several servers in turn; nothing is opened before ``connect()``.
+    /// Makes a client that tries several servers in turn; nothing is opened before ``start()`` or
+    /// ``connect()``.
     ///
     /// The next server is tried as soon as one has failed; the wait of ``ReconnectPolicy`` follows when all have. A failure
     /// that no other server can solve (refused credentials, a mistake in a URL) ends the attempts all the same.
@@ -80,13 +81,34 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
 
     // MARK: Connecting
 
+    /// Keeps the client connected from now on, and returns at once, whether there is a network or not.
+    ///
+    /// Everything else then waits for the connection as it does during a reconnect: subscribing, for example, returns
+    /// when the server has confirmed it. The first connection is tried like one that was lost, as often as
+    /// ``ReconnectPolicy/maximumAttempts`` allows. While the client disconnects, this waits until that is done. Cancelling
+    /// the task has no effect.
+    public func start() async { await core.supervisor.start() }
+
+    /// Keeps the client connected as ``start()`` does, and returns when it has stopped; made for the `run()` of a service in
+    /// a `ServiceGroup`.
+    ///
+    /// When the task is cancelled, the client disconnects gracefully and this returns. It also returns after
+    /// ``disconnect()`` by another task.
+    /// - Throws: ``STOMPError`` when the client stops connecting, because another attempt is pointless
+    ///   (``STOMPError/Code/badCredentials``) or ``ReconnectPolicy/maximumAttempts`` have failed.
+    public func run() async throws(STOMPError) {
+        try await core.supervisor.run()
+        if Task.isCancelled { await disconnect() }
+    }
+
     /// Connects and returns when the server has accepted; already connected, it returns at once.
     ///
-    /// ``ReconnectPolicy/firstConnectAttempts`` limits how often a first connection is tried. Cancelling the task ends the
-    /// wait, and the attempts with it unless there was a connection before.
+    /// ``ReconnectPolicy/firstConnectAttempts`` limits how often a first connection is tried; ``start()`` has no such limit.
+    /// Cancelling the task ends the wait, and the attempts with it unless there was a connection before or the client was
+    /// started.
     /// - Throws: ``STOMPError`` when the attempts are used up, or another one is pointless
     ///   (``STOMPError/Code/badCredentials``).
-    public func connect() async throws(STOMPError) { try await core.supervisor.start(cancelled: .cancelledWait) }
+    public func connect() async throws(STOMPError) { try await core.supervisor.connect(cancelled: .cancelledWait) }
 
     /// Disconnects gracefully: sends DISCONNECT with a receipt, and waits for RECEIPT or for the end of the connection.
     ///

@@ -141,6 +141,7 @@ struct CancellationCampaignTests {
 
     private static let often = [
         Call("connect", "connect() []", body: { subject, _ in try await subject.client.connect() }),
+        Call("start", "start() []", body: { subject, _ in await subject.client.start() }),
         Call(
             "publish QoS 0", "publish(_:to:qos:retain:properties:) [[UInt8]]",
             body: { subject, _ in try await subject.client.publish([UInt8](repeating: 0, count: 500), to: "a") }
@@ -257,6 +258,7 @@ struct CancellationCampaignTests {
 
     private static let seldom = [
         Call("disconnect", "disconnect() []", body: { subject, _ in await subject.client.disconnect() }),
+        Call("run", "run() []", body: { subject, _ in try await subject.client.run() }),
         Call(
             "disconnect with a reason", "disconnect(reason:properties:) [MQTTReasonCode]",
             body: { subject, _ in try await subject.client.disconnect(reason: .disconnectWithWillMessage) }

@@ -117,7 +117,12 @@ struct ServersTests {
         }
         let round = servers.map { "mqtt://127.0.0.1:\($0.port)" }
         #expect(log == round + ["waiting after 1"] + round)
-        await #expect { try await connecting.value } throws: { ($0 as? MQTTError)?.code == .connectFailed }
+        await #expect { try await connecting.value } throws: { error in
+            let error = error as? MQTTError
+            // The error lists each server with its reason.
+            return error?.code == .connectFailed && error?.message.hasPrefix("None of the 3 servers") == true
+                && round.allSatisfy { error?.message.contains("\($0): ") == true }
+        }
     }
 
     @Test func `each URL has credentials of its own, asked for or not`() async throws {

@@ -34,6 +34,10 @@ import Transport
         func stateChanged(to state: ConnectionState<Failure>) {
             if case .waiting = state { self.state.withLock { $0.waits += 1 } }
         }
+        func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure {
+            failures[failures.count - 1].failure
+        }
+        static func firstFailure(_ failure: Failure) -> Failure { failure }
         /// The last verdict of the script is repeated.
         func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
             state.withLock { state in
@@ -76,8 +80,23 @@ import Transport
             policy: Shared(policy), serverCount: row.servers, serverOrder: .listed, connectTimeout: 60_000_000_000,
             loop: loop)
         supervisor.supervise(client)
-        await #expect(throws: Failure.failed(row.attempts.count)) { try await supervisor.start(cancelled: .cancelled) }
+        await #expect(throws: Failure.failed(row.attempts.count)) {
+            try await supervisor.connect(cancelled: .cancelled)
+        }
         #expect(client.attempts == row.attempts)
         #expect(client.waits == row.waits)
+    }
+
+    @Test func `a started client makes its first attempts as often as others`() async throws {
+        let client = Client([.wait])
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let policy = ReconnectPolicy(
+            initialDelay: .zero, maximumDelay: .zero, maximumAttempts: 4, firstConnectAttempts: 1)
+        let supervisor = Supervisor<Client>(
+            policy: Shared(policy), serverCount: 1, serverOrder: .listed, connectTimeout: 60_000_000_000, loop: loop)
+        supervisor.supervise(client)
+        await #expect(throws: Failure.failed(4)) { try await supervisor.run() }
+        #expect(client.waits == 3)
     }
 }

@@ -13,6 +13,7 @@ private struct Reply: ReplyMessage, Equatable {
 private struct Failure: ClientError, Equatable {
     let code: ErrorCode<Failure>
     let message: String
+    var underlying: (any Error)? { nil }
     init(_ code: ErrorCode<Failure>, _ message: String, answer: Failure?, underlying: (any Error)?) {
         (self.code, self.message) = (code, message)
     }

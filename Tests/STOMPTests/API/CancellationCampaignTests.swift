@@ -131,6 +131,7 @@ struct CancellationCampaignTests {
 
     private static let often = [
         Call("connect", "connect() []", body: { subject, _ in try await subject.client.connect() }),
+        Call("start", "start() []", body: { subject, _ in await subject.client.start() }),
         Call(
             "send", "send(_:to:options:in:) [[UInt8]]",
             body: { subject, _ in try await subject.client.send([UInt8](repeating: 0, count: 500), to: "/topic/a") }),
@@ -251,6 +252,7 @@ struct CancellationCampaignTests {
 
     private static let seldom = [
         Call("disconnect", "disconnect() []", body: { subject, _ in await subject.client.disconnect() }),
+        Call("run", "run() []", body: { subject, _ in try await subject.client.run() }),
         Call(
             "suspend", "suspend() []",
             body: { subject, _ in
