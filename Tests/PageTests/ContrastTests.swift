@@ -16,8 +16,7 @@ extension BrowserTests {
             try await stomp.connect()
             try await mqtt.connect()
             let locations = try await Headquarters.open(.locations, broker.urls.ws ?? "")
-            try await locations.tab.wait(
-                until: "document.getElementById('notices').textContent.startsWith('Subscribed to')")
+            try await locations.waitForSubscription()
             for (id, latitude) in [("here", 37.0), ("silent", 37.1), ("gone", 37.2)] {
                 try await stomp.sendAndConfirm(
                     #"{"deviceID":"\#(id)","lat":\#(latitude),"lng":-122}"#, to: "/topic/device.\(id).location")
@@ -45,7 +44,7 @@ extension BrowserTests {
             try await locations.close()
 
             let motions = try await Headquarters.open(.motions, broker.urls.ws ?? "")
-            try await motions.waitForState("on")
+            try await motions.waitForSubscription()
             try await mqtt.publish(
                 [UInt8](repeating: 0, count: 24), to: "/mwm/phone/motion", qos: .atLeastOnce, retain: true)
             try await motions.tab.wait(until: "document.querySelector('.card')")

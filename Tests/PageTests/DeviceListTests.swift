@@ -9,10 +9,6 @@ extension BrowserTests {
     /// What the Locations page tells about each device: speed, heading, track, and whether it is still there.
     @Suite(.serialized)
     struct DeviceListTests {
-        enum Broker: CaseIterable {
-            case embedded, rabbitMQ
-        }
-
         /// The page and a client of the same broker.
         private struct Station {
             let page: Headquarters
@@ -44,10 +40,15 @@ extension BrowserTests {
             }
         }
 
-        private func withStation(_ body: (Station) async throws -> Void) async throws {
-            let broker = try await LoopbackBroker.start()
-            try await withStation(broker.urls.ws ?? "", STOMPClient(broker.urls.stomp ?? ""), body)
-            await broker.stop()
+        private func withStation(
+            _ broker: PageBroker = .embedded, _ body: (Station) async throws -> Void
+        ) async throws {
+            try await broker.withPage(.locations) { page, addresses in
+                let client = addresses.stompClient()
+                try await client.connect()
+                try await body(Station(page: page, client: client))
+                await client.disconnect()
+            }
         }
 
         private func withStation(
@@ -55,7 +56,7 @@ extension BrowserTests {
         ) async throws {
             try await client.connect()
             let page = try await Headquarters.open(.locations, url)
-            try await page.tab.wait(until: "document.getElementById('notices').textContent.startsWith('Subscribed to')")
+            try await page.waitForSubscription()
             try await body(Station(page: page, client: client))
             #expect(page.tab.problems == [])
             try await page.close()
@@ -64,9 +65,9 @@ extension BrowserTests {
 
         private static func hundredMetres(_ count: Int) -> Double { 37 + Double(count) * 100 / 111_195 }
 
-        @Test(.requires(.rabbitMQ), arguments: Broker.allCases)
-        func `shows speed, heading, length of the track and the age of the last fix`(broker: Broker) async throws {
-            let body: (Station) async throws -> Void = { station in
+        @Test(arguments: PageBroker.all(for: .locations))
+        func `shows speed, heading, length of the track and the age of the last fix`(broker: PageBroker) async throws {
+            try await withStation(broker) { station in
                 for second in 0...6 {
                     try await station.locate("car", Self.hundredMetres(second), -122, second: second)
                 }
@@ -91,19 +92,13 @@ extension BrowserTests {
                     try await station.tab.evaluate("document.querySelector('.device .drive i').style.rotate") == "90deg"
                 )
             }
-            switch broker {
-            case .embedded: try await withStation(body)
-            case .rabbitMQ:
-                let rabbit = try await SharedBrokers.rabbitMQ()
-                var configuration = STOMPConfiguration()
-                configuration.credentials = Credentials(userName: "guest", password: "guest")
-                let client = STOMPClient("stomp://127.0.0.1:\(rabbit.stompPort)", configuration: configuration)
-                try await withStation("ws://127.0.0.1:\(rabbit.webStompPort)/ws", client, body)
-            }
         }
 
-        @Test func `greys a device after three intervals without a fix, and marks it as gone after ten`() async throws {
-            try await withStation { station in
+        @Test(arguments: PageBroker.most(for: .locations, usual: .embedded))
+        func `greys a device after three intervals without a fix, and marks it as gone after ten`(broker: PageBroker)
+            async throws
+        {
+            try await withStation(broker) { station in
                 for second in 0...3 {
                     try await station.locate("car", Self.hundredMetres(second), -122, second: second)
                 }
@@ -181,8 +176,10 @@ extension BrowserTests {
             }
         }
 
-        @Test func `does not draw or count the jump from the end of a recording to its start`() async throws {
-            try await withStation { station in
+        @Test(arguments: PageBroker.most(for: .locations, usual: .embedded))
+        func `does not draw or count the jump from the end of a recording to its start`(broker: PageBroker) async throws
+        {
+            try await withStation(broker) { station in
                 for second in 0...5 {
                     try await station.locate("car", Self.hundredMetres(second), -122, second: second)
                 }
@@ -201,8 +198,9 @@ extension BrowserTests {
             }
         }
 
-        @Test func `follows one device until the map is moved`() async throws {
-            try await withStation { station in
+        @Test(arguments: PageBroker.most(for: .locations, usual: .embedded))
+        func `follows one device until the map is moved`(broker: PageBroker) async throws {
+            try await withStation(broker) { station in
                 for second in 0...3 {
                     try await station.locate("car", Self.hundredMetres(second), -122, second: second)
                     try await station.locate("van", 38, -122.5 + Double(second) / 1000, second: second)
@@ -237,8 +235,9 @@ extension BrowserTests {
             }
         }
 
-        @Test func `is used with the keyboard alone`() async throws {
-            try await withStation { station in
+        @Test(arguments: PageBroker.most(for: .locations, usual: .embedded))
+        func `is used with the keyboard alone`(broker: PageBroker) async throws {
+            try await withStation(broker) { station in
                 for id in ["car-1", "car-2", "car-3"] { try await station.locate(id, 37, -122) }
                 try await station.tab.wait(until: "document.querySelectorAll('#devices li').length === 3")
                 // One stop of the Tab key for the whole list.

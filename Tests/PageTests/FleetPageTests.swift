@@ -1,5 +1,7 @@
 import DeviceSupport
 import Foundation
+import MQTT
+import STOMP
 import TestSupport
 import Testing
 
@@ -39,52 +41,92 @@ extension BrowserTests {
             #expect(try await device.end(by: SIGINT) == .exited(0))
         }
 
-        @Test(.requires(.mosquitto)) func `motions of a fleet with a name differ, over Mosquitto`() async throws {
-            let broker = try await SharedBrokers.mosquitto()
-            let page = try await Headquarters.open(.motions, "ws://127.0.0.1:\(broker.webSocketPort ?? 0)")
-            try await page.waitForState("on")
-            let device = try await DeviceProgram.motions.start([
-                "--broker", "mqtt://127.0.0.1:\(broker.port)", "--fleet", "3", "--name", "spread", "--interval", "0.2",
-                "--loop",
-            ])
-            let ids = "['spread-1','spread-2','spread-3']"
-            try await page.tab.wait(until: "\(ids).every((id) => (Motions.devices.get(id)?.sparkline.count ?? 0) > 2)")
-            let shown = device.lines().filter { $0.contains("pitch: ") }.map { $0.dropFirst(3) }
-            #expect(Set(shown).count > 3)
-            #expect(page.tab.problems == [])
-            try await page.close()
-            #expect(try await device.end() == .exited(0))
+        @Test(.requires(.rabbitMQ), arguments: PageBroker.most(for: .locations, usual: .rabbitMQ))
+        func `two hundred devices at ten messages a second leave the locations page usable`(
+            broker: PageBroker
+        ) async throws {
+            try await broker.withPage(.locations) { page, addresses in
+                let client = addresses.stompClient()
+                try await client.connect()
+                try await watch(page, "locations-fleet") { round in
+                    let messages = (0..<200).map { device in
+                        let (angle, id) = (Double(round) / 40 + Double(device), "car-\(device)")
+                        let latitude = 37.5 + Double(device % 14) / 40 + 0.05 * sin(angle)
+                        let longitude = -122.3 + Double(device / 14) / 30 + 0.06 * cos(angle * 0.7)
+                        let body = #"{"deviceID":"\#(id)","lat":\#(latitude),"lng":\#(longitude)}"#
+                        return STOMPOutgoingMessage(body, to: "/topic/device.\(id).location")
+                    }
+                    try await client.send(messages)
+                }
+                await client.disconnect()
+            }
         }
 
-        @Test(.requires(.rabbitMQ)) func `every fix reaches the page although the link to RabbitMQ is cut`()
-            async throws
-        {
-            let broker = try await SharedBrokers.rabbitMQ()
-            let scratch = try ScratchDirectory("cut")
-            let track = (0..<40).map { "\(Double(10_000 + $0) / 1000),7.25\n" }.joined()
-            let path = try scratch.write(track, to: "track.csv")
-            let relay = try TCPRelay.start(to: broker.stompPort)
-            let page = try await Headquarters.open(.locations, "ws://127.0.0.1:\(broker.webStompPort)/ws")
-            try await page.tab.wait(until: "document.getElementById('notices').textContent.startsWith('Subscribed to')")
-            let device = try await DeviceProgram.locations.start(
-                [
-                    "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "cut", "--track", path, "--speed",
-                    "20",
-                    "--heart-beat", "0,500",
-                ], user: broker.user)
-            try await device.waitForLine(containing: "φ:10.0100")
-            relay.swallow()
-            let lost = try await device.waitForLine(containing: "connection lost: ")
-            relay.cut()
-            try await device.waitForLine(containing: "cannot connect: ", after: lost)
-            relay.restore()
-            #expect(try await device.waitForEnd(timeout: .seconds(60)) == .exited(0))
-            #expect(
-                device.lines().last?.hasPrefix("summary: 40 fixes sent, 0 unconfirmed, ") == true, "\(device.report)")
-            try await page.tab.wait(until: "(Locations.devices.get('cut')?.fixes ?? 0) >= 40")
-            try await page.tab.wait(until: "Math.abs(Locations.map.position('cut').latitude - 10.039) < 1e-6")
-            #expect(page.tab.problems == [])
-            try await page.close()
+        @Test(.requires(.mosquitto), arguments: PageBroker.most(for: .motions, usual: .mosquitto))
+        func `two hundred devices at ten messages a second leave the motions page usable`(
+            broker: PageBroker
+        ) async throws {
+            try await broker.withPage(.motions) { page, addresses in
+                let client = addresses.mqttClient()
+                try await client.connect()
+                try await watch(page, "motions-fleet") { round in
+                    let messages = (0..<200).map { device in
+                        let phase = Double(round) / 10 + Double(device)
+                        let attitude = Attitude(
+                            pitch: sin(phase), roll: 1.5 * sin(phase * 1.7), yaw: 2.8 * cos(phase / 2))
+                        return MQTTOutgoingMessage(
+                            topic: "/mwm/phone-\(device)/motion", payload: attitude.bytes, qos: .atMostOnce)
+                    }
+                    try await client.publish(messages)
+                }
+                await client.disconnect()
+            }
+        }
+
+        /// Watches a page for as long as the environment says, while `send` is called ten times a second.
+        private func watch(
+            _ page: Headquarters, _ picture: String, _ send: @escaping @Sendable (_ round: Int) async throws -> Void
+        ) async throws {
+            let seconds = Headquarters.fleetSeconds
+            let sending = Task {
+                let clock = ContinuousClock()
+                let start = clock.now
+                for round in 0..<(10 * seconds + 20) {
+                    try await send(round)
+                    try await clock.sleep(until: start + .milliseconds(100) * (round + 1))
+                }
+            }
+            try await page.tab.wait(until: "document.getElementById('count').textContent === '200'")
+            try await page.expectUsable(forSeconds: seconds)
+            try await page.picture(picture)
+            try await sending.value
+        }
+
+        @Test(.requires(.rabbitMQ), arguments: PageBroker.most(for: .locations, usual: .rabbitMQ))
+        func `every fix reaches the page although the link to the broker is cut`(broker: PageBroker) async throws {
+            try await broker.withPage(.locations) { page, addresses in
+                let scratch = try ScratchDirectory("cut")
+                let track = (0..<40).map { "\(Double(10_000 + $0) / 1000),7.25\n" }.joined()
+                let path = try scratch.write(track, to: "track.csv")
+                let relay = try TCPRelay.start(
+                    to: try #require(addresses.device.split(separator: ":").last.flatMap { Int($0) }))
+                let device = try await DeviceProgram.locations.start(
+                    [
+                        "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "cut", "--track", path,
+                        "--speed", "20", "--heart-beat", "0,500",
+                    ], user: addresses.user)
+                try await device.waitForLine(containing: "φ:10.0100")
+                relay.swallow()
+                let lost = try await device.waitForLine(containing: "connection lost: ")
+                relay.cut()
+                try await device.waitForLine(containing: "cannot connect: ", after: lost)
+                relay.restore()
+                #expect(try await device.waitForEnd(timeout: .seconds(60)) == .exited(0))
+                let summary = device.lines().last ?? ""
+                #expect(summary.hasPrefix("summary: 40 fixes sent, 0 unconfirmed, "), "\(device.report)")
+                try await page.tab.wait(until: "(Locations.devices.get('cut')?.fixes ?? 0) >= 40")
+                try await page.tab.wait(until: "Math.abs(Locations.map.position('cut').latitude - 10.039) < 1e-6")
+            }
         }
     }
 }

@@ -26,6 +26,12 @@ struct Headquarters {
         try await tab.wait(until: "document.documentElement.dataset.state === '\(state)'", timeout: timeout)
     }
 
+    /// Waits until the broker has granted the page's subscriptions: connected is not yet subscribed, and what is published
+    /// in between never arrives.
+    func waitForSubscription(timeout: Duration = .seconds(60)) async throws {
+        try await tab.wait(until: "document.documentElement.dataset.subscribed", timeout: timeout)
+    }
+
     func connect(user: String, password: String) async throws {
         try await tab.fill("#user", user)
         try await tab.fill("#password", password)
@@ -34,6 +40,9 @@ struct Headquarters {
 
     /// How long fleets are watched: `PAGE_FLEET_SECONDS`, 600 for the long run.
     static var fleetSeconds: Int { Campaign.environment("PAGE_FLEET_SECONDS").flatMap { Int($0) } ?? 4 }
+
+    /// Whether the environment asks for more than a short look.
+    static var watchesLong: Bool { Campaign.environment("PAGE_FLEET_SECONDS") != nil }
 
     /// Watches the frames that the page draws and the memory that it takes.
     ///

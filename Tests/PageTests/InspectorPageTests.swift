@@ -1,6 +1,6 @@
+import DeviceSupport
 import Foundation
 import Inspector
-import LoopbackBroker
 import MQTT
 import STOMP
 import TestSupport
@@ -12,18 +12,25 @@ extension BrowserTests {
     struct InspectorPageTests {
         /// An MQTT and a STOMP client whose frames the page shows.
         private struct Bench {
-            let broker: LoopbackBroker
             let log: FrameLog
             let mqtt: MQTTClient
             let stomp: STOMPClient
             let tab: BrowserTab
         }
 
-        private func withBench(_ body: (Bench) async throws -> Void) async throws {
-            let broker = try await LoopbackBroker.start()
+        /// With the embedded broker, or with Mosquitto and RabbitMQ.
+        private func withBench(_ broker: PageBroker = .embedded, _ body: (Bench) async throws -> Void) async throws {
+            try await broker.run(for: .motions) { meter in
+                try await (broker == .embedded ? broker : .rabbitMQ).run(for: .locations) { shop in
+                    try await withBench(meter.mqttClient(clientID: "meter"), shop.stompClient(), body)
+                }
+            }
+        }
+
+        private func withBench(
+            _ mqtt: MQTTClient, _ stomp: STOMPClient, _ body: (Bench) async throws -> Void
+        ) async throws {
             let log = FrameLog()
-            let mqtt = MQTTClient(broker.urls.mqtt ?? "", clientID: "meter")
-            let stomp = STOMPClient(broker.urls.stomp ?? "")
             mqtt.inspect(into: log)
             stomp.inspect(into: log, as: "shop")
             let page = try await InspectorPage.start(log) { topic, payload in
@@ -34,14 +41,13 @@ extension BrowserTests {
             try await stomp.connect()
             let tab = try await SharedBrokers.browser().open(page.address)
             try await tab.wait(until: "document.getElementById('state').textContent === 'Live'")
-            try await body(Bench(broker: broker, log: log, mqtt: mqtt, stomp: stomp, tab: tab))
+            try await body(Bench(log: log, mqtt: mqtt, stomp: stomp, tab: tab))
             // The page that was refused to publish heard it with a status.
             #expect(tab.problems.filter { !$0.contains("status of 500") } == [])
             try await tab.navigate(to: "data:text/html,gone")
             await mqtt.disconnect()
             await stomp.disconnect()
             await page.stop()
-            await broker.stop()
         }
 
         private struct Refusal: Error, CustomStringConvertible {
@@ -55,8 +61,10 @@ extension BrowserTests {
                     + ' ' + row.querySelector('.value').textContent).join(', ')
             """
 
-        @Test func `shows the topics as a tree with their last values, and the frames of one`() async throws {
-            try await withBench { bench in
+        @Test(arguments: PageBroker.most(for: .motions, usual: .embedded))
+        func `shows the topics as a tree with their last values, and the frames of one`(broker: PageBroker) async throws
+        {
+            try await withBench(broker) { bench in
                 let tab = bench.tab
                 for (payload, topic) in [
                     ("20", "home/kitchen"), ("21.5", "home/kitchen"), ("18", "home/cellar"), ("x", "logs"),
@@ -105,8 +113,9 @@ extension BrowserTests {
             }
         }
 
-        @Test func `shows how long acknowledgements and receipts took`() async throws {
-            try await withBench { bench in
+        @Test(arguments: PageBroker.most(for: .motions, usual: .embedded))
+        func `shows how long acknowledgements and receipts took`(broker: PageBroker) async throws {
+            try await withBench(broker) { bench in
                 let tab = bench.tab
                 try await bench.mqtt.publish("1", to: "a", qos: .atMostOnce)
                 try await bench.mqtt.publish("2", to: "b", qos: .exactlyOnce)
@@ -131,8 +140,9 @@ extension BrowserTests {
             }
         }
 
-        @Test func `marks a reconnect in the table and in the chart`() async throws {
-            try await withBench { bench in
+        @Test(arguments: PageBroker.most(for: .motions, usual: .embedded))
+        func `marks a reconnect in the table and in the chart`(broker: PageBroker) async throws {
+            try await withBench(broker) { bench in
                 let tab = bench.tab
                 #expect(try await tab.evaluate("Inspector.reconnects.length") == "0")
                 await bench.mqtt.disconnect()
@@ -152,8 +162,9 @@ extension BrowserTests {
             }
         }
 
-        @Test func `publishes what is typed, and shows why it was not`() async throws {
-            try await withBench { bench in
+        @Test(arguments: PageBroker.most(for: .motions, usual: .embedded))
+        func `publishes what is typed, and shows why it was not`(broker: PageBroker) async throws {
+            try await withBench(broker) { bench in
                 let tab = bench.tab
                 let messages = try await bench.mqtt.subscribe(to: "home/#", qos: .atLeastOnce)
                 try await tab.fill("#topic", "home/küche")

@@ -53,7 +53,7 @@ extension BrowserTests {
             let texts = try await client.subscribe(to: "/queue/device.car-1.text")
             let page = try await Headquarters.open(.locations, url(broker))
             let tab = page.tab
-            try await tab.wait(until: "document.getElementById('notices').textContent.startsWith('Subscribed to')")
+            try await page.waitForSubscription()
 
             try await locate("car-1", 37.3352, -122.0325, client)
             try await tab.wait(until: "document.querySelector('.marker')?.title === 'car-1 is here'")
@@ -96,7 +96,7 @@ extension BrowserTests {
             let broker = try await SharedBrokers.rabbitMQ()
             let client = try await client(broker)
             let page = try await Headquarters.open(.locations, url(broker))
-            try await page.tab.wait(until: "document.getElementById('notices').textContent !== ''")
+            try await page.waitForSubscription()
             let bodies = [
                 "", "[", "null", #"{"deviceID":"x","lat":"north","lng":1}"#, #"{"deviceID":7,"lat":1,"lng":1}"#,
                 #"{"deviceID":"x","lat":91,"lng":0}"#, #"{"deviceID":"x","lat":1}"#,
@@ -115,9 +115,7 @@ extension BrowserTests {
             let broker = try await RabbitMQ.start { $0.mqtt = false }
             let page = try await Headquarters.open(.locations, url(broker))
             let tab = page.tab
-            // Connected is not yet subscribed: the broker forgets what is sent in between.
-            let isSubscribed = "document.getElementById('notices').textContent.startsWith('Subscribed to')"
-            try await tab.wait(until: isSubscribed)
+            try await page.waitForSubscription()
             let first = try await client(broker)
             try await locate("car-3", 37, -122, first)
             try await tab.wait(until: "document.querySelectorAll('.marker').length === 1")
@@ -125,10 +123,8 @@ extension BrowserTests {
             await broker.kill()
             try await page.waitForState("waiting")
             #expect(try await tab.text(of: "#state").hasPrefix("Connection lost"))
-            try await tab.evaluate("document.getElementById('notices').replaceChildren()")
             try await broker.restart()
-            try await page.waitForState("on")
-            try await tab.wait(until: isSubscribed)
+            try await page.waitForSubscription()
             let second = try await client(broker)
             try await locate("car-4", 38, -122, second)
             try await tab.wait(until: "document.querySelectorAll('.marker').length === 2")
@@ -136,36 +132,6 @@ extension BrowserTests {
             await second.disconnect()
             try await page.close()
             await broker.stop()
-        }
-
-        @Test func `two hundred devices at ten messages a second leave the page usable`() async throws {
-            let seconds = Headquarters.fleetSeconds
-            let broker = try await SharedBrokers.rabbitMQ()
-            let client = try await client(broker)
-            let page = try await Headquarters.open(.locations, url(broker))
-            try await page.tab.wait(until: "document.getElementById('notices').textContent !== ''")
-            let publishing = Task {
-                let clock = ContinuousClock()
-                let start = clock.now
-                for round in 0..<(10 * seconds + 20) {
-                    let messages = (0..<200).map { device in
-                        let (angle, id) = (Double(round) / 40 + Double(device), "car-\(device)")
-                        let latitude = 37.5 + Double(device % 14) / 40 + 0.05 * sin(angle)
-                        let longitude = -122.3 + Double(device / 14) / 30 + 0.06 * cos(angle * 0.7)
-                        let body = #"{"deviceID":"\#(id)","lat":\#(latitude),"lng":\#(longitude)}"#
-                        return STOMPOutgoingMessage(body, to: "/topic/device.\(id).location")
-                    }
-                    try await client.send(messages)
-                    try await clock.sleep(until: start + .milliseconds(100) * (round + 1))
-                }
-            }
-            try await page.tab.wait(until: "document.getElementById('count').textContent === '200'")
-            try await page.expectUsable(forSeconds: seconds)
-            try await page.picture("locations-fleet")
-            try await publishing.value
-            #expect(page.tab.problems == [])
-            try await page.close()
-            await client.disconnect()
         }
 
         @Test func `works from a file, without any server`() async throws {

@@ -65,6 +65,7 @@ extension BrowserTests {
             try await motions.fill(".card select", "green")
             try await motions.click(".card button")
             try await motions.wait(until: "document.querySelector('.card output').textContent.includes('acknowledged')")
+            try await motions.wait(until: "document.getElementById('notices').textContent === ''")
             try await picture("motions", motions, scratch)
 
             try await inspector.wait(until: "Inspector.frames.some(({ type, sent }) => type === 'PUBLISH' && !sent)")

@@ -30,7 +30,7 @@ extension BrowserTests {
             let page = try await Headquarters.open(.locations, broker.urls.ws ?? "")
             let tab = page.tab
             try await tab.setReducedMotion(isReduced)
-            try await tab.wait(until: "document.getElementById('notices').textContent.startsWith('Subscribed to')")
+            try await page.waitForSubscription()
             func locate(_ latitude: Double) async throws {
                 try await client.sendAndConfirm(
                     #"{"deviceID":"car","lat":\#(latitude),"lng":-122}"#, to: "/topic/device.car.location")
@@ -68,7 +68,7 @@ extension BrowserTests {
             let page = try await Headquarters.open(.motions, broker.urls.ws ?? "")
             let tab = page.tab
             try await tab.setReducedMotion(isReduced)
-            try await page.waitForState("on")
+            try await page.waitForSubscription()
             func turn(_ degrees: Double) async throws {
                 let attitude = Attitude(pitch: 0, roll: degrees * .pi / 180, yaw: 0)
                 try await client.publish(attitude.bytes, to: "/mwm/phone/motion", qos: .atLeastOnce)

@@ -55,7 +55,7 @@ const Locations = (() => {
     subscription = client.subscribe(LOCATIONS, { selector }, receive);
     const { id } = subscription;
     subscription.receipt.then(
-      () => { if (subscription?.id === id) panel.notice(`Subscribed to ${LOCATIONS}${selector ? ` where ${selector}` : ''}`); },
+      () => { if (subscription?.id === id) panel.subscribed(`${LOCATIONS}${selector ? ` where ${selector}` : ''}`); },
       () => {});
   }
 

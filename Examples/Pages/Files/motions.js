@@ -10,6 +10,7 @@
 
 const Motions = (() => {
   const { $ } = Panel;
+  const MOTIONS = '/mwm/+/motion';
   const MOST_DEVICES = 2000;
   const MOST_EVENTS = 50;
   // Milliseconds for which an alert colours a screen.
@@ -33,8 +34,9 @@ const Motions = (() => {
     onState: (state, connected) => {
       client = connected;
       if (state === 'off') forgetAll();
-      client?.subscribe({ '/mwm/+/motion': 0, '/mwm/lastWill': 2, '/mwm/lastWill/web': 2 })
-        .catch((error) => panel.notice(error.message));
+      client?.subscribe({ [MOTIONS]: 0, '/mwm/lastWill': 2, '/mwm/lastWill/web': 2 }).then(
+        () => panel.subscribed(MOTIONS),
+        (error) => panel.notice(error.message));
       for (const device of devices.values()) device.button.disabled = !client;
     },
   });

@@ -51,6 +51,13 @@ const Panel = (() => {
       this.noticeTimer = setTimeout(() => line.remove(), 8000);
     }
 
+    // The broker has granted the subscriptions: what is published from now on arrives. It keeps no message for a page that
+    // is connected but not yet subscribed, and RabbitMQ sends no retained ones for wildcards.
+    subscribed(what) {
+      document.documentElement.dataset.subscribed = what;
+      this.notice(`Subscribed to ${what}`);
+    }
+
     #start() {
       const problem = Panel.problem($('url').value.trim());
       this.#complain(problem);
@@ -72,6 +79,7 @@ const Panel = (() => {
       clearInterval(this.#countdown);
       this.#client = state === 'on' ? details.client : null;
       document.documentElement.dataset.state = state;
+      delete document.documentElement.dataset.subscribed;
       $('connect').disabled = state !== 'off';
       $('disconnect').disabled = state === 'off';
       for (const field of this.form.querySelectorAll('.login input')) field.readOnly = state !== 'off';
