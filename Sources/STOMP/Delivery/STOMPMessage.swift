@@ -37,11 +37,19 @@ public struct STOMPMessage: ReplyMessage {
     }
 
     /// The destination that the message was sent to; a broker may write it differently from the subscription's.
-    public var destination: String { header("destination") ?? "" }
+    public var destination: String { header("destination", at: batch.records[index].destination) ?? "" }
     /// The `message-id` header.
-    public var messageID: String? { header("message-id") }
+    public var messageID: String? { header("message-id", at: batch.records[index].messageID) }
     /// The `content-type` header.
-    public var contentType: String? { header("content-type") }
+    public var contentType: String? { header("content-type", at: batch.records[index].contentType) }
+
+    /// The header that was found at `range` when the frame was received. An empty range may also mean that there is no
+    /// such header, which a search tells.
+    private func header(_ name: String, at range: Range<Int>) -> String? {
+        guard !range.isEmpty else { return header(name) }
+        let bytes = batch.bytes
+        return unsafe reader.string(in: bytes.span.bytes, range)
+    }
 
     /// How many messages were dropped just before this one because its receiver was slow.
     @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }

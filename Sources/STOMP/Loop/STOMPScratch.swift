@@ -115,7 +115,7 @@ final class STOMPScratch: LinkScratch {
     private func makeBatch(
         _ records: [STOMPMessageRecord], of bytes: RawSpan, _ route: STOMPRoute, _ core: STOMPClientCore
     ) -> STOMPBatch {
-        let start = records[0].frameStart
+        let start = records[0].frame.lowerBound
         let end = records[records.count - 1].frame.upperBound
         let needed = records.reduce(0) { $0 + $1.frame.count }
         var moved: [STOMPMessageRecord]
@@ -129,7 +129,7 @@ final class STOMPScratch: LinkScratch {
             moved = []
             moved.reserveCapacity(records.count)
             for record in records {
-                moved.append(record.moved(by: record.frameStart - copied.count))
+                moved.append(record.moved(by: record.frame.lowerBound - copied.count))
                 bytes.extracting(record.frame).append(to: &copied)
             }
         }

@@ -115,14 +115,14 @@ extension FrameScanner {
         return false
     }
 
-    /// Keeps where the headers are that the engine itself reads; of repeated ones the first.
+    /// Notes where the headers are that the engine and most programs read; of repeated ones the first.
     private mutating func note(_ bytes: RawSpan, _ base: Int, name: Int, _ nameEnd: Int, value: Int, _ valueEnd: Int) {
         let slot = Slot(start: Int32(truncatingIfNeeded: value), end: Int32(truncatingIfNeeded: valueEnd))
         switch nameEnd - name {
         case 7 where !receipt.isSet && bytes.holds("receipt", at: base + name): receipt = slot
         case 10:
             if command == .message {
-                if !hasMessageID { hasMessageID = bytes.holds("message-id", at: base + name) }
+                if !messageID.isSet, bytes.holds("message-id", at: base + name) { messageID = slot }
             } else if !receiptID.isSet, bytes.holds("receipt-id", at: base + name) {
                 receiptID = slot
             }
@@ -132,7 +132,12 @@ extension FrameScanner {
             } else if !transaction.isSet, bytes.holds("transaction", at: base + name) {
                 transaction = slot
             }
-        case 12 where !subscription.isSet && bytes.holds("subscription", at: base + name): subscription = slot
+        case 12:
+            if !subscription.isSet, bytes.holds("subscription", at: base + name) {
+                subscription = slot
+            } else if !contentType.isSet, bytes.holds("content-type", at: base + name) {
+                contentType = slot
+            }
         case 14 where !lengthSlot.isSet && bytes.holds("content-length", at: base + name):
             lengthSlot = slot
         default: break

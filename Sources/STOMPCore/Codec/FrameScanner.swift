@@ -39,8 +39,9 @@ struct FrameScanner {
     var receipt = Slot()
     var receiptID = Slot()
     var transaction = Slot()
-    /// Whether a MESSAGE has a `message-id`.
-    var hasMessageID = false
+    /// The `message-id` of a MESSAGE.
+    var messageID = Slot()
+    var contentType = Slot()
     var lengthSlot = Slot()
 
     /// Bytes of the whole frame, its NUL included, once it is complete.

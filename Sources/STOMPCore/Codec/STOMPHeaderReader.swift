@@ -39,7 +39,37 @@ public struct STOMPHeaderReader: Sendable, Hashable {
 
     /// The range of the value of the first header of that name in `block`, still escaped; nil if the header is missing.
     public func rawValue(of name: String, in block: RawSpan) -> Range<Int>? {
-        let wanted = name.utf8
+        name.withUTF8Span { wanted in
+            isWritten(wanted) ? plainValue(of: wanted, in: block) : foundValue(of: wanted, in: block)
+        }
+    }
+
+    /// Whether a header of that name begins its line with exactly these bytes and a colon: nothing is trimmed, and no
+    /// escape stands for one of them.
+    private func isWritten(_ name: RawSpan) -> Bool {
+        let traits = TextTraits(name, from: 0, to: name.byteCount)
+        return !trimsBlanks && !traits.hasBackslash && !traits.hasReturn
+            && name.firstOffset(of: UInt8(ascii: ":"), or: UInt8(ascii: "\n"), from: 0, to: name.byteCount) == nil
+    }
+
+    /// Compares the beginnings of lines, and searches for nothing but their ends.
+    private func plainValue(of wanted: RawSpan, in block: RawSpan) -> Range<Int>? {
+        let (count, end) = (wanted.byteCount, block.byteCount)
+        var start = 0
+        while start < end {
+            let feed = block.firstOffset(of: UInt8(ascii: "\n"), from: start, to: end) ?? end
+            guard feed > start else { return nil }
+            let colon = start + count
+            if colon < feed, block.byte(at: colon) == UInt8(ascii: ":"), block.isEqual(at: start, to: wanted) {
+                let hasReturn = feed < end && block.byte(at: feed - 1) == UInt8(ascii: "\r")
+                return colon + 1..<(hasReturn ? feed - 1 : feed)
+            }
+            start = feed + 1
+        }
+        return nil
+    }
+
+    private func foundValue(of wanted: RawSpan, in block: RawSpan) -> Range<Int>? {
         var line = HeaderLine(at: 0, in: block)
         while let current = line {
             if isName(wanted, block, current) {
@@ -56,30 +86,24 @@ public struct STOMPHeaderReader: Sendable, Hashable {
         return string(block, range.lowerBound, range.upperBound)
     }
 
-    private func isName(_ wanted: String.UTF8View, _ block: RawSpan, _ line: HeaderLine) -> Bool {
+    private func isName(_ wanted: RawSpan, _ block: RawSpan, _ line: HeaderLine) -> Bool {
         let range = trimmed(block, line.nameStart, line.nameEnd)
-        if escaping != .none,
+        guard escaping != .none,
             block.firstOffset(of: UInt8(ascii: "\\"), from: range.lowerBound, to: range.upperBound) != nil
-        {
-            return escaping.unescaped(block, from: range.lowerBound, to: range.upperBound).elementsEqual(wanted)
-        }
-        guard range.count == wanted.count else { return false }
-        var offset = range.lowerBound
-        for byte in wanted {
-            if byte != block.byte(at: offset) { return false }
-            offset += 1
-        }
-        return true
+        else { return range.count == wanted.byteCount && block.isEqual(at: range.lowerBound, to: wanted) }
+        let name = escaping.unescaped(block, from: range.lowerBound, to: range.upperBound)
+        // UInt8 has no padding, so all bytes are initialised.
+        return unsafe name.count == wanted.byteCount && name.span.bytes.isEqual(at: 0, to: wanted)
     }
 
     private func string(_ block: RawSpan, _ start: Int, _ end: Int) -> String {
         let range = trimmed(block, start, end)
-        if escaping != .none,
-            block.firstOffset(of: UInt8(ascii: "\\"), from: range.lowerBound, to: range.upperBound) != nil
-        {
+        let traits = TextTraits(block, from: range.lowerBound, to: range.upperBound)
+        if escaping != .none, traits.hasBackslash {
             return String(
                 decoding: escaping.unescaped(block, from: range.lowerBound, to: range.upperBound), as: UTF8.self)
         }
+        if traits.isASCII { return String(checked: block, range, isASCII: true) }
         return block.text(in: range)
             ?? String(decoding: block.bytes(in: range), as: UTF8.self)
     }

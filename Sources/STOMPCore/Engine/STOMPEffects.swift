@@ -78,25 +78,31 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
 
     /// At a client the token of the subscription, or ``unmatched``; at a server 0.
     public var subscription: UInt64
-    @usableFromInline var offsets: (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32)
+    @usableFromInline var frameStart: UInt32
+    @usableFromInline var headerEnd: UInt32
+    @usableFromInline var bodyEnd: UInt32
+    @usableFromInline var destinationStart: UInt32
+    @usableFromInline var destinationEnd: UInt32
+    @usableFromInline var messageIDValue: Near
+    @usableFromInline var contentTypeValue: Near
+    /// Bytes of the line with the command, and of the empty line in front of the body.
+    @usableFromInline var commandCount: UInt8
+    @usableFromInline var separatorCount: UInt8
     public var flags: Flags
 
     /// The whole frame, NUL included.
-    @inlinable public var frame: Range<Int> { frameStart..<(bodyEnd + 1) }
+    @inlinable public var frame: Range<Int> { Int(frameStart)..<(Int(bodyEnd) + 1) }
     /// The header lines with their line ends, without the empty line after them.
-    @inlinable public var headers: Range<Int> { headerStart..<headerEnd }
+    @inlinable public var headers: Range<Int> { (Int(frameStart) + Int(commandCount))..<Int(headerEnd) }
     /// The body.
-    @inlinable public var body: Range<Int> { bodyStart..<bodyEnd }
+    @inlinable public var body: Range<Int> { (Int(headerEnd) + Int(separatorCount))..<Int(bodyEnd) }
     /// The value of `destination` as on the wire, still escaped; empty if the header is missing.
-    @inlinable public var destination: Range<Int> { destinationStart..<destinationEnd }
-
-    @inlinable public var frameStart: Int { Int(offsets.0) }
-    @inlinable public var headerStart: Int { Int(offsets.1) }
-    @inlinable public var headerEnd: Int { Int(offsets.2) }
-    @inlinable public var bodyStart: Int { Int(offsets.3) }
-    @inlinable public var bodyEnd: Int { Int(offsets.4) }
-    @inlinable public var destinationStart: Int { Int(offsets.5) }
-    @inlinable public var destinationEnd: Int { Int(offsets.6) }
+    @inlinable public var destination: Range<Int> { Int(destinationStart)..<Int(destinationEnd) }
+    /// The value of `message-id` in MESSAGE as on the wire, still escaped. Empty if the header is missing or not within
+    /// the first 64 KiB of the frame.
+    @inlinable public var messageID: Range<Int> { messageIDValue.range(from: frameStart) }
+    /// The value of `content-type` as on the wire, still escaped; empty as ``messageID``.
+    @inlinable public var contentType: Range<Int> { contentTypeValue.range(from: frameStart) }
 
     /// The record for the same frame in bytes that start `distance` bytes later, at most at the frame's start.
     @inlinable
@@ -104,25 +110,48 @@ public struct STOMPMessageRecord: Sendable, BitwiseCopyable {
         var moved = self
         // Wraps to the right value for frames that move to higher offsets, whose distance is negative.
         let shift = UInt32(truncatingIfNeeded: distance)
-        moved.offsets = (
-            offsets.0 &- shift, offsets.1 &- shift, offsets.2 &- shift, offsets.3 &- shift, offsets.4 &- shift,
-            offsets.5 &- shift, offsets.6 &- shift
-        )
+        moved.frameStart &-= shift
+        moved.headerEnd &-= shift
+        moved.bodyEnd &-= shift
+        moved.destinationStart &-= shift
+        moved.destinationEnd &-= shift
         return moved
+    }
+
+    /// A range within the first 64 KiB of a frame; 0 for one that is not there.
+    @usableFromInline struct Near: Sendable, BitwiseCopyable {
+        @usableFromInline let start: UInt16
+        @usableFromInline let count: UInt16
+
+        init(_ slot: FrameScanner.Slot) {
+            let isNear = slot.isSet && slot.end <= UInt16.max
+            start = isNear ? UInt16(truncatingIfNeeded: slot.start) : 0
+            count = isNear ? UInt16(truncatingIfNeeded: slot.end &- slot.start) : 0
+        }
+
+        @inlinable
+        func range(from frame: UInt32) -> Range<Int> {
+            (Int(frame) + Int(start))..<(Int(frame) + Int(start) + Int(count))
+        }
     }
 }
 
 extension STOMPMessageRecord {
+    /// A record of SEND or MESSAGE.
     @inline(__always)
     init(_ scanner: borrowing FrameScanner, _ base: Int) {
         func offset(_ value: Int) -> UInt32 { UInt32(truncatingIfNeeded: base &+ value) }
         subscription = Self.unmatched
+        frameStart = offset(0)
+        headerEnd = offset(scanner.headerEnd)
+        bodyEnd = offset(scanner.bodyEnd)
         let hasDestination = scanner.destination.isSet
-        offsets = (
-            offset(0), offset(scanner.headerStart), offset(scanner.headerEnd), offset(scanner.bodyStart),
-            offset(scanner.bodyEnd), hasDestination ? offset(Int(scanner.destination.start)) : 0,
-            hasDestination ? offset(Int(scanner.destination.end)) : 0
-        )
+        destinationStart = hasDestination ? offset(Int(scanner.destination.start)) : 0
+        destinationEnd = hasDestination ? offset(Int(scanner.destination.end)) : 0
+        messageIDValue = Near(scanner.messageID)
+        contentTypeValue = Near(scanner.contentType)
+        commandCount = UInt8(truncatingIfNeeded: scanner.headerStart)
+        separatorCount = UInt8(truncatingIfNeeded: scanner.bodyStart &- scanner.headerEnd)
         flags = scanner.hasEscapes ? .escaped : []
         if scanner.receipt.isSet { flags.insert(.receipt) }
         if scanner.transaction.isSet { flags.insert(.transaction) }

@@ -62,7 +62,7 @@ extension STOMPEngine {
     private mutating func handleMessage(
         _ bytes: RawSpan, _ base: Int, into effects: inout STOMPEffects
     ) throws(STOMPProtocolError) {
-        if version != .v10, !scanner.destination.isSet || !scanner.subscription.isSet || !scanner.hasMessageID {
+        if version != .v10, !scanner.destination.isSet || !scanner.subscription.isSet || !scanner.messageID.isSet {
             throw missingInMessage
         }
         var record = STOMPMessageRecord(scanner, base)

@@ -84,6 +84,27 @@ import Testing
         #expect(reader.headers(in: block.span.bytes) == ["a": "1", "a:b": "x\ny", "a": "2"])
     }
 
+    @Test(arguments: [STOMPVersion.v10, .v11, .v12])
+    func `a header found by its name is the first of all headers with that name`(version: STOMPVersion) {
+        var random = SeededGenerator(seed: Campaign.seed)
+        let reader = STOMPHeaderReader(version: version)
+        let names = ["a", "ab", "a:b", "b\\", "ü", "ab\n", "content-type"]
+        let (heads, values) = (
+            ["a", "ab", " a", "a ", "a\\cb", "b\\\\", "ü", "ab\\n", "content-type"], ["", "1", "x\\cy", " v ", "ö"]
+        )
+        for _ in 0..<300 {
+            let lines = (0..<Int.random(in: 0...6, using: &random)).map { _ in
+                "\(heads.randomElement(using: &random) ?? ""):\(values.randomElement(using: &random) ?? "")"
+                    + (Bool.random(using: &random) ? "\n" : "\r\n")
+            }
+            let block = Array(lines.joined().utf8)
+            let headers = reader.headers(in: block.span.bytes)
+            for name in names {
+                #expect(reader.value(of: name, in: block.span.bytes) == headers[name], "\(name) in \(lines)")
+            }
+        }
+    }
+
     @Test func readerRepairsWhatNobodyChecked() {
         let reader = STOMPHeaderReader(version: .v12)
         let block: [UInt8] = [0x61, 0x3A, 0xFF, 0x5C, 0x74, 0x5C, 0x0A, 0x62]

@@ -36,6 +36,25 @@ import Testing
         #expect(client.takeLog() == ["message 1 /1 hi"])
     }
 
+    @Test func `a record names where destination, message-id and content-type are`() throws {
+        let client = try ScriptedEngine.connected()
+        let head = "subscription:a\nmessage-id:7\r\nmessage-id:8\ncontent-type:text/plain\ndestination:/1\n"
+        let bytes = Array("MESSAGE\n\(head)\nhi\0MESSAGE\nsubscription:a\nmessage-id:\ndestination:/2\n\n\0".utf8)
+        var effects = STOMPEffects()
+        #expect(client.engine.receive(bytes.span.bytes, at: 0, into: &effects) == bytes.count)
+        func texts(_ record: STOMPMessageRecord, _ bytes: [UInt8]) -> [String] {
+            [record.destination, record.messageID, record.contentType, record.body].map {
+                String(decoding: bytes[$0], as: UTF8.self)
+            }
+        }
+        #expect(effects.messages.map { texts($0, bytes) } == [["/1", "7", "text/plain", "hi"], ["/2", "", "", ""]])
+        // The same frame at another place.
+        let second = effects.messages[1]
+        let moved = second.moved(by: second.frame.lowerBound)
+        #expect(moved.frame.lowerBound == 0 && texts(moved, Array(bytes[second.frame])) == ["/2", "", "", ""])
+        #expect(texts(second.moved(by: -3), [0, 0, 0] + bytes) == ["/2", "", "", ""])
+    }
+
     @Test func messageMayComeBeforeTheReceiptOfSubscribe() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(id: "a", destination: "/q", token: 1, receiptToken: 9, at: 0)

@@ -25,6 +25,35 @@ import Testing
         }
     }
 
+    @Test func `headers that are empty, repeated, escaped or missing are read as they were sent`() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connected: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connected
+        async let subscribing = client.subscribe(to: "/topic/a")
+        let lines = try await connection.frame().split(separator: "\n")
+        func header(_ name: String) -> Substring { lines.first { $0.hasPrefix(name) }?.dropFirst(name.count) ?? "" }
+        let frames = [
+            "destination:/topic/\\cä\nmessage-id:\ncontent-type:a long enough type\ncontent-type:b\n\n1\0",
+            "content-type:\ndestination:/topic/b\nmessage-id:T_sub-0@@session-1@@2\n\n2\0",
+            "message-id:3\nmessage-id:4\ndestination:/topic/c\n\n3\0",
+        ]
+        connection.send("RECEIPT\nreceipt-id:\(header("receipt:"))\n\n\0")
+        connection.send(frames.map { "MESSAGE\nsubscription:\(header("id:"))\n\($0)" }.joined())
+        var read: [[String?]] = []
+        for try await message in try await subscribing {
+            read.append([message.destination, message.messageID, message.contentType])
+            if read.count == 3 { break }
+        }
+        #expect(
+            read == [
+                ["/topic/:ä", "", "a long enough type"], ["/topic/b", "T_sub-0@@session-1@@2", ""],
+                ["/topic/c", "3", nil],
+            ])
+        await client.disconnect()
+    }
+
     @Test func slowReceiverThatPausesReadingLosesNothing() async throws {
         var options = LoopbackBrokerOptions()
         // So long that a busy machine is not taken for a silent server: only the server sends heart-beats.
