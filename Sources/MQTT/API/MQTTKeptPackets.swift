@@ -2,34 +2,39 @@ import MQTTCore
 import Messaging
 import Transport
 
-/// Cuts what a connection exchanges into packets for logs, and decodes each when its log is read.
+/// Finds the packets in what a connection exchanges for logs, and decodes each when its log is read.
 enum MQTTKeptPackets {
-    /// Whole packets, not decoded: their header is read, and the topic of a PUBLISH with an alias, which cannot be told
+    /// Adds whole packets, of which only the header is read, and the topic of a PUBLISH with an alias, which cannot be told
     /// later. Those that open a connection or may carry authentication data are decoded and masked at once, as are those
     /// that are too large to be kept whole.
     static func split(
-        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, limit: Int, aliases: MQTTSeenAliases
-    ) -> [KeptFrame] {
+        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, _ limits: FrameLimits,
+        _ aliases: MQTTSeenAliases, into cuts: inout FrameCuts
+    ) {
         var (version, start) = (version, 0)
-        var kept = KeptFrames(direction)
+        cuts.begin(at: 0, decoder: Decoder(version: version))
         while let header = try? MQTTFrameHeader.parse(
             bytes, at: start, maximumPacketSize: MQTTFrameHeader.largestPacket, version: version),
             header.packetCount <= bytes.byteCount - start
         {
-            let range = start..<(start + header.packetCount)
-            let isDecodedNow = [.connect, .connack, .auth].contains(header.type) || range.count > limit
-            if isDecodedNow {
-                let wishes = FrameWishes(logLimit: limit)
-                let packet = bytes.extracting(range)
-                kept.add(MQTTPacketRecord.read(packet, version: version, direction, wishes, aliases: aliases))
+            let end = start + header.packetCount
+            if header.type.mayHaveSecrets || header.packetCount > limits.whole {
+                let packet = bytes.extracting(start..<end)
+                let wishes = FrameWishes(logLimit: limits.kept)
+                cuts.add(MQTTPacketRecord.read(packet, version: version, direction, wishes, aliases: aliases))
                 if header.type == .connect { version = announced(in: packet) ?? version }
+                cuts.begin(at: end, decoder: Decoder(version: version))
+            } else if header.type == .publish, version.hasProperties,
+                let topic = aliasedTopic(header, bytes, start, version, direction, aliases)
+            {
+                cuts.begin(at: start, decoder: Decoder(version: version, topic: topic))
+                cuts.add(endingAt: end)
+                cuts.begin(at: end, decoder: Decoder(version: version))
             } else {
-                let topic = header.type == .publish ? alias(header, bytes, start, version, direction, aliases) : nil
-                kept.add(range, of: bytes, decoder: Decoder(version: version, topic: topic))
+                cuts.add(endingAt: end)
             }
-            start = range.upperBound
+            start = end
         }
-        return kept.frames
     }
 
     /// The version that a CONNECT names.
@@ -42,12 +47,11 @@ enum MQTTKeptPackets {
     }
 
     /// The topic of a PUBLISH with a topic alias; nil without one.
-    private static func alias(
+    private static func aliasedTopic(
         _ header: MQTTFrameHeader, _ bytes: RawSpan, _ start: Int, _ version: MQTTVersion, _ direction: FrameDirection,
         _ aliases: MQTTSeenAliases
     ) -> String? {
-        guard version.hasProperties,
-            let view = try? MQTTPublishView.parse(header, in: bytes, at: start, version: version),
+        guard let view = try? MQTTPublishView.parse(header, in: bytes, at: start, version: version),
             let scan = try? view.scanProperties(in: bytes), scan.topicAlias != 0,
             let topic = try? view.topic(in: bytes)
         else { return nil }
@@ -57,24 +61,35 @@ enum MQTTKeptPackets {
     private struct Decoder: FrameDecoder {
         let version: MQTTVersion
         /// Of a PUBLISH with a topic alias.
-        let topic: String?
+        var topic: String?
 
-        func decode(_ frame: KeptFrame.Undecoded) -> LoggedFrame {
+        func decode(_ frame: RawFrame) -> LoggedFrame {
             var decoded: LoggedFrame?
+            let moment = frame.moment
             // UInt8 has no padding, so all bytes are initialised.
             let bytes = unsafe frame.bytes.span.bytes
             MQTTPacketRecord.forEachPacket(in: bytes, version: version) { packet, range in
                 var topic = topic
                 if case .publish(let publish) = packet, !publish.topic.isEmpty { topic = publish.topic }
                 decoded = MQTTPacketRecord(
-                    packet, size: range.count, frame.direction, time: frame.time, showsSecrets: false
+                    packet, size: range.count, moment.direction, time: moment.time, showsSecrets: false
                 ).logged(
-                    version, topic: topic, instant: frame.instant,
+                    version, topic: topic, instant: moment.instant,
                     bytes: MQTTPacketRecord.masked(packet, bytes, range, limit: range.count))
             }
             if let decoded { return decoded }
             let type = MQTTPacketType(rawValue: frame.bytes[0] >> 4)
             return frame.invalid("MQTT \(version)", type: type?.description ?? "?")
+        }
+    }
+}
+
+extension MQTTPacketType {
+    /// Whether the packet opens a connection or may carry authentication data.
+    fileprivate var mayHaveSecrets: Bool {
+        switch self {
+        case .connect, .connack, .auth: true
+        default: false
         }
     }
 }

@@ -60,9 +60,9 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
                 // Read for each packet: it may have fallen back. CONNECT carries its own.
                 let version = link?.perform { $0.engine.version } ?? .v5_0
                 return MQTTPacketRecord.read(bytes, version: version, direction, wishes, aliases: aliases)
-            } split: { [weak link] bytes, direction, limit in
+            } split: { [weak link] bytes, direction, limits, cuts in
                 let version = link?.perform { $0.engine.version } ?? .v5_0
-                return MQTTKeptPackets.split(bytes, version: version, direction, limit: limit, aliases: aliases)
+                MQTTKeptPackets.split(bytes, version: version, direction, limits, aliases, into: &cuts)
             }
         }
     }

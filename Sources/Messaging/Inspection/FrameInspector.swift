@@ -11,15 +11,28 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
         @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ wishes: FrameWishes) -> [InspectedFrame<Record>]
 
     /// Cuts bytes into whole frames for logs, without decoding more of them than that needs.
-    ///
-    /// Frames of more than `limit` bytes, of which only the beginning is kept, are decoded at once.
-    package typealias Split = @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ limit: Int) -> [KeptFrame]
+    package typealias Split =
+        @Sendable (_ bytes: RawSpan, _ direction: FrameDirection, _ limits: FrameLimits, _ cuts: inout FrameCuts) ->
+        Void
 
     // Two, so that an observer without access to secrets does not receive them because another one has it.
     private let masked = Broadcaster<Record>(capacity: 1024)
     private let complete = Broadcaster<Record>(capacity: 1024)
-    private let logs = Lock<[FrameLogSource]>([])
+    private let logs = Lock(Logs())
+    // Used again and again; sending and receiving may happen at the same time.
+    private let sentCuts = Lock(FrameCuts())
+    private let receivedCuts = Lock(FrameCuts())
     private let decoding: Decoding
+
+    private struct Logs: Sendable {
+        var sources: [FrameLogSource] = [] {
+            didSet {
+                let sizes = sources.map(\.log.largestFrame)
+                limits = FrameLimits(whole: sizes.min() ?? 0, kept: sizes.max() ?? 0)
+            }
+        }
+        private(set) var limits = FrameLimits(whole: 0, kept: 0)
+    }
 
     private struct Decoding: Sendable {
         let read: Read
@@ -37,56 +50,61 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     /// Feeds `log` from now on; once is enough.
     package func feed(_ log: FrameLog, as name: String) {
         logs.withLock { logs in
-            guard !logs.contains(where: { $0.log === log }) else { return }
-            logs.append(log.source(name))
+            guard !logs.sources.contains(where: { $0.log === log }) else { return }
+            logs.sources.append(log.source(name))
         }
     }
 
     package func stopFeeding(_ log: FrameLog) {
         let source = logs.withLock { logs in
-            logs.firstIndex { $0.log === log }.map { logs.remove(at: $0) }
+            logs.sources.firstIndex { $0.log === log }.map { logs.sources.remove(at: $0) }
         }
         if let source { log.ended(source) }
     }
 
     package func sent(_ bytes: RawSpan) {
-        record(bytes, .sent)
+        record(bytes, .sent, sentCuts)
     }
 
     package func received(_ bytes: RawSpan) {
-        record(bytes, .received)
+        record(bytes, .received, receivedCuts)
     }
 
-    private func record(_ bytes: RawSpan, _ direction: FrameDirection) {
-        let sources = logs.withLock { $0 }
+    private func record(_ bytes: RawSpan, _ direction: FrameDirection, _ reused: borrowing Lock<FrameCuts>) {
+        let (sources, limits) = logs.withLock { ($0.sources, $0.limits) }
         let wishes = FrameWishes(
             masked: masked.hasListeners, complete: complete.hasListeners,
-            logLimit: sources.map(\.log.largestFrame).max())
+            logLimit: sources.isEmpty ? nil : limits.kept)
         guard !wishes.isEmpty else { return }
-        if let limit = wishes.logLimit, !wishes.masked, !wishes.complete {
-            return append(decoding.split(bytes, direction, limit), to: sources)
+        guard wishes.masked || wishes.complete else {
+            return reused.withLock { cuts in
+                cuts.removeAll()
+                decoding.split(bytes, direction, limits, &cuts)
+                append(cuts, of: bytes, direction, to: sources)
+            }
         }
-        let frames = decoding.read(bytes, direction, wishes)
-        for frame in frames {
+        var cuts = FrameCuts()
+        for frame in decoding.read(bytes, direction, wishes) {
             if let record = frame.masked { masked.send(record) }
             if let record = frame.complete { complete.send(record) }
+            if let logged = frame.logged { cuts.add(logged) }
         }
-        append(frames.compactMap { $0.logged.map(KeptFrame.init) }, to: sources)
+        append(cuts, of: bytes, direction, to: sources)
     }
 
-    private func append(_ frames: [KeptFrame], to sources: [FrameLogSource]) {
-        for source in sources {
-            let limit = source.log.largestFrame
-            source.log.append(frames.map { $0.limited(to: limit) }, from: source)
-        }
+    private func append(
+        _ cuts: borrowing FrameCuts, of bytes: RawSpan, _ direction: FrameDirection, to sources: [FrameLogSource]
+    ) {
+        let moment = FrameMoment(direction)
+        for source in sources { source.log.append(cuts, of: bytes, at: moment, from: source) }
     }
 
     package func finish() {
         masked.finish()
         complete.finish()
         let sources = logs.withLock { logs in
-            defer { logs = [] }
-            return logs
+            defer { logs.sources = [] }
+            return logs.sources
         }
         for source in sources { source.log.ended(source) }
     }

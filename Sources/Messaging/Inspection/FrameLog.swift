@@ -8,9 +8,9 @@ import Transport
 ///     for frame in log.snapshot().frames { print(frame.direction, frame.type, frame.destination ?? "") }
 ///
 /// The log is bounded by number and by bytes; the oldest frames go first, and are counted. A client that has no log pays
-/// nothing for it. One that has copies what it exchanges and never waits for a reader: frames are decoded, and their
-/// secrets masked, by the thread that reads the log first. The frames of a handshake, which have the secrets as a rule, are
-/// decoded and masked before they are kept.
+/// nothing for it. One that has copies the bytes that it exchanges into the log's buffer, once for each read and write, and
+/// never waits for a reader: frames are decoded, and their secrets masked, each time that the log is read, by the thread
+/// that reads it. The frames of a handshake, which have the secrets as a rule, are decoded and masked before they are kept.
 public final class FrameLog: Sendable {
     /// What a log held at one moment.
     public struct Snapshot: Sendable {
@@ -40,9 +40,9 @@ public final class FrameLog: Sendable {
     ///   - limit: Frames that are kept, at least one.
     ///   - bytes: Bytes of frames that are kept, at least 4096.
     public init(limit: Int = 1_000, bytes: Int = 1 << 20) {
-        let bytes = max(4096, bytes)
-        largestFrame = max(512, bytes / 8)
-        state = Lock(FrameStore(limit: max(1, limit), bytes: bytes))
+        let store = FrameStore(limit: max(1, limit), bytes: max(4096, bytes))
+        largestFrame = store.largestFrame
+        state = Lock(store)
     }
 
     /// Whether frames pass by without being kept.
@@ -70,14 +70,14 @@ public final class FrameLog: Sendable {
     /// - Parameter since: A ``Snapshot/cursor``: only newer frames are returned. Calls that each pass the cursor of the one
     ///   before return every frame once.
     public func snapshot(since: UInt64 = 0) -> Snapshot {
-        let kept = state.withLock { $0.snapshot(since: since) }
+        let (copy, make) = state.withLock { $0.snapshot(since: since) }
         // Decoded here, outside the lock that clients take.
-        return kept.snapshot(kept.frames.map(\.frame))
+        return make(copy.frames)
     }
 
     /// The frame with this number, unless it has been dropped.
     public func frame(_ number: UInt64) -> LoggedFrame? {
-        state.withLock { $0.frame(number) }?.frame
+        state.withLock { $0.frame(number) }?.frames.first
     }
 
     /// The frames in which a text occurs, oldest first; see ``LoggedFrame/contains(_:)``.
@@ -93,11 +93,16 @@ public final class FrameLog: Sendable {
     }
 
     package func append(_ frames: [LoggedFrame], from source: FrameLogSource) {
-        append(frames.map(KeptFrame.init), from: source)
+        var cuts = FrameCuts()
+        for frame in frames { cuts.add(frame) }
+        append(cuts, of: RawSpan(), at: FrameMoment(.sent), from: source)
     }
 
-    package func append(_ frames: [KeptFrame], from source: FrameLogSource) {
-        let gone = state.withLock { $0.append(frames, from: source) }
+    /// Keeps the frames of one read or write.
+    package func append(
+        _ cuts: borrowing FrameCuts, of bytes: RawSpan, at moment: FrameMoment, from source: FrameLogSource
+    ) {
+        let gone = state.withLock { $0.append(cuts, of: bytes, at: moment, from: source) }
         _ = consume gone
     }
 
@@ -107,13 +112,13 @@ public final class FrameLog: Sendable {
 
     /// The frames, and the openings of their connections that are no longer among them, by connection.
     func capture() -> (frames: [LoggedFrame], openings: [Int: LoggedFrame]) {
-        let (frames, openings) = state.withLock { ($0.snapshot(since: 0).frames, $0.openings) }
-        return (frames.map(\.frame), openings.mapValues(\.frame))
+        let (copy, openings) = state.withLock { ($0.snapshot(since: 0).copy, $0.openings) }
+        return (copy.frames, openings.mapValues { $0.frame($0.first, []) })
     }
 
-    /// Frames that are not decoded yet.
+    /// Frames that are kept as their bytes.
     package var undecodedCount: Int {
-        state.withLock { $0.snapshot(since: 0) }.frames.count { !$0.kept.isDecoded }
+        state.withLock { $0.snapshot(since: 0).copy }.rawCount
     }
 }
 

@@ -28,3 +28,16 @@ package struct InspectedFrame<Record: Sendable>: Sendable {
         self.logged = logged
     }
 }
+
+/// How many bytes of a frame the logs of a connection keep.
+package struct FrameLimits: Sendable {
+    /// Larger frames are decoded at once: there is a log that keeps only their beginning.
+    package let whole: Int
+    /// What the log with the highest bound keeps whole.
+    package let kept: Int
+
+    package init(whole: Int, kept: Int) {
+        self.whole = whole
+        self.kept = kept
+    }
+}

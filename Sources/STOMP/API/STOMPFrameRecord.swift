@@ -31,7 +31,7 @@ public struct STOMPFrameRecord: Sendable {
     static func forEachFrame(
         in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void
     ) {
-        var decoder = STOMPDecoder(version: version, limits: .none)
+        var decoder = STOMPDecoder(version: version, limits: .unbounded)
         decoder.push(bytes)
         var start = 0
         // Bytes that are not a valid frame end the connection; the engine reports the violation.
@@ -68,12 +68,5 @@ extension STOMPFrameRecord: CustomStringConvertible {
         var words = [frame.commandName] + frame.headers.map { "\($0.name):\($0.value)" }
         if bodyCount > 0 { words += [FrameText.preview(frame.body, of: bodyCount), "(\(bodyCount) bytes)"] }
         return words.joined(separator: " ")
-    }
-}
-
-extension STOMPLimits {
-    /// For bytes that are in memory already.
-    static var none: STOMPLimits {
-        STOMPLimits(maximumLineBytes: .max, maximumHeaders: .max, maximumHeaderBytes: .max, maximumBodyBytes: .max)
     }
 }

@@ -2,47 +2,45 @@ import Messaging
 import STOMPCore
 import Transport
 
-/// Cuts what a connection exchanges into frames for logs, and decodes each when its log is read.
+/// Finds the frames in what a connection exchanges for logs, and decodes each when its log is read.
 enum STOMPKeptFrames {
-    /// Whole frames, or the line ends that are heart-beats. Those of a handshake, which may have a passcode, are decoded
-    /// and masked at once, as are those that are too large to be kept whole.
+    /// Adds whole frames, or the line ends that are heart-beats. Those of a handshake, which may have a passcode, are
+    /// decoded and masked at once, as are those that are too large to be kept whole.
     static func split(
-        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, limit: Int
-    ) -> [KeptFrame] {
-        var kept = KeptFrames(direction)
-        var decoder = STOMPDecoder(version: version, limits: .none)
-        decoder.push(bytes)
+        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, _ limits: FrameLimits,
+        into cuts: inout FrameCuts
+    ) {
+        var boundaries = STOMPFrameBoundaries()
+        cuts.begin(at: 0, decoder: Decoder(version: version))
         var start = 0
-        while let command = try? decoder.skip() {
-            let end = bytes.byteCount - decoder.bufferedBytes
-            if command.isHandshake || end - start > limit {
-                let frame = bytes.extracting(start..<end)
-                kept.add(
-                    STOMPFrameRecord.read(frame, version: version, direction, FrameWishes(logLimit: limit)))
+        while let command = boundaries.next(in: bytes) {
+            let end = boundaries.end
+            if command.isHandshake || end - start > limits.whole {
+                let wishes = FrameWishes(logLimit: limits.kept)
+                cuts.add(STOMPFrameRecord.read(bytes.extracting(start..<end), version: version, direction, wishes))
+                cuts.begin(at: end, decoder: Decoder(version: version))
             } else {
-                kept.add(start..<end, of: bytes, decoder: Decoder(version: version))
+                cuts.add(endingAt: end)
             }
             start = end
         }
-        // Line ends beside frames only keep them apart.
-        if start == 0, decoder.lineEnds > 0 {
-            kept.add(0..<bytes.byteCount, of: bytes, decoder: Decoder(version: version))
-        }
-        return kept.frames
+        // Line ends next to frames only separate them.
+        if start == 0, boundaries.hasLineEnds { cuts.add(endingAt: bytes.byteCount) }
     }
 
     private struct Decoder: FrameDecoder {
         let version: STOMPVersion
 
-        func decode(_ frame: KeptFrame.Undecoded) -> LoggedFrame {
+        func decode(_ frame: RawFrame) -> LoggedFrame {
             var decoded: LoggedFrame?
+            let moment = frame.moment
             // UInt8 has no padding, so all bytes are initialised.
             let bytes = unsafe frame.bytes.span.bytes
             STOMPFrameRecord.forEachFrame(in: bytes, version: version) { whole, range in
                 let record = STOMPFrameRecord(
-                    whole, size: range.count, frame.direction, time: frame.time, showsSecrets: false)
+                    whole, size: range.count, moment.direction, time: moment.time, showsSecrets: false)
                 decoded = record.logged(
-                    whole, version, instant: frame.instant,
+                    whole, version, instant: moment.instant,
                     bytes: STOMPFrameRecord.masked(whole, bytes, range, limit: range.count))
             }
             return decoded ?? frame.invalid("STOMP \(version)")

@@ -54,9 +54,9 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
                 // Read for each frame: CONNECTED changes it.
                 let version = link?.perform { $0.engine.version } ?? .v12
                 return STOMPFrameRecord.read(bytes, version: version, direction, wishes)
-            } split: { [weak link] bytes, direction, limit in
+            } split: { [weak link] bytes, direction, limits, cuts in
                 let version = link?.perform { $0.engine.version } ?? .v12
-                return STOMPKeptFrames.split(bytes, version: version, direction, limit: limit)
+                STOMPKeptFrames.split(bytes, version: version, direction, limits, into: &cuts)
             }
         }
     }

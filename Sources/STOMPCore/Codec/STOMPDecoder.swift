@@ -49,23 +49,9 @@ public struct STOMPDecoder: Sendable {
 
     /// The next complete frame, or nil when more bytes are needed.
     public mutating func next() throws(STOMPProtocolError) -> STOMPFrame? {
-        let (version, connectEscaping) = (version, connectEscaping)
-        return try scanNext { scanner, bytes, start in
-            STOMPFrame(scanner, in: bytes, from: start, version: version, connectEscaping: connectEscaping)
-        }
-    }
-
-    /// Passes over the next complete frame and returns its command, or nil when more bytes are needed.
-    package mutating func skip() throws(STOMPProtocolError) -> STOMPCommand? {
-        try scanNext { scanner, _, _ in scanner.command }
-    }
-
-    private mutating func scanNext<Result>(
-        _ make: (FrameScanner, RawSpan, _ start: Int) -> Result
-    ) throws(STOMPProtocolError) -> Result? {
         if let failure { throw failure }
         do {
-            return try scan(make)
+            return try scan()
         } catch {
             failure = error
             buffer = []
@@ -74,9 +60,7 @@ public struct STOMPDecoder: Sendable {
         }
     }
 
-    private mutating func scan<Result>(
-        _ make: (FrameScanner, RawSpan, _ start: Int) -> Result
-    ) throws(STOMPProtocolError) -> Result? {
+    private mutating func scan() throws(STOMPProtocolError) -> STOMPFrame? {
         // A second reference, so that the state beside the buffer may change while the span is read.
         let held = buffer
         // UInt8 has no padding, so all bytes are initialised.
@@ -87,10 +71,11 @@ public struct STOMPDecoder: Sendable {
             lineEnds += skipped.count
         }
         guard try scanner.scan(bytes, from: start, version: version, limits: limits) else { return nil }
-        let result = make(scanner, bytes, start)
+        let frame = STOMPFrame(
+            scanner, in: bytes, from: start, version: version, connectEscaping: connectEscaping)
         start += scanner.frameEnd
         scanner.reset()
-        return result
+        return frame
     }
 }
 

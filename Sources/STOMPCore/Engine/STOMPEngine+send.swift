@@ -99,13 +99,10 @@ extension STOMPEngine {
         var count = 0
         var start = 0
         var scanner = FrameScanner()
-        // Our own frames: no limit was exceeded when they were written.
-        let limits = STOMPLimits(
-            maximumLineBytes: .max, maximumHeaders: .max, maximumHeaderBytes: .max, maximumBodyBytes: .max
-        ).clamped
         while true {
             start += scanner.lineEnds(in: frames, from: start).bytes
-            guard (try? scanner.scan(frames, from: start, version: version, limits: limits)) == true else {
+            // Our own frames: no limit was exceeded when they were written.
+            guard (try? scanner.scan(frames, from: start, version: version, limits: .unbounded)) == true else {
                 return count
             }
             start += scanner.frameEnd

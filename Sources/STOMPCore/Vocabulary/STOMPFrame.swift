@@ -50,17 +50,51 @@ extension STOMPFrame {
     }
 }
 
+/// Where the frames end in whole frames that were written or read, one after the other. Nothing is copied.
+package struct STOMPFrameBoundaries {
+    /// Where the last frame ends, or the line ends behind it.
+    package private(set) var end = 0
+    /// Whether there were line ends in front of a frame or in place of one: heart-beats, or separators.
+    package private(set) var hasLineEnds = false
+    /// The last frame with a `content-length`, whose head the next one may repeat.
+    private var last: (start: Int, headCount: Int, count: Int, command: STOMPCommand)?
+
+    package init() {}
+
+    /// Finds the next frame and returns its command; nil at the end of the bytes and where no frame ends.
+    package mutating func next(in bytes: RawSpan) -> STOMPCommand? {
+        var scanner = FrameScanner()
+        let beats = scanner.lineEnds(in: bytes, from: end)
+        if beats.bytes > 0 { hasLineEnds = true }
+        let start = end + beats.bytes
+        if let command = repeated(in: bytes, at: start) { return command }
+        // Without a version nothing is unescaped, and the frames were found good when they were written or read.
+        guard (try? scanner.scan(bytes, from: start, version: nil, limits: .unbounded)) == true else { return nil }
+        end = start + scanner.frameEnd
+        last = nil
+        if scanner.step == .countedBody { last = (start, scanner.bodyStart, scanner.frameEnd, scanner.command) }
+        return scanner.command
+    }
+
+    /// The same head has the same `content-length`, so that it need not be read again.
+    private mutating func repeated(in bytes: RawSpan, at start: Int) -> STOMPCommand? {
+        guard let last, bytes.byteCount - start >= last.count,
+            bytes.isEqual(start, last.headCount, to: bytes, at: last.start),
+            bytes.byte(at: start + last.count - 1) == 0
+        else { return nil }
+        end = start + last.count
+        return last.command
+    }
+}
+
 extension STOMPFrame {
     /// The number of bytes of the first frame or heart-beat in bytes that were written; all of them where no frame ends.
     package static func lengthOfFirst(in bytes: RawSpan) -> Int {
         var scanner = FrameScanner()
-        let limits = STOMPLimits(
-            maximumLineBytes: .max, maximumHeaders: .max, maximumHeaderBytes: .max, maximumBodyBytes: .max
-        ).clamped
         let beats = scanner.lineEnds(in: bytes, from: 0)
         guard beats.bytes == 0 else { return beats.bytes }
         // Without a version nothing is unescaped, and the writer has observed the limits.
-        guard (try? scanner.scan(bytes, from: 0, version: nil, limits: limits)) == true else {
+        guard (try? scanner.scan(bytes, from: 0, version: nil, limits: .unbounded)) == true else {
             return bytes.byteCount
         }
         return scanner.frameEnd

@@ -14,12 +14,12 @@ struct FrameInspectorTests {
     private final class Decoder: FrameDecoder {
         let count = Atomic(0)
 
-        func decode(_ frame: KeptFrame.Undecoded) -> LoggedFrame {
+        func decode(_ frame: RawFrame) -> LoggedFrame {
             count.add(1, ordering: .relaxed)
             return LoggedFrame(
-                frame.direction, time: frame.time, protocolName: "", type: "SEND", size: frame.bytes.count,
-                destination: nil, qos: nil, payloadCount: 0, bytes: frame.bytes, opensConnection: false,
-                endsConnection: false, instant: frame.instant, content: Content())
+                frame.moment.direction, time: frame.moment.time, protocolName: "", type: "SEND",
+                size: frame.bytes.count, destination: nil, qos: nil, payloadCount: 0, bytes: frame.bytes,
+                opensConnection: false, endsConnection: false, instant: frame.moment.instant, content: Content())
         }
     }
 
@@ -43,10 +43,12 @@ struct FrameInspectorTests {
                                 opensConnection: false, endsConnection: false, content: Content())
                         })
                 ]
-            } split: { bytes, direction, limit in
-                let frame = KeptFrame.Undecoded(
-                    FrameBytes.copy(bytes, 0..<bytes.byteCount), direction, time: 1, instant: 2, decoder: self.decoder)
-                return [KeptFrame(frame)]
+            } split: { bytes, direction, limits, cuts in
+                // Each byte of 0 ends a frame.
+                cuts.begin(at: 0, decoder: self.decoder)
+                for (offset, byte) in FrameBytes.copy(bytes, 0..<bytes.byteCount).enumerated() where byte == 0 {
+                    cuts.add(endingAt: offset + 1)
+                }
             }
         }
     }
@@ -54,31 +56,54 @@ struct FrameInspectorTests {
     @Test func `decodes nothing while nobody looks`() {
         let reader = Reader()
         let inspector = reader.inspector()
-        inspector.sent([UInt8](repeating: 1, count: 10).span.bytes)
+        inspector.sent([UInt8](repeating: 0, count: 10).span.bytes)
         #expect(reader.wishes.withLock { $0.count } == 0)
     }
 
-    @Test func `a log decodes a frame when it is read, and once, however many logs keep it`() {
+    /// A frame of that many bytes.
+    private func frame(_ size: Int) -> [UInt8] { [UInt8](repeating: 1, count: size - 1) + [0] }
+
+    @Test func `a log decodes the frames that are read, and no others`() {
         let reader = Reader()
         let inspector = reader.inspector()
         let (log, other) = (FrameLog(limit: 10), FrameLog(limit: 1_000))
         inspector.feed(log, as: "a")
         inspector.feed(other, as: "b")
-        for size in 1...100 { inspector.sent([UInt8](repeating: 1, count: size).span.bytes) }
-        func decoded() -> Int { reader.decoder.count.load(ordering: .relaxed) }
-        // Frames that had to make room are never decoded.
-        #expect(decoded() == 0)
+        for size in 1...50 {
+            let bytes = frame(size)
+            inspector.sent(bytes.span.bytes)
+        }
+        let read = (51...100).flatMap { frame($0) }
+        inspector.received(read.span.bytes)
+        func decoded() -> Int { reader.decoder.count.exchange(0, ordering: .relaxed) }
         #expect(log.undecodedCount == 10 && other.undecodedCount == 100)
+        #expect(decoded() == 0)
         #expect(log.frame(100)?.size == 100)
         #expect(decoded() == 1)
         #expect(log.snapshot().frames.map(\.size) == Array(91...100))
         #expect(decoded() == 10)
-        #expect(other.snapshot(since: 90).frames.map(\.size) == Array(91...100))
+        let newest = other.snapshot(since: 90).frames
+        #expect(newest.map(\.size) == Array(91...100) && newest.map(\.bytes) == (91...100).map { frame($0) })
+        #expect(newest.allSatisfy { $0.direction == .received && $0.client == "b" && $0.connection == 1 })
         #expect(decoded() == 10)
-        #expect(other.snapshot().frames.count == 100)
+        #expect(other.snapshot().frames.map(\.number) == Array(1...100))
         #expect(decoded() == 100)
-        #expect(other.pcapng().count > 0 && decoded() == 100)
         #expect(reader.wishes.withLock { $0.isEmpty })
+    }
+
+    @Test func `keeps of a read what its bounds allow, and counts the rest`() {
+        let reader = Reader()
+        let inspector = reader.inspector()
+        let (few, small) = (FrameLog(limit: 3), FrameLog(limit: 1_000, bytes: 4_096))
+        inspector.feed(few, as: "a")
+        inspector.feed(small, as: "b")
+        let read = (1...200).flatMap { frame($0) }
+        inspector.received(read.span.bytes)
+        #expect(few.snapshot().frames.map(\.size) == [198, 199, 200])
+        #expect(few.snapshot().droppedCount == 197)
+        // 200 + 199 + … + 180 bytes.
+        #expect(small.snapshot().frames.map(\.size) == Array(180...200))
+        #expect(small.snapshot().droppedCount == 179 && small.snapshot().cursor == 200)
     }
 
     @Test func `decodes each frame once, however many logs and readers there are`() async {
@@ -103,7 +128,7 @@ struct FrameInspectorTests {
         #expect(small.snapshot().frames.map(\.client) == ["a"])
         inspector.stopFeeding(small)
         inspector.stopFeeding(large)
-        inspector.received([UInt8](repeating: 1, count: 5).span.bytes)
+        inspector.received([UInt8](repeating: 0, count: 5).span.bytes)
         #expect(reader.wishes.withLock { $0.map(\.logLimit) } == [1 << 17, nil])
         #expect(large.snapshot().frames.count == 1)
     }

@@ -50,6 +50,62 @@ struct FrameLogTests {
         #expect(snapshot.droppedCount == 186)
     }
 
+    private struct Decoder: FrameDecoder {
+        func decode(_ frame: RawFrame) -> LoggedFrame {
+            LoggedFrame(
+                frame.moment.direction, time: 0, protocolName: "", type: "SEND", size: frame.bytes.count,
+                destination: nil, qos: nil, payloadCount: 0, bytes: frame.bytes, opensConnection: false,
+                endsConnection: false, content: Content(text: ""))
+        }
+    }
+
+    @Test func `holds exactly the last frames within both bounds, whatever their sizes and however they come`() {
+        var random = SeededGenerator(seed: Campaign.seed)
+        let log = FrameLog(limit: 40, bytes: 5_000)
+        let source = log.source("a")
+        var all: [[UInt8]] = []
+        var firstKept = 0
+        for round in 0..<400 {
+            var cuts = FrameCuts()
+            var bytes: [UInt8] = []
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                if Int.random(in: 0..<4, using: &random) == 0 {
+                    let text = String(repeating: "d", count: Int.random(in: 0...600, using: &random))
+                    cuts.add(frame(text))
+                    all.append(Array(text.utf8))
+                } else {
+                    cuts.begin(at: bytes.count, decoder: Decoder())
+                    // Now and then more than fit together.
+                    let (most, size) = round % 20 == 0 ? (60, 600) : (5, 300)
+                    for _ in 0..<Int.random(in: 0...most, using: &random) {
+                        let count = Int.random(in: 1...size, using: &random)
+                        let frame = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+                        bytes += frame
+                        all.append(frame)
+                        cuts.add(endingAt: bytes.count)
+                    }
+                }
+            }
+            log.append(cuts, of: bytes.span.bytes, at: FrameMoment(.sent), from: source)
+            firstKept = max(firstKept, all.count - 40)
+            while all[firstKept...].reduce(0, { $0 + $1.count }) > 5_000 { firstKept += 1 }
+            let snapshot = log.snapshot()
+            // As single values, because lists of bytes would not explain a failure.
+            let isRight = snapshot.frames.map(\.bytes) == Array(all[firstKept...])
+            #expect(isRight, "round \(round)")
+            #expect(snapshot.frames.first.map { Int($0.number) } ?? firstKept + 1 == firstKept + 1)
+            #expect(snapshot.droppedCount == firstKept && Int(snapshot.cursor) == all.count)
+            let since = UInt64.random(in: 0...snapshot.cursor, using: &random)
+            let isRightSince =
+                log.snapshot(since: since).frames.map(\.bytes) == Array(all[max(firstKept, Int(since))...])
+            #expect(isRightSince, "round \(round), since \(since)")
+            let isRightAlone = log.frame(snapshot.cursor)?.bytes == all.last
+            #expect(isRightAlone, "round \(round)")
+        }
+        log.clear()
+        #expect(log.snapshot().frames.isEmpty && log.undecodedCount == 0)
+    }
+
     @Test func `tells each frame once to who asks with the last cursor, and what was missed`() {
         let log = FrameLog(limit: 3)
         let source = log.source("a")

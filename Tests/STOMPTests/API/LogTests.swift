@@ -88,16 +88,32 @@ struct LogTests {
 
     @Test func `a log decodes and masks frames when it is read, and those of a handshake at once`() {
         let text = "CONNECT\nlogin:ann\npasscode:hush\n\n\0\nSEND\ndestination:/a\ntoken:secret\n\nbody\0\n"
-        let frames = STOMPKeptFrames.split(
-            Array(text.utf8).span.bytes, version: .v12, .sent, limit: 4096)
+        let bytes = Array(text.utf8)
+        var cuts = FrameCuts()
+        let limits = FrameLimits(whole: 4096, kept: 4096)
+        STOMPKeptFrames.split(bytes.span.bytes, version: .v12, .sent, limits, into: &cuts)
         let log = FrameLog()
-        log.append(frames, from: log.source("c"))
+        log.append(cuts, of: bytes.span.bytes, at: FrameMoment(.sent), from: log.source("c"))
         #expect(log.undecodedCount == 1)
         #expect(log.snapshot().frames.map(\.type) == ["CONNECT", "SEND"])
         #expect(log.snapshot().frames.last?.payload == "\"body\"")
         let capture = String(decoding: log.pcapng(), as: UTF8.self)
         #expect(!capture.contains("hush") && !capture.contains("secret"))
-        #expect(log.undecodedCount == 0)
+    }
+
+    @Test func `a log keeps frames with equal heads apart, and line ends between them`() {
+        let head = "MESSAGE\nsubscription:1\nmessage-id:1\ndestination:/topic/a\ncontent-length:5\n\n"
+        let open = "MESSAGE\nsubscription:1\nmessage-id:1\ndestination:/topic/a\n\n"
+        let frames = ["\(head)ab\0cd\0", "\n\(head)12345\0", "\(open)x\0", "\(open)longer\0", "\(head)67890\0"]
+        let bytes = Array((frames.joined() + "\n").utf8)
+        var cuts = FrameCuts()
+        STOMPKeptFrames.split(
+            bytes.span.bytes, version: .v12, .received, FrameLimits(whole: 4096, kept: 4096), into: &cuts)
+        let log = FrameLog()
+        log.append(cuts, of: bytes.span.bytes, at: FrameMoment(.received), from: log.source("c"))
+        let kept = log.snapshot().frames
+        #expect(kept.map { String(decoding: $0.bytes, as: UTF8.self) } == frames)
+        #expect(kept.allSatisfy { $0.type == "MESSAGE" && $0.destination == "/topic/a" })
     }
 
     @Test func `logs heart-beats`() throws {
