@@ -162,6 +162,35 @@ extension RawSpan {
     }
 }
 
+extension RawSpan {
+    /// A hash for tables whose keys a peer chooses: without the seed, bytes that collide cannot be chosen.
+    @inlinable
+    package func hashed(seed: UInt64) -> UInt64 {
+        let count = byteCount
+        var hash = seed ^ UInt64(truncatingIfNeeded: count)
+        if count >= 8 {
+            // Safe: offsets stay below `count`. The last word overlaps the one before it.
+            var offset = 0
+            let last = count &- 8
+            while offset < last {
+                hash = Self.fold(hash ^ (unsafe uncheckedWord(at: offset)))
+                offset &+= 8
+            }
+            return Self.fold(hash ^ (unsafe uncheckedWord(at: last)))
+        }
+        var word: UInt64 = 0
+        for offset in 0..<count { word = word << 8 | UInt64(byte(at: offset)) }
+        return Self.fold(hash ^ word)
+    }
+
+    /// Both halves of a product, so that each bit of the result depends on each bit of the word.
+    @inlinable @inline(__always)
+    static func fold(_ word: UInt64) -> UInt64 {
+        let product = word.multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+        return product.high ^ product.low
+    }
+}
+
 /// Copies to memory that the caller has reserved, eight bytes at a time: for names and short bodies a call of `memcpy`
 /// would cost more than the copy.
 extension RawSpan {

@@ -48,7 +48,7 @@ enum MQTTConversation {
                 }
                 log.append(
                     .message(
-                        topic: engine.topic(at: message.topic), flags: message.flags.rawValue,
+                        topic: effects.topic(of: message, in: bytes.span.bytes), flags: message.flags.rawValue,
                         packetID: message.packetID,
                         properties: Array(bytes[message.properties]), payload: Array(bytes[message.payload])))
             }

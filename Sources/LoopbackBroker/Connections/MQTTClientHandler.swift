@@ -10,14 +10,14 @@ struct MQTTClientHandler {
     let now: Int64
 
     /// Handles messages and events in the order of their arrival.
-    func handle(_ effects: MQTTEffects, _ topics: [String], _ bytes: RawSpan) {
+    func handle(_ effects: MQTTEffects, _ bytes: RawSpan) {
         var next = 0
         for event in effects.events {
-            publish(effects.messages[next..<event.messagesBefore], topics, bytes)
+            publish(next..<event.messagesBefore, of: effects, bytes)
             next = event.messagesBefore
             handle(event.kind)
         }
-        publish(effects.messages[next...], topics, bytes)
+        publish(next..<effects.messages.count, of: effects, bytes)
     }
 
     private func handle(_ event: MQTTEngineEvent.Kind) {
@@ -45,16 +45,18 @@ struct MQTTClientHandler {
 
     // MARK: Messages
 
-    private func publish(_ records: ArraySlice<MQTTMessageRecord>, _ topics: [String], _ bytes: RawSpan) {
-        guard !records.isEmpty else { return }
+    private func publish(_ range: Range<Int>, of effects: MQTTEffects, _ bytes: RawSpan) {
+        guard !range.isEmpty else { return }
         let session = link.perform { $0.session }
         guard session >= 0 else { return }
+        let records = effects.messages[range]
         hub.counters.add(.messagesIn, records.count)
-        hub.route(at: now) { router, effects in
-            for index in records.indices {
-                let message = Message(
-                    records[index], topic: topics[index], in: bytes, publisher: session, at: now)
-                router.publish(message, at: now, into: &effects)
+        hub.route(at: now) { router, routed in
+            var topic = ""
+            for (index, record) in records.enumerated() {
+                if index == 0 || !record.repeatsTopic { topic = effects.topic(of: record, in: bytes) }
+                let message = Message(record, topic: topic, in: bytes, publisher: session, at: now)
+                router.publish(message, at: now, into: &routed)
             }
         }
         guard !hub.withholdsAcknowledgements else { return }

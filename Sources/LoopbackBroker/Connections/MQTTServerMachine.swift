@@ -74,9 +74,6 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         // What stands behind CONNECT is read when CONNECT is answered.
         let length = phase == .connecting ? firstPacket(of: bytes) : bytes.byteCount
         let count = engine.receive(bytes.extracting(0..<length), at: now, into: &scratch.effects)
-        for message in scratch.effects.messages[scratch.topics.count...] {
-            scratch.topics.append(engine.topic(at: message.topic))
-        }
         if engine.shouldClose { wantsClose = true }
         if !queue.isEmpty { drain(at: now) }
         return count
@@ -233,10 +230,11 @@ extension MQTTServerMachine {
             return bytes.byteCount
         case .duplicate, nil: break
         }
-        let topicsBefore = scratch.topics.count
+        let before = scratch.effects.messages.count
         let count = receiveBytes(packet, at: now, into: scratch)
         // Only now is it known what a topic alias stands for.
-        let topic = scratch.topics.count > topicsBefore ? scratch.topics.last : nil
+        let message = scratch.effects.messages.dropFirst(before).last
+        let topic = message.map { scratch.effects.topic(of: $0, in: packet) }
         var arrivals = [LoopbackArrival(decoded, of: client, topic: topic)]
         if fault == .duplicate, !wantsClose {
             arrivals += arrivals
@@ -283,8 +281,6 @@ final class MQTTServerScratch: LinkScratch {
     var effects = MQTTEffects()
     /// What a reader of arrivals is to see.
     var arrivals: [LoopbackArrival] = []
-    /// The topic of each message in the effects.
-    var topics: [String] = []
     var isClosed = false
     private var source: Source?
 
@@ -302,9 +298,7 @@ final class MQTTServerScratch: LinkScratch {
         guard let source else { return }
         // What is taken out here is this call's own: performing may lead to another connection's effects.
         var effects = MQTTEffects()
-        var topics: [String] = []
         swap(&effects, &self.effects)
-        swap(&topics, &self.topics)
         if !arrivals.isEmpty {
             source.hub.packets.report(arrivals)
             arrivals = []
@@ -314,13 +308,11 @@ final class MQTTServerScratch: LinkScratch {
         self.source = nil
         if case .mqtt(let link, _)? = source.hub.connection(source.id) {
             let client = MQTTClientHandler(hub: source.hub, id: source.id, link: link, now: source.now)
-            client.handle(effects, topics, bytes)
+            client.handle(effects, bytes)
             if isClosed { client.ended(sendsWill: true) }
         }
         if isClosed { source.hub.forget(source.id) }
         effects.removeAll()
-        topics.removeAll(keepingCapacity: true)
         swap(&effects, &self.effects)
-        swap(&topics, &self.topics)
     }
 }

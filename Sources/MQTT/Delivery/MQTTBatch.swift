@@ -8,11 +8,13 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
     @safe @exclusivity(unchecked) @usableFromInline private(set) var bytes: [UInt8]
-    /// `topic` is an index into `topics`.
-    @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTBatchRecord]
-    @safe @exclusivity(unchecked) private var details: [MQTTBatchDetail]
-    @usableFromInline let topics: [String]
-    @usableFromInline let version: MQTTVersion
+    /// Their offsets are into `bytes`.
+    @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTMessageRecord]
+    /// The topics of messages that came with a topic alias instead.
+    private let aliasTopics: [UInt8]
+    /// The topic of all messages, if they have one: made once rather than for each of them.
+    private let commonTopic: String?
+    let version: MQTTVersion
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: MQTTClientCore?
     /// The subscription of the messages.
@@ -22,13 +24,13 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     private let pool: MQTTBatchPool?
 
     init(
-        _ storage: MQTTBatchStorage, topics: [String], version: MQTTVersion, core: MQTTClientCore?,
-        route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil
+        _ storage: MQTTBatchStorage, aliasTopics: [UInt8] = [], commonTopic: String? = nil, version: MQTTVersion,
+        core: MQTTClientCore?, route: MQTTRoute? = nil, pool: MQTTBatchPool? = nil
     ) {
         bytes = storage.bytes
         records = storage.records
-        details = storage.details
-        self.topics = topics
+        self.aliasTopics = aliasTopics
+        self.commonTopic = commonTopic
         self.pool = pool
         self.version = version
         self.core = core
@@ -37,17 +39,17 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     /// The same messages for another receiver, so that dropping messages from one does not affect the other.
     func copy() -> MQTTBatch {
-        MQTTBatch(storage, topics: topics, version: version, core: core, route: route)
+        MQTTBatch(
+            storage, aliasTopics: aliasTopics, commonTopic: commonTopic, version: version, core: core, route: route)
     }
 
-    private var storage: MQTTBatchStorage { MQTTBatchStorage(bytes: bytes, records: records, details: details) }
+    private var storage: MQTTBatchStorage { MQTTBatchStorage(bytes: bytes, records: records) }
 
     deinit {
         guard let pool, MQTTBatchPool.keeps(bytes) else { return }
         var storage = MQTTBatchStorage()
         swap(&storage.bytes, &bytes)
         swap(&storage.records, &records)
-        swap(&storage.details, &details)
         pool.give(storage)
     }
 
@@ -55,18 +57,23 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
 
     @inlinable subscript(index: Int) -> MQTTMessage { MQTTMessage(batch: self, index: index) }
 
-    @usableFromInline var byteCount: Int { storage.count }
+    @usableFromInline var byteCount: Int { storage.count + aliasTopics.count }
 
-    func detail(at index: Int) -> MQTTBatchDetail { details.isEmpty ? .none : details[index] }
+    /// The topic of a message; made for each call unless all messages have one topic.
+    @usableFromInline
+    func topic(at index: Int) -> String {
+        if let commonTopic { return commonTopic }
+        let record = records[index]
+        let source = record.isTopicAliased ? aliasTopics : bytes
+        // The bytes of an array of bytes: nothing to reinterpret.
+        return unsafe record.topicName(in: source.span.bytes)
+    }
 
-    /// The record as the engine made it, except that its offsets are into `bytes`.
-    func message(at index: Int) -> MQTTMessageRecord {
-        let (record, detail) = (records[index], detail(at: index))
-        return MQTTMessageRecord(
-            delivery: detail.delivery, topic: record.topic,
-            propertiesStart: record.payloadStart - detail.propertiesCount, payloadStart: record.payloadStart,
-            payloadCount: record.payloadCount, packetID: detail.packetID,
-            flags: record.flags)
+    /// The bytes of a message's topic, without a copy.
+    @usableFromInline
+    func topicBytes(at index: Int) -> ArraySlice<UInt8> {
+        let record = records[index]
+        return record.isTopicAliased ? aliasTopics[record.topic] : bytes[record.topic]
     }
 
     @usableFromInline
@@ -75,16 +82,14 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         var kept = 0
         var dropped = 0
         for index in records.indices {
-            if dropped < count, detail(at: index).delivery == 0 {
+            if dropped < count, records[index].delivery == 0 {
                 dropped += 1
                 continue
             }
             records[kept] = records[index]
-            if !details.isEmpty { details[kept] = details[index] }
             kept += 1
         }
         records.removeLast(dropped)
-        if !details.isEmpty { details.removeLast(dropped) }
         return dropped
     }
 

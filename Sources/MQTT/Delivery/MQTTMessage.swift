@@ -15,8 +15,11 @@ public struct MQTTMessage: ReplyMessage {
         self.index = index
     }
 
-    /// The topic that the message was published to.
-    @inlinable public var topic: String { batch.topics[Int(batch.records[index].topic)] }
+    /// The topic that the message was published to. Makes a string; ``topicName`` does not.
+    @inlinable public var topic: String { batch.topic(at: index) }
+
+    /// The topic as a view of the bytes that were received, to be compared without making a string.
+    @inlinable public var topicName: TopicName { TopicName(bytes: batch.topicBytes(at: index)) }
 
     /// The payload, without a copy.
     @inlinable public var payload: ArraySlice<UInt8> {
@@ -42,7 +45,7 @@ public struct MQTTMessage: ReplyMessage {
 
     /// The packet identifier, or nil for QoS 0.
     public var packetID: UInt16? {
-        let packetID = batch.detail(at: index).packetID
+        let packetID = batch.records[index].packetID
         return packetID == 0 ? nil : packetID
     }
 
@@ -51,7 +54,7 @@ public struct MQTTMessage: ReplyMessage {
 
     /// The properties of PUBLISH; empty before MQTT 5.0.
     public var properties: MQTTProperties {
-        let record = batch.message(at: index)
+        let record = batch.records[index]
         guard !record.properties.isEmpty else { return [] }
         let bytes = batch.bytes
         return unsafe record.decodeProperties(in: bytes.span.bytes)
@@ -87,7 +90,7 @@ public struct MQTTMessage: ReplyMessage {
     ///
     /// Acknowledgements are sent in the order in which the messages arrived [MQTT-4.6.0-2].
     public func acknowledge() {
-        let delivery = batch.detail(at: index).delivery
+        let delivery = batch.records[index].delivery
         guard delivery != 0 else { return }
         batch.core?.acknowledge(delivery)
     }

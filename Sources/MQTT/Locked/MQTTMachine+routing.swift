@@ -1,4 +1,5 @@
 import MQTTCore
+import Wire
 
 /// Assigns received messages to their subscriptions; on the loop's thread (the router lives there) and under the link's
 /// lock (the engine does).
@@ -8,55 +9,63 @@ extension MQTTMachine {
         guard let core else { return }
         let router = core.subscriptions.router
         scratch.work.version = engine.version
-        if routeTogether(router, scratch) { return }
-        if router.selectsCopies { return routeCopies(bytes, router, into: scratch, at: now) }
-        var lastTopic = UInt32.max
-        var routes: [MQTTRoute] = []
-        // Most reads bring messages for one subscription: no list of indexes is made for that case.
-        var uniform: MQTTRoute?
-        var isUniform = true
-        // Read out of the scratch once, not for each message.
-        let messages = scratch.work.effects.messages
-        for (index, record) in messages.enumerated() {
-            if record.topic != lastTopic {
-                lastTopic = record.topic
-                prepare(record.topic, router)
-                routes = router.routes(at: record.topic)
-                if isUniform {
-                    if routes.count == 1, index == 0 || routes[0] === uniform {
-                        uniform = routes[0]
-                    } else {
-                        isUniform = false
-                        if let uniform {
-                            for earlier in 0..<index { scratch.assign(UInt32(earlier), to: uniform) }
-                        }
-                    }
-                }
-            }
-            if !isUniform {
-                for route in routes { scratch.assign(UInt32(index), to: route) }
-            }
-            if record.delivery != 0 {
-                if routes.isEmpty, unmatched.isOn {
-                    retain(record, of: bytes, router, at: now, into: scratch)
-                } else {
-                    withheld.acknowledge(record.delivery, for: routes, &engine, at: now)
-                }
-            }
+        router.beginRead()
+        if router.selectsCopies {
+            routeCopies(bytes, router, into: scratch, at: now)
+        } else if let route = soleRoute(bytes, router, scratch.work.effects) {
+            scratch.work.uniformRoute = route
+            acknowledge(scratch.work.effects.messages, for: route, at: now)
+        } else {
+            routeEach(bytes, router, into: scratch, at: now)
         }
-        if isUniform { scratch.work.uniformRoute = uniform }
+        engine.writeAnswers(at: now)
     }
 
-    /// Assigns messages of one topic for one subscription, the usual case, without checking each of them. Returns
-    /// whether they are such.
-    private func routeTogether(_ router: MQTTRouter, _ scratch: MQTTScratch) -> Bool {
-        let lead = scratch.work.effects.lead
-        guard lead.count == scratch.work.effects.messages.count else { return false }
-        prepare(lead.topic, router)
-        let routes = router.routes(at: lead.topic)
-        guard routes.count == 1 else { return false }
-        scratch.work.uniformRoute = routes[0]
-        return true
+    /// The subscription that receives every message of this read, if there is only one: most reads are like that, and no
+    /// list of messages is made for them.
+    private func soleRoute(_ bytes: RawSpan, _ router: MQTTRouter, _ effects: borrowing MQTTEffects) -> MQTTRoute? {
+        var sole: UInt32 = 0
+        let messages = effects.messages.span
+        for index in messages.indices where !messages[index].repeatsTopic {
+            let number = router.number(for: messages[index], of: bytes, effects)
+            if sole == 0 { sole = number }
+            guard number == sole else { return nil }
+            // All messages have the first one's topic.
+            if effects.topicChanges == 1 { break }
+        }
+        let routes = router.routes(at: sole)
+        return routes.count == 1 ? routes[0] : nil
+    }
+
+    /// Acknowledges the messages of a read that one subscription receives.
+    private mutating func acknowledge(_ messages: [MQTTMessageRecord], for route: MQTTRoute, at now: Int64) {
+        guard let first = messages.first(where: { $0.delivery != 0 })?.delivery,
+            let last = messages.last(where: { $0.delivery != 0 })?.delivery
+        else { return }
+        // Tokens are consecutive, and no other subscription has any of them.
+        if route.acknowledgement == .automatic, !route.isFull { return engine.acknowledge(first...last, at: now) }
+        for message in messages where message.delivery != 0 {
+            withheld.acknowledge(message.delivery, for: [route], &engine, at: now)
+        }
+    }
+
+    /// Assigns messages for several subscriptions one by one.
+    private mutating func routeEach(
+        _ bytes: RawSpan, _ router: MQTTRouter, into scratch: MQTTScratch, at now: Int64
+    ) {
+        let effects = scratch.work.effects
+        var number: UInt32 = 0
+        for (index, message) in effects.messages.enumerated() {
+            if !message.repeatsTopic { number = router.number(for: message, of: bytes, effects) }
+            let routes = router.routes(at: number)
+            for route in routes { scratch.assign(UInt32(index), to: route) }
+            if message.delivery == 0 { continue }
+            if routes.isEmpty, unmatched.isOn {
+                retain(message, of: bytes, effects, at: now, into: scratch)
+            } else {
+                withheld.acknowledge(message.delivery, for: routes, &engine, at: now)
+            }
+        }
     }
 
     /// The same for a client with a subscription that the server may send several copies of a message to: delivers one
@@ -64,36 +73,32 @@ extension MQTTMachine {
     private mutating func routeCopies(
         _ bytes: RawSpan, _ router: MQTTRouter, into scratch: MQTTScratch, at now: Int64
     ) {
-        for (index, record) in scratch.work.effects.messages.enumerated() {
-            prepare(record.topic, router)
-            let matching = router.routes(at: record.topic)
+        let effects = scratch.work.effects
+        for (index, message) in effects.messages.enumerated() {
+            let number = router.number(for: message, of: bytes, effects)
+            let matching = router.routes(at: number)
             var routes = matching
-            let copies = router.copies(at: record.topic)
+            let copies = router.copies(at: number)
             if !copies.isEmpty {
-                let identifiers = record.decodeProperties(in: bytes).subscriptionIdentifiers
+                let identifiers = message.decodeProperties(in: bytes).subscriptionIdentifiers
                 routes.removeAll { route in copies.contains { $0.route === route && $0.isSurplus(identifiers) } }
             }
             for route in routes { scratch.assign(UInt32(index), to: route) }
-            guard record.delivery != 0 else { continue }
+            guard message.delivery != 0 else { continue }
             if matching.isEmpty, unmatched.isOn {
-                retain(record, of: bytes, router, at: now, into: scratch)
+                retain(message, of: bytes, effects, at: now, into: scratch)
             } else {
-                withheld.acknowledge(record.delivery, for: routes, &engine, at: now)
+                withheld.acknowledge(message.delivery, for: routes, &engine, at: now)
             }
         }
     }
 
-    /// Has the router look up a topic, unless it knows the routes already.
-    @inline(__always)
-    private func prepare(_ topic: UInt32, _ router: MQTTRouter) {
-        router.prepare(topic, generation: engine.topicGeneration(at: topic), topic: engine.topic(at: topic))
-    }
-
     private mutating func retain(
-        _ record: MQTTMessageRecord, of bytes: RawSpan, _ router: MQTTRouter, at now: Int64, into scratch: MQTTScratch
+        _ message: MQTTMessageRecord, of bytes: RawSpan, _ effects: MQTTEffects, at now: Int64,
+        into scratch: MQTTScratch
     ) {
-        let topic = router.topic(at: record.topic)
-        scratch.work.unmatchedDrops += unmatched.retain(record, of: bytes, topic: topic, &engine, at: now)
+        let topic = effects.topic(of: message, in: bytes)
+        scratch.work.unmatchedDrops += unmatched.retain(message, of: bytes, topic: topic, &engine, at: now)
         flushRecords()
     }
 }

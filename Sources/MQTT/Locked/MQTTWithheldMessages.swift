@@ -11,7 +11,8 @@ struct MQTTWithheldMessages: Sendable {
 
     private var messages: [Message] = []
 
-    /// Acknowledges a message at once, unless a receiver does it manually or has no room.
+    /// Acknowledges a message, unless a receiver does it manually or has no room. The engine writes the acknowledgements
+    /// of one read together.
     mutating func acknowledge(
         _ delivery: UInt64, for routes: [MQTTRoute], _ engine: inout MQTTEngine, at now: Int64
     ) {
@@ -22,16 +23,17 @@ struct MQTTWithheldMessages: Sendable {
                 return
             }
         }
-        engine.acknowledge(delivery, at: now)
+        engine.markAcknowledged(delivery, at: now)
     }
 
     /// A receiver has room again: acknowledges the messages that waited for it.
     mutating func acknowledge(_ engine: inout MQTTEngine, at now: Int64) {
         messages.removeAll { message in
             if message.routes.contains(where: { $0.isFull }) { return false }
-            engine.acknowledge(message.delivery, at: now)
+            engine.markAcknowledged(message.delivery, at: now)
             return true
         }
+        engine.writeAnswers(at: now)
     }
 
     /// The connection has closed: the server sends them again.

@@ -40,10 +40,8 @@ final class MQTTRouter {
         var forgotten: [String] = []
     }
 
-    /// The routes of a topic index of the engine's cache.
-    private struct CachedTopic {
-        var generation: UInt64 = 0
-        var topic = ""
+    /// The routes that topics have in common.
+    private struct Destination {
         var routes: [MQTTRoute] = []
         var copies: [MQTTCopies] = []
     }
@@ -52,9 +50,12 @@ final class MQTTRouter {
     var unsubscribes = PendingCalls<MQTTUnsubscribeResult, MQTTError>()
     private(set) var entries: [ByteKey: Entry] = [:]
     private var tree = MQTTFilterTree<Entry>()
-    private var topics: [CachedTopic] = []
-    /// The indexes of valid entries in `topics`.
-    private var knownTopics: [Int] = []
+    /// The number of the destination of each topic that was looked up since the filters changed.
+    private var topics = TopicTable(seed: .random(in: .min ... .max))
+    /// The destinations by their numbers; number 0 is not used.
+    private var destinations = [Destination()]
+    /// The numbers of those that topics may share.
+    private var sharedDestinations: [[ObjectIdentifier]: UInt32] = [:]
     private var requests: [UInt64: Request] = [:]
     private var nextToken: UInt64 = 1
     /// Filters without a subscription that the server may still have in a session, because UNSUBSCRIBE could not be sent
@@ -71,37 +72,62 @@ final class MQTTRouter {
 
     // MARK: Topics
 
-    func topic(at index: UInt32) -> String { topics[Int(index)].topic }
+    /// The routes of a number that ``number(for:of:_:)`` returned for a message of the same read.
+    func routes(at number: UInt32) -> [MQTTRoute] { destinations[Int(number)].routes }
 
-    func routes(at index: UInt32) -> [MQTTRoute] { topics[Int(index)].routes }
+    func copies(at number: UInt32) -> [MQTTCopies] { destinations[Int(number)].copies }
 
-    func copies(at index: UInt32) -> [MQTTCopies] { topics[Int(index)].copies }
+    /// Call this before the messages of a read: numbers do not change until the next one.
+    func beginRead() {
+        if topics.isFull || destinations.count > Self.maximumDestinations { forgetTopics() }
+    }
 
-    /// Looks up the routes of a topic index, unless they are known.
+    /// Forgets what is known about topics, which a peer chooses. It is found again when it is needed.
+    func forgetTopics() {
+        topics.removeAll()
+        destinations.removeLast(destinations.count - 1)
+        sharedDestinations.removeAll()
+    }
+
+    /// The most destinations that are retained for the next read.
+    private static let maximumDestinations = 16_384
+
+    /// The number of a message's destination.
     @inline(__always)
-    func prepare(_ index: UInt32, generation: UInt64, topic: @autoclosure () -> String) {
-        let position = Int(index)
-        if position < topics.count, topics[position].generation == generation { return }
-        remember(position, generation, topic())
+    func number(for message: MQTTMessageRecord, of bytes: RawSpan, _ effects: borrowing MQTTEffects) -> UInt32 {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        if message.isTopicAliased {
+            return number(for: unsafe effects.aliasTopics.span.bytes.extracting(message.topic))
+        }
+        return number(for: bytes.extracting(message.topic))
     }
 
-    private func remember(_ position: Int, _ generation: UInt64, _ topic: String) {
-        while topics.count <= position { topics.append(CachedTopic()) }
-        if topics[position].generation == 0 { knownTopics.append(position) }
-        let routes = match(topic)
-        topics[position] = CachedTopic(
-            generation: generation, topic: topic, routes: routes, copies: copies(for: routes, of: topic))
+    @inline(__always)
+    func number(for topic: RawSpan) -> UInt32 {
+        let known = topics.number(of: topic)
+        return known != 0 ? known : findNumber(for: topic)
     }
 
-    private func match(_ topic: String) -> [MQTTRoute] {
+    /// Looks a topic up in the tree of filters.
+    @inline(never)
+    private func findNumber(for topic: RawSpan) -> UInt32 {
         var routes: [MQTTRoute] = []
-        let bytes = Array(topic.utf8)
-        unsafe tree.forEachMatch(bytes.span.bytes) { entry in
+        tree.forEachMatch(topic) { entry in
             Self.add(entry.routes, to: &routes)
             for other in entry.others { Self.add(other.routes, to: &routes) }
         }
         if routes.isEmpty, let unmatched { routes = [unmatched] }
-        return routes
+        let copies = selectsCopies ? copies(for: routes, of: String(checked: topic, 0..<topic.byteCount)) : []
+        let key = routes.map { ObjectIdentifier($0) }
+        var number = UInt32(destinations.count)
+        if copies.isEmpty, let shared = sharedDestinations[key] {
+            number = shared
+        } else {
+            destinations.append(Destination(routes: routes, copies: copies))
+            if copies.isEmpty { sharedDestinations[key] = number }
+        }
+        topics.insert(topic, number: number)
+        return number
     }
 
     private static func add(_ matching: [MQTTRoute], to routes: inout [MQTTRoute]) {
@@ -112,11 +138,8 @@ final class MQTTRouter {
         }
     }
 
-    /// Filters have changed: discards the known matches. Costs time in proportion to the matches since the last change.
-    private func filtersChanged() {
-        for position in knownTopics { topics[position].generation = 0 }
-        knownTopics.removeAll(keepingCapacity: true)
-    }
+    /// Filters have changed. Costs time in proportion to the topics that were looked up since the last change.
+    private func filtersChanged() { forgetTopics() }
 
     /// An identifier that no other filter has. They increase, so that filters can be sorted in the order of their
     /// subscription.

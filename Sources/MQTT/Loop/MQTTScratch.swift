@@ -37,7 +37,10 @@ final class MQTTScratch: LinkScratch {
             if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
             if let closed = work.closed { core.connectionClosed(closed) }
         }
-        if work.isQuiet { pool.trim() }
+        if work.isQuiet {
+            pool.trim()
+            work.core?.subscriptions.knownRouter?.forgetTopics()
+        }
         work.clear()
     }
 
@@ -49,40 +52,27 @@ final class MQTTScratch: LinkScratch {
 
     /// Delivers the messages of one read to their subscriptions, as one batch each.
     private func deliver(_ bytes: RawSpan, _ core: MQTTClientCore) {
-        let router = core.subscriptions.router
         if let route = work.uniformRoute {
             var storage = pool.take()
-            let topics = fill(&storage, of: bytes, router)
-            deliver(storage, topics, to: route, core)
-            return
+            let topic = work.effects.commonTopic(in: bytes)
+            storage.takeAll(&work.effects, of: bytes)
+            return deliver(storage, topic, to: route, core)
         }
         for route in work.touchedRoutes {
-            for index in route.pending { work.selected.append(work.effects.messages[Int(index)]) }
+            // Few messages must not keep the large memory of many.
+            var storage = route.pending.count < 256 ? MQTTBatchStorage() : pool.take()
+            storage.fill(work.effects.messages.span, route.pending.span, of: bytes)
             route.pending.removeAll(keepingCapacity: true)
-            var storage = pool.take()
-            var topics = BatchTopics()
-            storage.fill(work.selected.span, of: bytes) { topics.local($0, router) }
-            work.selected.removeAll(keepingCapacity: true)
-            deliver(storage, topics.names, to: route, core)
+            deliver(storage, nil, to: route, core)
         }
     }
 
-    /// Copies all messages out of the read buffer, into memory that was used before; returns their topics.
-    private func fill(_ storage: inout MQTTBatchStorage, of bytes: RawSpan, _ router: MQTTRouter) -> [String] {
-        let (messages, lead) = (work.effects.messages, work.effects.lead)
-        if lead.count == messages.count {
-            storage.fill(messages.span, of: bytes, payloadBytes: lead.payloadBytes)
-            return [router.topic(at: lead.topic)]
-        }
-        var topics = BatchTopics()
-        storage.fill(messages.span, of: bytes) { topics.local($0, router) }
-        return topics.names
-    }
-
-    private func deliver(_ storage: MQTTBatchStorage, _ topics: [String], to route: MQTTRoute, _ core: MQTTClientCore) {
+    private func deliver(_ storage: MQTTBatchStorage, _ topic: String?, to route: MQTTRoute, _ core: MQTTClientCore) {
         // Count before a receiver can have them.
         core.counters.received(storage.records.count)
-        let batch = MQTTBatch(storage, topics: topics, version: work.version, core: core, route: route, pool: pool)
+        let batch = MQTTBatch(
+            storage, aliasTopics: work.effects.aliasTopics, commonTopic: topic, version: work.version, core: core,
+            route: route, pool: pool)
         if route.isForReplies { return route.receiveReplies(batch) }
         for (index, queue) in route.receivers.queues.enumerated() {
             // Each receiver gets its own batch, so that dropping messages from one does not affect the others.
@@ -105,8 +95,6 @@ struct MQTTWork: ~Copyable {
     var uniformRoute: MQTTRoute?
     /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
     var touchedRoutes: [MQTTRoute] = []
-    /// The messages for one of them.
-    var selected: [MQTTMessageRecord] = []
     var resumptions = Resumptions<MQTTPublishers.Answer>()
     var batchEnds = UniqueArray<Resumption<Result<Void, MQTTError>>>()
     /// Publishers that try again, because the queue has room.
@@ -136,31 +124,5 @@ struct MQTTWork: ~Copyable {
         isQuiet = false
         openFailure = nil
         closed = nil
-    }
-}
-
-/// The topics of a batch, numbered in their order.
-private struct BatchTopics {
-    private(set) var names: [String] = []
-    private var numbers: [UInt32: UInt32] = [:]
-    private var last = UInt32.max
-    private var lastNumber: UInt32 = 0
-
-    /// The batch's number for a topic index of the engine.
-    @inline(__always)
-    mutating func local(_ topic: UInt32, _ router: MQTTRouter) -> UInt32 {
-        if topic != last {
-            last = topic
-            lastNumber = number(topic, router)
-        }
-        return lastNumber
-    }
-
-    private mutating func number(_ topic: UInt32, _ router: MQTTRouter) -> UInt32 {
-        if let known = numbers[topic] { return known }
-        let number = UInt32(names.count)
-        names.append(router.topic(at: topic))
-        numbers[topic] = number
-        return number
     }
 }

@@ -149,21 +149,21 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     private func batch(of messages: [MQTTUnmatchedMessages.Message], for route: MQTTRoute) -> MQTTBatch {
-        var bytes: [UInt8] = []
-        var records: [MQTTMessageRecord] = []
-        for message in messages {
-            let start = bytes.count
-            bytes += message.properties
-            bytes += message.payload
-            records.append(
-                MQTTMessageRecord(
-                    delivery: MQTTUnmatchedMessages.deliveryBit | message.sequence, topic: UInt32(records.count),
-                    propertiesStart: UInt32(start), payloadStart: UInt32(start + message.properties.count),
-                    payloadCount: UInt32(message.payload.count), packetID: message.packetID, flags: message.flags))
-        }
         var storage = MQTTBatchStorage()
-        unsafe storage.fill(records.span, of: bytes.span.bytes) { $0 }
-        return MQTTBatch(storage, topics: messages.map(\.topic), version: .v5_0, core: core, route: route)
+        for message in messages {
+            let topicStart = storage.bytes.count
+            storage.bytes += message.topic.utf8
+            let propertiesStart = storage.bytes.count
+            storage.bytes += message.properties
+            storage.records.append(
+                MQTTMessageRecord(
+                    delivery: MQTTUnmatchedMessages.deliveryBit | message.sequence, topicStart: UInt32(topicStart),
+                    topicCount: UInt16(propertiesStart - topicStart), propertiesStart: UInt32(propertiesStart),
+                    payloadStart: UInt32(storage.bytes.count), payloadCount: UInt32(message.payload.count),
+                    packetID: message.packetID, flags: message.flags))
+            storage.bytes += message.payload
+        }
+        return MQTTBatch(storage, version: .v5_0, core: core, route: route)
     }
 
     /// Once the subscription exists, forgets the messages that it was handed, unless it acknowledges manually.

@@ -30,6 +30,20 @@ public struct MQTTPublishScan: Sendable, Hashable {
     public var topicAlias: UInt16 = 0
     /// How many subscription identifiers there are.
     public var subscriptionIdentifierCount = 0
+
+    init() {}
+
+    /// Checks all properties in a range.
+    init(_ bytes: RawSpan, _ range: Range<Int>) throws(MQTTProtocolError) {
+        var cursor = MQTTPropertyCursor(range, carrier: .publish)
+        while let found = try cursor.next(bytes) {
+            switch found.identifier {
+            case .topicAlias: topicAlias = UInt16(truncatingIfNeeded: found.integer)
+            case .subscriptionIdentifier: subscriptionIdentifierCount += 1
+            default: break
+            }
+        }
+    }
 }
 
 extension MQTTPublishView {
@@ -87,16 +101,8 @@ extension MQTTPublishView {
 
     /// Checks all properties and returns those that a receiver needs at once; no allocation.
     public func scanProperties(in bytes: RawSpan) throws(MQTTProtocolError) -> MQTTPublishScan {
-        var scan = MQTTPublishScan()
-        if propertiesCount == 0 { return scan }
-        var cursor = MQTTPropertyCursor(propertiesRange, carrier: .publish)
-        while let found = try cursor.next(bytes) {
-            switch found.identifier {
-            case .topicAlias: scan.topicAlias = UInt16(truncatingIfNeeded: found.integer)
-            case .subscriptionIdentifier: scan.subscriptionIdentifierCount += 1
-            default: break
-            }
-        }
+        if propertiesCount == 0 { return MQTTPublishScan() }
+        let scan = try MQTTPublishScan(bytes, propertiesRange)
         if topicCount == 0, scan.topicAlias == 0 { throw Self.noTopic(.v5_0) }
         return scan
     }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The QoS 1 and QoS 2 messages of this connection that are not acknowledged yet, in the order of their arrival.
 ///
 /// Acknowledgements leave in that order whatever order the application gives them in [MQTT 5.0 4.6.0-2, 4.6.0-3], so
@@ -9,11 +11,11 @@ struct InboundOrder: Sendable {
         var packetID: UInt16
         var isQoS2: Bool
         /// A QoS 2 message that was delivered on an earlier connection: this entry's token was never reported.
-        var isRepeat: Bool
-        var isAnswered: Bool
-        var reason: UInt8
+        var isRepeat = false
+        var isAnswered = false
+        var reason: UInt8 = 0
         /// The answer may leave only when this ticket of the session store is done; 0 for none.
-        var ticket: UInt64
+        var ticket: UInt64 = 0
     }
 
     private var ring: [Entry] = []
@@ -60,6 +62,39 @@ struct InboundOrder: Sendable {
             next += 1
         }
         answeredThrough = max(answeredThrough, min(token, base + UInt64(count) - 1))
+    }
+
+    /// The same for consecutive tokens.
+    mutating func answer(_ tokens: ClosedRange<UInt64>, _ body: (UInt64, UInt16) -> Void) {
+        // Usually nothing before them is unanswered.
+        if tokens.lowerBound <= max(base, answeredThrough + 1) { return answerAll(through: tokens.upperBound, body) }
+        for token in tokens {
+            if let entry = answer(token, reason: 0), entry.isQoS2 { body(token, entry.packetID) }
+        }
+    }
+
+    /// Takes the entries at the head out that PUBACK without a reason answers, and appends these packets. Returns false
+    /// if there are none.
+    mutating func writePubacks(into output: inout [UInt8], persistedThrough ticket: UInt64) -> Bool {
+        var ready = 0
+        while ready < count {
+            let entry = ring[(head + ready) & (ring.count - 1)]
+            guard !entry.isQoS2, entry.reason == 0, entry.ticket <= ticket,
+                entry.isAnswered || base + UInt64(ready) <= answeredThrough
+            else { break }
+            ready += 1
+        }
+        if ready == 0 { return false }
+        output.append(addingCapacity: ready * 4) { output in
+            for offset in 0..<ready {
+                output.append(uint16: 0x4002)
+                output.append(uint16: ring[(head + offset) & (ring.count - 1)].packetID)
+            }
+        }
+        head = (head + ready) & (ring.count - 1)
+        count -= ready
+        base += UInt64(ready)
+        return true
     }
 
     /// Takes the entry at the head out if it is answered and its ticket is done.

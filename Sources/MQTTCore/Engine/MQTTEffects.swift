@@ -4,8 +4,14 @@ public struct MQTTEffects: Sendable {
     /// Application messages, in the order of arrival. Their ranges are offsets into the bytes given to `receive`.
     public var messages: [MQTTMessageRecord] = []
 
-    /// What is known of the first messages together.
-    public internal(set) var lead = MQTTPlainLead()
+    /// Topics of messages that came with a topic alias instead.
+    public internal(set) var aliasTopics: [UInt8] = []
+
+    /// How many messages have another topic than the message before them; if it is one, all have the same topic.
+    public internal(set) var topicChanges = 0
+
+    /// The bytes of the packets that brought the messages.
+    public internal(set) var messageBytes = 0
 
     /// Publishes that came to their end.
     public var completions: [MQTTPublishCompletion] = []
@@ -26,32 +32,27 @@ public struct MQTTEffects: Sendable {
     /// Forgets everything and keeps the capacity.
     public mutating func removeAll() {
         messages.removeAll(keepingCapacity: true)
-        lead = MQTTPlainLead()
+        // Messages that were passed on may still use these.
+        if !aliasTopics.isEmpty { aliasTopics = [] }
+        topicChanges = 0
+        messageBytes = 0
         completions.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)
         queueHasRoom = false
     }
 }
 
-/// The first messages of a read, if they are plain (QoS 0, no properties) and have one topic: when these are all
-/// messages, the receiver does not have to examine each of them to route it.
-public struct MQTTPlainLead: Sendable {
-    /// How many they are.
-    public private(set) var count = 0
+extension MQTTEffects {
+    /// The topic of a message, from the bytes given to `receive`.
+    public func topic(of message: MQTTMessageRecord, in bytes: RawSpan) -> String {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        message.topicName(in: message.isTopicAliased ? unsafe aliasTopics.span.bytes : bytes)
+    }
 
-    /// The index for ``MQTTEngine/topic(at:)``.
-    public private(set) var topic: UInt32 = 0
-
-    /// The sum of their payloads.
-    public private(set) var payloadBytes = 0
-
-    /// - Parameter before: how many messages there are already.
-    @inline(__always)
-    mutating func add(_ count: Int, payloadBytes: Int, topic: UInt32, behind before: Int) {
-        guard before == self.count, before == 0 || topic == self.topic else { return }
-        self.count += count
-        self.topic = topic
-        self.payloadBytes += payloadBytes
+    /// The topic of all messages if they have one, and there are several.
+    package func commonTopic(in bytes: RawSpan) -> String? {
+        guard topicChanges == 1, messages.count > 1 else { return nil }
+        return topic(of: messages[0], in: bytes)
     }
 }
 

@@ -8,12 +8,25 @@ extension MQTTEngine {
     /// [MQTT 5.0 4.6.0-2]. A token of an earlier connection does no harm.
     /// - Parameter reason: a code of PUBACK or PUBREC; sent in 5.0 only.
     public mutating func acknowledge(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {
+        markAcknowledged(delivery, reason: reason, at: now)
+        writeAnswers(at: now)
+    }
+
+    /// The same for one of many messages, whose acknowledgements ``writeAnswers(at:)`` writes together.
+    package mutating func markAcknowledged(_ delivery: UInt64, reason: MQTTReasonCode = .success, at now: Int64) {
         if let entry = session.inbound.answer(delivery, reason: reason.rawValue) {
             if entry.isQoS2 { recordTaken(entry.packetID, delivery, isRefused: reason.isError) }
-            writeAnswers(at: now)
         } else if let id = session.inbound.removeCarried(delivery) {
             acknowledgeCarried(id, reason, at: now)
         }
+    }
+
+    /// Acknowledges messages that arrived one after the other.
+    package mutating func acknowledge(_ deliveries: ClosedRange<UInt64>, at now: Int64) {
+        var taken: [(UInt64, UInt16)] = []
+        session.inbound.answer(deliveries) { token, id in taken.append((token, id)) }
+        for (token, id) in taken { recordTaken(id, token, isRefused: false) }
+        writeAnswers(at: now)
     }
 
     /// Acknowledges every message up to and including a token with success.
@@ -48,9 +61,14 @@ extension MQTTEngine {
     }
 
     /// Writes the acknowledgements that are at the head of the order.
-    mutating func writeAnswers(at now: Int64) {
+    package mutating func writeAnswers(at now: Int64) {
         guard phase == .connected || phase == .leaving else { return }
-        while let entry = session.inbound.popAnswered(persistedThrough: persistedTicket) {
+        while true {
+            // Most are PUBACK without a reason.
+            if session.inbound.writePubacks(into: &output, persistedThrough: persistedTicket) {
+                keepAlive.sent(at: now)
+            }
+            guard let entry = session.inbound.popAnswered(persistedThrough: persistedTicket) else { return }
             let reason = MQTTReasonCode(rawValue: entry.reason)
             MQTTPacket.Acknowledgement.encode(
                 entry.isQoS2 ? .pubrec : .puback, packetID: entry.packetID, reasonCode: reason, into: &output,

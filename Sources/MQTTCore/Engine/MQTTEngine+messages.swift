@@ -24,13 +24,9 @@ extension MQTTEngine {
             if phase == .leaving { return }
         }
         let view = try MQTTPublishView.parse(header, in: bytes, at: offset, version: version)
-        let index: Int
+        let topic: InboundAliases.Topic
         do throws(MQTTProtocolError) {
-            if view.propertiesCount == 0 && view.topicCount > 0 {
-                index = try topics.index(of: bytes.extracting(view.topicRange))
-            } else {
-                index = try resolveTopic(view, bytes)
-            }
+            topic = try resolveTopic(view, bytes, &effects)
         } catch {
             return try drop(view, bytes, because: error, at: now, into: &effects)
         }
@@ -42,15 +38,20 @@ extension MQTTEngine {
         }
         effects.messages.append(
             MQTTMessageRecord(
-                delivery: delivery, topic: UInt32(truncatingIfNeeded: index),
+                delivery: delivery, topicStart: UInt32(truncatingIfNeeded: topic.start),
+                topicCount: UInt16(truncatingIfNeeded: topic.count),
                 propertiesStart: UInt32(truncatingIfNeeded: view.propertiesStart),
                 payloadStart: UInt32(truncatingIfNeeded: view.payloadStart),
                 payloadCount: UInt32(truncatingIfNeeded: view.payloadCount), packetID: view.packetID,
-                flags: view.flags))
+                flags: view.flags, isTopicAliased: topic.isAliased))
+        effects.topicChanges += 1
+        effects.messageBytes += header.packetCount
     }
 
-    /// The topic of a message with properties, which may hold an alias.
-    private mutating func resolveTopic(_ view: MQTTPublishView, _ bytes: RawSpan) throws(MQTTProtocolError) -> Int {
+    /// Checks the properties of a message, and where its topic is: an alias may stand for it.
+    private mutating func resolveTopic(
+        _ view: MQTTPublishView, _ bytes: RawSpan, _ effects: inout MQTTEffects
+    ) throws(MQTTProtocolError) -> InboundAliases.Topic {
         var scan = MQTTPublishScan()
         if view.propertiesCount > 0 {
             if view.propertiesCount > Int(acceptedControlPacketSize) { throw tooManyProperties(view) }
@@ -60,21 +61,22 @@ extension MQTTEngine {
             throw .protocolError("A client sent a subscription identifier.", "MQTT-3.3.4-6")
         }
         let alias = Int(scan.topicAlias)
-        guard alias != 0 else { return try topics.index(of: bytes.extracting(view.topicRange)) }
+        if view.topicCount > 0 || alias == 0 { try MQTTTopicName.validate(bytes, view.topicRange) }
+        let topic = InboundAliases.Topic(start: view.topicStart, count: view.topicCount)
+        guard alias != 0 else { return topic }
         guard alias <= inboundAliases.maximum else {
             throw MQTTProtocolError(
                 .topicAliasInvalid, "The topic alias is \(alias); the maximum is \(inboundAliases.maximum).",
                 clause: "MQTT-3.3.2-9")
         }
         if view.topicCount > 0 {
-            let index = try topics.index(of: bytes.extracting(view.topicRange))
-            inboundAliases.set(alias, index: index, in: topics)
-            return index
+            inboundAliases.set(alias, bytes.extracting(view.topicRange))
+            return topic
         }
-        guard let index = try inboundAliases.index(of: alias, in: &topics) else {
+        guard let known = inboundAliases.topic(of: alias, in: &effects.aliasTopics) else {
             throw .protocolError("The topic alias \(alias) has no topic yet.", "MQTT 5.0 3.3.2.3.4")
         }
-        return index
+        return known
     }
 
     private func tooManyProperties(_ view: MQTTPublishView) -> MQTTProtocolError {
@@ -98,20 +100,24 @@ extension MQTTEngine {
         }
     }
 
+    /// How many messages of QoS 1 and 2 may be unacknowledged on this connection.
+    private var inboundMaximum: Int { version.hasProperties ? Int(grantedReceiveMaximum) : 65_535 }
+
+    /// How many more there may be.
+    var inboundRoom: Int { inboundMaximum - session.inbound.count - session.awaitingRelease.count }
+
     /// Records a message of QoS 1 or 2 and returns its token, or nil if it was delivered before.
     mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTProtocolError) -> UInt64? {
         let id = view.packetID
         let isQoS2 = view.flags.isExactlyOnce
         let isKnown = isQoS2 && session.received.contains(id)
-        let granted = version.hasProperties ? Int(grantedReceiveMaximum) : 65_535
-        if !isKnown && session.inbound.count + session.awaitingRelease.count >= granted {
+        if !isKnown && inboundRoom <= 0 {
             throw MQTTProtocolError(
                 .receiveMaximumExceeded,
-                "More than \(granted) messages of QoS 1 and 2 arrived before one was acknowledged.",
+                "More than \(inboundMaximum) messages of QoS 1 and 2 arrived before one was acknowledged.",
                 clause: "MQTT-3.3.4-9")
         }
-        var entry = InboundOrder.Entry(
-            packetID: id, isQoS2: isQoS2, isRepeat: false, isAnswered: false, reason: 0, ticket: 0)
+        var entry = InboundOrder.Entry(packetID: id, isQoS2: isQoS2)
         guard isKnown else {
             if isQoS2 { session.received.insert(id) }
             return session.inbound.append(entry)

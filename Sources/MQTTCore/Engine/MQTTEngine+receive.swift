@@ -1,5 +1,5 @@
 // What arrives: frames to packets, packets to the part of the engine that they concern.
-// The hot path of receiving: runs of plain messages, which have QoS 0 and no properties.
+// The hot path of receiving: messages that a `PublishReader` can judge.
 
 import Wire
 
@@ -9,7 +9,7 @@ extension MQTTEngine {
     /// - Returns: the number of bytes consumed. The caller presents the rest again, with more behind it.
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects) -> Int {
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
-        if effects.messages.isEmpty { topics.beginBatch() }
+        if effects.messages.isEmpty { inboundAliases.beginRead() }
         // Any byte is a sign of life for a client; a server requires whole packets within the keep alive [MQTT 5.0 3.1.2-22].
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
@@ -150,43 +150,26 @@ extension MQTTEngine {
 }
 
 extension MQTTEngine {
-    /// Reads PUBLISH packets of QoS 0 without properties, as long as one follows the other, and returns where they end.
-    ///
-    /// Everything else (other packets, properties, packets above 16 KiB, incomplete or malformed ones) is left to the
-    /// general path. A topic is looked up once for all messages in a row that have it.
-    mutating func receivePlainMessages(
-        _ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects
-    ) -> Int {
-        // A server checks RETAIN against its configuration, on the general path.
-        let run = PlainRun(
-            hasProperties: version.hasProperties, mask: isServer ? 0xFF : 0xFE, maximumPacketSize: acceptedPacketSize)
-        let end = bytes.byteCount
-        var lead = effects.lead
-        var count = effects.messages.count
-        var offset = start
-        var goesOn = true
-        while goesOn, end - offset >= 4 {
+    /// Reads PUBLISH packets as long as one follows the other and a ``PublishReader`` can judge them, and returns where
+    /// they end. Everything else is left to the general path.
+    mutating func receivePlainMessages(_ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects) -> Int {
+        var reader = PublishReader(
+            hasProperties: version.hasProperties, isServer: isServer, maximumPacketSize: acceptedPacketSize,
+            maximumPropertiesCount: Int(acceptedControlPacketSize), room: inboundRoom)
+        var end = start
+        while bytes.byteCount - end >= 4 {
             // Room is taken for many at a time: asking for each whether there is some costs as much as parsing it.
-            let room = min(512, (end - offset) / 4)
+            let room = min(512, (bytes.byteCount - end) / 4)
+            let count = effects.messages.count
+            var outcome = PublishReader.Outcome(end: end)
             effects.messages.append(addingCapacity: room) { records in
-                while !records.isFull {
-                    guard let head = run.head(bytes, at: offset) else {
-                        goesOn = false
-                        return
-                    }
-                    guard let found = try? topics.index(of: bytes.extracting(head.topic)) else {
-                        goesOn = false
-                        return
-                    }
-                    let index = UInt32(truncatingIfNeeded: found)
-                    let read = run.read(bytes, at: offset, head.range, topic: index, into: &records)
-                    offset = read.end
-                    lead.add(read.count, payloadBytes: read.payloadBytes, topic: index, behind: count)
-                    count += read.count
-                }
+                outcome = reader.read(bytes, from: end, into: &records, &session.inbound)
             }
+            end = outcome.end
+            effects.topicChanges += outcome.topicChanges
+            if effects.messages.count - count < room { break }
         }
-        effects.lead = lead
-        return offset
+        effects.messageBytes += end - start
+        return end
     }
 }

@@ -108,8 +108,6 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What outlives the connection.
     var session = MQTTSession()
-    /// Topics of received messages.
-    var topics = TopicCache()
     var keepAlive = KeepAlive()
     var inboundAliases = InboundAliases()
     var outboundAliases = OutboundAliases()
@@ -203,11 +201,4 @@ extension MQTTEngine {
     public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
     public var inFlightCount: Int { session.window.inFlightCount }
-
-    /// The topic of a message of the current effects.
-    public func topic(at index: UInt32) -> String { topics.string(at: Int(index)) }
-
-    /// A number that changes whenever the index is given to another topic; never 0 for an index in use. Indexes are
-    /// small, so that a caller may keep what it knows of each (a route) in an array beside this number.
-    public func topicGeneration(at index: UInt32) -> UInt64 { topics.generation(at: Int(index)) }
 }

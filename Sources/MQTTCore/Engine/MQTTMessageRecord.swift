@@ -1,11 +1,13 @@
+import Wire
+
 /// One application message, as offsets into the bytes given to `receive`. Plain data of 32 bytes.
 public struct MQTTMessageRecord: Sendable {
     /// The token for ``MQTTEngine/acknowledge(_:at:)``; 0 for QoS 0, which is not acknowledged. Tokens rise in the
     /// order of arrival over all connections of an engine.
     public var delivery: UInt64
 
-    /// The index for ``MQTTEngine/topic(at:)``, valid until the next call of `receive` with cleared effects.
-    public var topic: UInt32
+    /// Where the topic starts; in ``MQTTEffects/aliasTopics`` if `isTopicAliased` is true.
+    public var topicStart: UInt32
 
     /// Where the properties of a 5.0 message start. They end where the payload starts.
     public var propertiesStart: UInt32
@@ -16,34 +18,72 @@ public struct MQTTMessageRecord: Sendable {
     /// The number of bytes of the payload.
     public var payloadCount: UInt32
 
+    /// The number of bytes of the topic.
+    public var topicCount: UInt16
+
     /// The packet identifier; 0 for QoS 0.
     public var packetID: UInt16
 
     /// DUP, QoS and RETAIN.
     public var flags: MQTTPublishFlags
 
+    /// Whether the packet had a topic alias in place of the topic.
+    public var isTopicAliased: Bool
+
+    /// Whether the topic is known to be that of the message before.
+    public var repeatsTopic: Bool
+
     @inlinable
     public init(
-        delivery: UInt64, topic: UInt32, propertiesStart: UInt32, payloadStart: UInt32, payloadCount: UInt32,
-        packetID: UInt16, flags: MQTTPublishFlags
+        delivery: UInt64, topicStart: UInt32, topicCount: UInt16, propertiesStart: UInt32, payloadStart: UInt32,
+        payloadCount: UInt32, packetID: UInt16, flags: MQTTPublishFlags, isTopicAliased: Bool = false,
+        repeatsTopic: Bool = false
     ) {
         self.delivery = delivery
-        self.topic = topic
+        self.topicStart = topicStart
+        self.topicCount = topicCount
         self.propertiesStart = propertiesStart
         self.payloadStart = payloadStart
         self.payloadCount = payloadCount
         self.packetID = packetID
         self.flags = flags
+        self.isTopicAliased = isTopicAliased
+        self.repeatsTopic = repeatsTopic
     }
+
+    /// The topic, in the bytes given to `receive` or in ``MQTTEffects/aliasTopics``.
+    @inlinable public var topic: Range<Int> { Int(topicStart)..<Int(topicStart) + Int(topicCount) }
 
     /// The properties of the message in the bytes given to `receive`, without their length; empty before 5.0.
     @inlinable public var properties: Range<Int> { Int(propertiesStart)..<Int(payloadStart) }
 
     /// The payload in the bytes given to `receive`.
     @inlinable public var payload: Range<Int> { Int(payloadStart)..<Int(payloadStart) + Int(payloadCount) }
+
+    /// All of the message that is in the bytes given to `receive`, from the topic or the properties on.
+    @inlinable package var range: Range<Int> {
+        (isTopicAliased ? Int(propertiesStart) : Int(topicStart))..<Int(payloadStart) + Int(payloadCount)
+    }
+
+    /// The same message in a copy of ``range`` that starts at an offset.
+    @inlinable
+    package func moved(to offset: Int) -> MQTTMessageRecord {
+        let distance = UInt32(truncatingIfNeeded: offset &- range.lowerBound)
+        var record = self
+        if !isTopicAliased { record.topicStart = topicStart &+ distance }
+        record.propertiesStart = propertiesStart &+ distance
+        record.payloadStart = payloadStart &+ distance
+        return record
+    }
 }
 
 extension MQTTMessageRecord {
+    /// The topic as text, from bytes that hold it at the record's offsets.
+    public func topicName(in bytes: RawSpan) -> String {
+        // The engine has checked that it is UTF-8.
+        String(checked: bytes, topic, isASCII: TextScan.isPlainName(bytes, topic))
+    }
+
     /// The properties of the message, decoded from bytes that hold it at the record's offsets.
     ///
     /// The engine has checked them before it made the record; other bytes yield no properties.

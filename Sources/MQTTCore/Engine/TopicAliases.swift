@@ -75,14 +75,24 @@ struct OutboundAliases: Sendable {
 /// The topic aliases that the peer gave out on one connection, up to the maximum that we advertised
 /// [MQTT 5.0 3.3.2-10].
 struct InboundAliases: Sendable {
+    /// Where the bytes of a topic are.
+    struct Topic {
+        var start: Int
+        var count: Int
+        /// Whether they are in ``MQTTEffects/aliasTopics`` rather than among the bytes that were received.
+        var isAliased = false
+    }
+
     private struct Entry: Sendable {
-        var topic: String = ""
-        var index = 0
-        var generation: UInt64 = 0
+        var topic: [UInt8] = []
+        /// Where it was copied to for the messages of a read, and for which read.
+        var start = 0
+        var read: UInt64 = 0
     }
 
     private var entries: [Entry] = []
     private(set) var maximum = 0
+    private var read: UInt64 = 1
 
     /// Forgets all aliases and allows `maximum` of them.
     mutating func reset(maximum: UInt16) {
@@ -90,23 +100,24 @@ struct InboundAliases: Sendable {
         entries = []
     }
 
+    /// The topics that were copied for earlier messages are no longer in the effects.
+    mutating func beginRead() { read += 1 }
+
     /// Remembers the topic of an alias, which is at most `maximum` and not 0.
-    mutating func set(_ alias: Int, index: Int, in cache: borrowing TopicCache) {
+    mutating func set(_ alias: Int, _ topic: RawSpan) {
         while entries.count < alias { entries.append(Entry()) }
-        entries[alias - 1] = Entry(
-            topic: cache.string(at: index), index: index, generation: cache.generation(at: index))
+        entries[alias - 1] = Entry(topic: topic.copied)
     }
 
-    /// The index of the topic of an alias, or nil if the alias was never set.
-    mutating func index(of alias: Int, in cache: inout TopicCache) throws(MQTTProtocolError) -> Int? {
-        guard alias <= entries.count, entries[alias - 1].generation != 0 else { return nil }
-        let entry = entries[alias - 1]
-        if cache.use(entry.index, generation: entry.generation) { return entry.index }
-        let bytes = Array(entry.topic.utf8)
-        // The bytes of an array of bytes: nothing to reinterpret.
-        let index = try unsafe cache.index(of: bytes.span.bytes)
-        entries[alias - 1].index = index
-        entries[alias - 1].generation = cache.generation(at: index)
-        return index
+    /// The topic of an alias, copied to the end of `topics` once for each read, so that many messages to a long topic take
+    /// no more memory than the aliases themselves. Nil if the alias was never set.
+    mutating func topic(of alias: Int, in topics: inout [UInt8]) -> Topic? {
+        guard alias <= entries.count, !entries[alias - 1].topic.isEmpty else { return nil }
+        if entries[alias - 1].read != read {
+            entries[alias - 1].read = read
+            entries[alias - 1].start = topics.count
+            topics += entries[alias - 1].topic
+        }
+        return Topic(start: entries[alias - 1].start, count: entries[alias - 1].topic.count, isAliased: true)
     }
 }

@@ -28,7 +28,7 @@ final class EnginePair {
             for record in effects.messages {
                 messages.append(
                     Message(
-                        topic: engine.topic(at: record.topic), payload: Array(bytes[record.payload]),
+                        topic: effects.topic(of: record, in: bytes.span.bytes), payload: Array(bytes[record.payload]),
                         qos: record.flags.qos,
                         isDuplicate: record.flags.isDuplicate, isRetained: record.flags.isRetained,
                         delivery: record.delivery,

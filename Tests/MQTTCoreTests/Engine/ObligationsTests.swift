@@ -65,7 +65,7 @@ struct ObligationsTests {
         try MQTTPacket.disconnect(.init(reasonCode: .serverBusy)).encode(into: &bytes, version: .v5_0)
         let consumed = engine.receive(bytes.span.bytes, at: 1, into: &effects)
         #expect(consumed == bytes.count)
-        #expect(effects.messages.map { engine.topic(at: $0.topic) } == ["a", "b"])
+        #expect(effects.messages.map { effects.topic(of: $0, in: bytes.span.bytes) } == ["a", "b"])
         #expect(effects.messages.map { Array(bytes[$0.payload]) } == [[1], [2, 3]])
         #expect(effects.events.map(\.messagesBefore) == [0, 2])
         let shouldClose = engine.shouldClose

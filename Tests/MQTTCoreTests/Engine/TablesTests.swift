@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Wire
 
 @testable import MQTTCore
 
@@ -58,41 +59,60 @@ struct TablesTests {
         }
     }
 
-    @Test func `a topic keeps its index while a batch lasts, however many there are`() throws {
-        var cache = TopicCache()
-        for round in 0..<6 {
-            cache.beginBatch()
-            var indexes: [(String, Int, UInt64)] = []
-            for number in 0..<3000 {
-                let topic = "round/\(number % 1500)/of/\(round % 2)"
-                let index = try cache.index(of: Array(topic.utf8).span.bytes)
-                indexes.append((topic, index, cache.generation(at: index)))
+    @Test func `every topic is found under its number, and no other`() {
+        var random = SeededGenerator(seed: Campaign.seed)
+        for _ in 0..<Campaign.rounds(20) {
+            var table = TopicTable(seed: random.next())
+            var model: [String: UInt32] = [:]
+            for number in 1...UInt32.random(in: 1...5000, using: &random) {
+                let topic = String(repeating: "t", count: Int.random(in: 0...40, using: &random)) + "\(number)"
+                #expect(topic.withUTF8Span { table.number(of: $0) } == 0)
+                topic.withUTF8Span { table.insert($0, number: number) }
+                model[topic] = number
             }
-            for (topic, index, generation) in indexes {
-                #expect(cache.string(at: index) == topic)
-                #expect(cache.generation(at: index) == generation)
-                #expect(generation != 0)
-            }
+            // A topic for which a search would take too long is not retained; that is rare.
+            let found = model.filter { topic, number in topic.withUTF8Span { table.number(of: $0) } == number }
+            #expect(found.count == table.count)
+            #expect(table.count >= model.count - 2)
+            for topic in model.keys { #expect((topic + "/x").withUTF8Span { table.number(of: $0) } == 0) }
+            table.removeAll()
+            #expect(table.count == 0 && model.keys.allSatisfy { $0.withUTF8Span { table.number(of: $0) } == 0 })
         }
     }
 
-    @Test func `a topic that stays keeps index and generation over batches`() throws {
-        var cache = TopicCache()
-        let topic = Array("devices/one/temperature".utf8)
-        cache.beginBatch()
-        let index = try cache.index(of: topic.span.bytes)
-        let generation = cache.generation(at: index)
-        for _ in 0..<100 {
-            cache.beginBatch()
-            #expect(try cache.index(of: topic.span.bytes) == index)
-            #expect(cache.generation(at: index) == generation)
+    @Test func `topics that all collide cost a bounded search and a bounded table`() {
+        // With a known seed the bytes can be chosen; the table is then merely less useful.
+        var table = TopicTable(seed: 0)
+        var inserted = 0
+        var number: UInt32 = 0
+        while inserted < 100 {
+            number += 1
+            let topic = "\(number)"
+            // The position is taken from the upper half of the hash.
+            guard topic.withUTF8Span({ $0.hashed(seed: 0) >> 32 & 0xFF }) == 7 else { continue }
+            topic.withUTF8Span { table.insert($0, number: number) }
+            inserted += 1
         }
+        #expect((16..<100).contains(table.count))
+        #expect(table.byteCount < 1 << 14)
     }
 
-    @Test func `a topic that is none is refused and leaves nothing behind`() throws {
-        var cache = TopicCache()
+    @Test func `a table of topics notices its bound and gives its memory back`() {
+        var table = TopicTable(seed: 1)
+        #expect(table.byteCount == 0)
+        var number: UInt32 = 0
+        while !table.isFull {
+            number += 1
+            "a/topic/of/a/hostile/peer/\(number)".withUTF8Span { table.insert($0, number: number) }
+        }
+        #expect(table.byteCount < 2 * TopicTable.maximumBytes)
+        table.removeAll()
+        #expect(table.byteCount == 0)
+    }
+
+    @Test func `names that are not topics are refused`() throws {
         for bytes in [[0xC3, 0x28], [0x61, 0], [0x61, 0x2B], [0xED, 0xA0, 0x80]] as [[UInt8]] {
-            for _ in 0..<2 { #expect(throws: MQTTProtocolError.self) { try cache.index(of: bytes.span.bytes) } }
+            #expect(throws: MQTTProtocolError.self) { try MQTTTopicName.validate(bytes.span.bytes) }
         }
     }
 

@@ -6,65 +6,113 @@ import Testing
 
 @Suite("Delivery: what a batch keeps", .turns)
 struct BatchStorageTests {
-    private func record(_ payload: Range<Int>, properties: Int = 0, delivery: UInt64 = 0) -> MQTTMessageRecord {
-        MQTTMessageRecord(
-            delivery: delivery, topic: 9, propertiesStart: UInt32(payload.lowerBound - properties),
-            payloadStart: UInt32(payload.lowerBound), payloadCount: UInt32(payload.count),
-            packetID: delivery == 0 ? 0 : 7, flags: MQTTPublishFlags(rawValue: delivery == 0 ? 1 : 0b0010))
+    private static let topics = ["a", "exactly/16/bytes", "b/with/a/longer/name/than/others"]
+
+    /// What an engine makes of these messages.
+    private func received(
+        _ messages: [MQTTOutgoingMessage], _ version: MQTTVersion = .v5_0
+    ) throws -> (bytes: [UInt8], effects: MQTTEffects) {
+        var bytes: [UInt8] = version.hasProperties ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0]
+        for (number, message) in messages.enumerated() {
+            try MQTTPacket.publish(
+                .init(
+                    topic: message.topic, payload: message.payload, qos: message.qos,
+                    packetID: message.qos == .atMostOnce ? 0 : UInt16(number + 1), properties: message.properties)
+            ).encode(into: &bytes, version: version)
+        }
+        var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
+        engine.configuration.version = version
+        try engine.connectionOpened(at: 0)
+        var effects = MQTTEffects()
+        #expect(engine.receive(bytes.span.bytes, at: 0, into: &effects) == bytes.count)
+        #expect(effects.messages.count == messages.count)
+        return (bytes, effects)
     }
 
-    @Test func `payloads of all sizes are packed one behind the other, up to both ends of what was read`() {
-        var random = SeededGenerator(seed: Campaign.seed)
-        for round in 0..<200 {
-            let gap = round % 4 * 20
-            var source: [UInt8] = []
-            var records: [MQTTMessageRecord] = []
-            var payloads: [[UInt8]] = []
-            for _ in 0..<Int.random(in: 1...60, using: &random) {
-                source += [UInt8](repeating: 0xFF, count: gap)
-                let payload = (0..<Int.random(in: 0...80, using: &random)).map { _ in UInt8.random(in: 0...9) }
-                records.append(record(source.count..<source.count + payload.count))
-                payloads.append(payload)
-                source += payload
-            }
-            var storage = MQTTBatchStorage()
-            let total = payloads.reduce(0) { $0 + $1.count }
-            storage.fill(records.span, of: source.span.bytes, payloadBytes: total)
-            #expect(storage.bytes == payloads.flatMap(\.self))
-            #expect(storage.details.isEmpty)
-            let batch = MQTTBatch(storage, topics: ["t"], version: .v3_1_1, core: nil)
-            let messages = MQTTSubscription.Batch(batch, from: 0)
-            #expect(messages.map(\.bytes) == payloads)
-            #expect(messages.allSatisfy { $0.isRetained && $0.qos == .atMostOnce && $0.packetID == nil })
-            #expect(batch.byteCount == total + 16 * payloads.count)
-        }
+    private func message(_ random: inout SeededGenerator) -> MQTTOutgoingMessage {
+        MQTTOutgoingMessage(
+            topic: Self.topics.randomElement(using: &random)!,
+            payload: (0..<Int.random(in: 0...80, using: &random)).map { _ in .random(in: 0...9, using: &random) },
+            qos: Bool.random(using: &random) ? .atMostOnce : .atLeastOnce,
+            properties: Bool.random(using: &random) ? [] : [.userProperty("name", "value"), .contentType("text")])
     }
 
-    @Test func `only messages that have more to say cost more, and all keep their places`() {
-        let source = (0..<200).map { UInt8($0) }
-        let deliveries: [UInt64] = [0, 0, 5, 0, 6]
-        let records = deliveries.enumerated().map { index, delivery in
-            record(index * 10 + 2..<index * 10 + 6, properties: index == 3 ? 2 : 0, delivery: delivery)
-        }
-        var storage = MQTTBatchStorage()
-        var number: UInt32 = 0
-        storage.fill(records.span, of: source.span.bytes) { _ in
-            defer { number += 1 }
-            return number
-        }
-        #expect(storage.details.map(\.delivery) == deliveries)
-        #expect(storage.details.map(\.propertiesCount) == [0, 0, 0, 2, 0])
-        let topics = ["a", "b", "c", "d", "e"]
-        let batch = MQTTBatch(storage, topics: topics, version: .v5_0, core: nil)
+    private func expectSame(_ batch: MQTTBatch, _ sent: [MQTTOutgoingMessage]) {
         let messages = MQTTSubscription.Batch(batch, from: 0)
-        #expect(messages.map(\.topic) == topics)
-        #expect(messages.map(\.bytes) == (0..<5).map { Array(source[$0 * 10 + 2..<$0 * 10 + 6]) })
-        #expect(messages.map(\.packetID) == [nil, nil, 7, nil, 7])
-        #expect(batch.message(at: 3).properties.count == 2)
+        #expect(messages.map(\.topic) == sent.map(\.topic))
+        #expect(messages.map(\.topicName.description) == sent.map(\.topic))
+        #expect(messages.map(\.bytes) == sent.map(\.payload))
+        #expect(messages.map(\.qos) == sent.map(\.qos))
+        #expect(messages.map(\.properties) == sent.map(\.properties))
+    }
+
+    private func all(_ effects: MQTTEffects, of bytes: [UInt8]) -> MQTTBatchStorage {
+        var effects = effects
+        var storage = MQTTBatchStorage()
+        storage.takeAll(&effects, of: bytes.span.bytes)
+        #expect(effects.messages.isEmpty || storage.bytes.count < bytes.count / 2)
+        return storage
+    }
+
+    private func some(_ places: [UInt32], _ effects: MQTTEffects, of bytes: [UInt8]) -> MQTTBatchStorage {
+        let messages = effects.messages
+        var storage = MQTTBatchStorage()
+        storage.fill(messages.span, places.span, of: bytes.span.bytes)
+        return storage
+    }
+
+    @Test func `all messages of a read and any of them arrive as they were sent`() throws {
+        var random = SeededGenerator(seed: Campaign.seed)
+        for _ in 0..<Campaign.rounds(200) {
+            let sent = (0..<Int.random(in: 1...60, using: &random)).map { _ in message(&random) }
+            let (bytes, effects) = try received(sent)
+            let places = sent.indices.filter { _ in Bool.random(using: &random) }
+            let chosen = some(places.map { UInt32($0) }, effects, of: bytes)
+            expectSame(MQTTBatch(chosen, version: .v5_0, core: nil), places.map { sent[$0] })
+            let topic = effects.commonTopic(in: bytes.span.bytes)
+            if let topic { #expect(sent.allSatisfy { $0.topic == topic }) }
+            expectSame(MQTTBatch(all(effects, of: bytes), commonTopic: topic, version: .v5_0, core: nil), sent)
+        }
+    }
+
+    @Test func `one message behind much else is copied without it`() throws {
+        let sent = [MQTTOutgoingMessage(topic: "a", payload: [1, 2, 3])]
+        var (bytes, effects) = try received(sent)
+        // The same packet far behind in a read.
+        let before = [UInt8](repeating: 0, count: 100_000)
+        bytes = before + bytes
+        effects.messages = effects.messages.map { $0.moved(to: $0.range.lowerBound + before.count) }
+        let storage = all(effects, of: bytes)
+        #expect(storage.bytes.count < 16)
+        expectSame(MQTTBatch(storage, version: .v5_0, core: nil), sent)
+    }
+
+    @Test func `messages that are dropped leave the others in their places`() throws {
+        var random = SeededGenerator(seed: 5)
+        var sent = (0..<5).map { _ in message(&random) }
+        for index in sent.indices { sent[index].qos = index == 2 || index == 4 ? .atLeastOnce : .atMostOnce }
+        let (bytes, effects) = try received(sent)
+        let batch = MQTTBatch(all(effects, of: bytes), version: .v5_0, core: nil)
         #expect(batch.copy().dropOldest(2) == 2 && batch.count == 5)
+        // QoS 1 stays.
         #expect(batch.dropOldest(4) == 3)
-        let left = MQTTSubscription.Batch(batch, from: 0)
-        #expect(left.map(\.topic) == ["c", "e"] && left.map(\.packetID) == [7, 7])
-        #expect(batch.detail(at: 1).delivery == 6)
+        expectSame(batch, [sent[2], sent[4]])
+        #expect(MQTTSubscription.Batch(batch, from: 0).map(\.packetID) == [3, 5])
+    }
+
+    @Test func `a topic compares with strings byte by byte and has levels`() throws {
+        let (bytes, effects) = try received([.init(topic: "house/kitchen//lamp", payload: [1])])
+        let name = MQTTBatch(all(effects, of: bytes), version: .v5_0, core: nil)[0].topicName
+        #expect(name == "house/kitchen//lamp" && name != "house/kitchen//lamp/" && name != "house/kitchen")
+        #expect(name.hasPrefix("house/") && !name.hasPrefix("house/k/") && !name.hasPrefix("house/kitchen//lamp/x"))
+        #expect(name.levels.map(\.description) == ["house", "kitchen", "", "lamp"])
+        #expect(name.levels[1] == "kitchen" && name.levels[2] == "")
+        #expect(name.matches("house/+/#") && name.matches("$share/g/house/#") && !name.matches("house/+"))
+        switch name {
+        case "house": Issue.record("another topic matched")
+        case "house/kitchen//lamp": break
+        default: Issue.record("the topic did not match")
+        }
+        #expect(Set([name, name]).count == 1)
     }
 }

@@ -3,8 +3,8 @@ import Testing
 
 @testable import MQTTCore
 
-@Suite("Engine: runs of plain messages", .heavy)
-struct PlainRunTests {
+@Suite("Engine: reading PUBLISH in place", .heavy)
+struct PublishReaderTests {
     private struct Message: Equatable {
         var topic: String
         var payload: [UInt8]
@@ -41,7 +41,7 @@ struct PlainRunTests {
         let base = bytes.startIndex
         let messages = effects.messages.map { record in
             Message(
-                topic: engine.topic(at: record.topic),
+                topic: effects.topic(of: record, in: bytes.span.bytes),
                 payload: Array(bytes[base + record.payload.lowerBound..<base + record.payload.upperBound]),
                 flags: record.flags.rawValue)
         }
@@ -75,12 +75,13 @@ struct PlainRunTests {
                 start += consumed
                 #expect(effects.events.isEmpty)
                 // What is known of all messages together agrees with each of them.
-                if effects.lead.count == effects.messages.count, let first = effects.messages.first {
-                    #expect(effects.messages.allSatisfy { $0.topic == first.topic })
-                    #expect(effects.lead.topic == first.topic)
-                    #expect(effects.lead.payloadBytes == messages.reduce(0) { $0 + $1.payload.count })
+                #expect(effects.messageBytes == consumed)
+                let changes = messages.indices.count { $0 == 0 || messages[$0].topic != messages[$0 - 1].topic }
+                #expect(effects.topicChanges == effects.messages.count { !$0.repeatsTopic })
+                #expect(effects.topicChanges >= changes)
+                for (index, record) in effects.messages.enumerated() where record.repeatsTopic {
+                    #expect(index > 0 && messages[index].topic == messages[index - 1].topic)
                 }
-                if Set(messages.map(\.topic)).count > 1 { #expect(effects.lead.count < messages.count) }
             }
             #expect(arrived == sent)
         }
@@ -97,7 +98,7 @@ struct PlainRunTests {
                 var engine = try engine(.v3_1_1)
                 var effects = MQTTEffects()
                 #expect(received(bytes[...], &engine, &effects).0 == sent)
-                #expect(effects.lead.count == 2)
+                #expect(effects.messages.map(\.repeatsTopic) == [false, true, false, true, false])
             }
         }
     }

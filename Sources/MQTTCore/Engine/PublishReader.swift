@@ -1,0 +1,157 @@
+import Wire
+
+/// Reads PUBLISH packets that can be judged by their bytes alone: whole, below 16 KiB, of QoS 0 or 1, with a topic name and
+/// less than 128 bytes of properties. Everything else, and whatever breaks the protocol, is left to the general path.
+///
+/// Messages that follow each other often have the same topic and the same properties. Bytes that equal checked ones need no
+/// check: that is all that a run of messages to one topic saves.
+struct PublishReader {
+    let hasProperties: Bool
+    /// A server checks QoS, RETAIN and Subscription Identifiers against its configuration, on the general path.
+    let isServer: Bool
+    let maximumPacketSize: Int
+    let maximumPropertiesCount: Int
+    /// How many more messages of QoS 1 may be unacknowledged.
+    var room: Int
+
+    /// The last topic, with its length.
+    private var topicStart = 0
+    private var topicCount = 0
+    /// The last properties, without their length.
+    private var propertiesStart = 0
+    private var propertiesCount = 0
+
+    init(hasProperties: Bool, isServer: Bool, maximumPacketSize: Int, maximumPropertiesCount: Int, room: Int) {
+        self.hasProperties = hasProperties
+        self.isServer = isServer
+        self.maximumPacketSize = maximumPacketSize
+        self.maximumPropertiesCount = maximumPropertiesCount
+        self.room = room
+    }
+
+    /// What was read: where it ends, and how many messages have another topic than the one before them.
+    struct Outcome {
+        var end: Int
+        var topicChanges = 0
+    }
+
+    /// Appends a record for each message from `offset` on, up to the first packet for the general path.
+    ///
+    /// - Parameter inbound: notes the messages of QoS 1.
+    mutating func read(
+        _ bytes: RawSpan, from offset: Int, into records: inout OutputSpan<MQTTMessageRecord>,
+        _ inbound: inout InboundOrder
+    ) -> Outcome {
+        var outcome = Outcome(end: offset)
+        guard offset >= 0 else { return outcome }
+        unsafe records.withUnsafeMutableBufferPointer { buffer, initialized in
+            guard let base = buffer.baseAddress else { return }
+            var filled = initialized
+            // Safe: at least four bytes are there when the frame is read, and a record is written only where there is room.
+            while bytes.byteCount &- outcome.end >= 4, filled < buffer.count {
+                guard let frame = unsafe frame(bytes, at: outcome.end) else { break }
+                let repeatsTopic = unsafe hasLastTopic(bytes, frame)
+                guard unsafe repeatsTopic || takeTopic(bytes, frame) else { break }
+                var end = frame.body &+ topicCount
+                var packetID: UInt16 = 0
+                if frame.flags & 0x02 != 0 {
+                    guard frame.end &- end >= 2, room > 0 else { break }
+                    packetID = bytes.bigEndian(UInt16.self, at: end)
+                    if packetID == 0 { break }
+                    end &+= 2
+                }
+                var properties = end
+                if hasProperties {
+                    guard end < frame.end else { break }
+                    let count = unsafe Int(bytes.uncheckedByte(at: end))
+                    properties = end &+ 1
+                    end = properties &+ count
+                    guard end <= frame.end, count == 0 || takeProperties(bytes, properties, count) else { break }
+                }
+                var delivery: UInt64 = 0
+                if packetID != 0 {
+                    delivery = inbound.append(.init(packetID: packetID, isQoS2: false))
+                    room &-= 1
+                }
+                unsafe (base + filled).initialize(
+                    to: MQTTMessageRecord(
+                        delivery: delivery, topicStart: UInt32(truncatingIfNeeded: frame.body &+ 2),
+                        topicCount: UInt16(truncatingIfNeeded: topicCount &- 2),
+                        propertiesStart: UInt32(truncatingIfNeeded: properties),
+                        payloadStart: UInt32(truncatingIfNeeded: end),
+                        payloadCount: UInt32(truncatingIfNeeded: frame.end &- end), packetID: packetID,
+                        flags: MQTTPublishFlags(rawValue: frame.flags & 0x0F), repeatsTopic: repeatsTopic))
+                if !repeatsTopic { outcome.topicChanges &+= 1 }
+                filled &+= 1
+                outcome.end = frame.end
+            }
+            initialized = filled
+        }
+        return outcome
+    }
+
+    private struct Frame {
+        let flags: UInt8
+        let body: Int
+        let end: Int
+    }
+
+    /// The packet at `offset` if it is whole, small and such a PUBLISH; four bytes must be there.
+    @inline(__always) @unsafe
+    private func frame(_ bytes: RawSpan, at offset: Int) -> Frame? {
+        let flags = unsafe bytes.uncheckedByte(at: offset)
+        var bodyCount = Int(unsafe bytes.uncheckedByte(at: offset &+ 1))
+        var body = offset &+ 2
+        if bodyCount >= 0x80 {
+            let second = Int(unsafe bytes.uncheckedByte(at: offset &+ 2))
+            guard second < 0x80, second != 0 else { return nil }
+            bodyCount = bodyCount & 0x7F | second &<< 7
+            body &+= 1
+        }
+        let end = body &+ bodyCount
+        // DUP has no meaning at QoS 0, and versions differ in what they say about it.
+        let isKnown = isServer ? flags == 0x30 : flags & 0xFE == 0x30 || flags & 0xF6 == 0x32
+        guard isKnown, bodyCount >= 2, end <= bytes.byteCount, end &- offset <= maximumPacketSize else { return nil }
+        return Frame(flags: flags, body: body, end: end)
+    }
+
+    /// Whether a packet has the topic of the one before it.
+    @inline(__always) @unsafe
+    private func hasLastTopic(_ bytes: RawSpan, _ frame: Frame) -> Bool {
+        // Safe: as many bytes are there in both places.
+        topicCount > 0 && frame.end &- frame.body >= topicCount
+            && (unsafe bytes.isEqualUnchecked(topicStart, frame.body, count: topicCount))
+    }
+
+    /// Checks the topic of a packet and remembers it; two bytes of its body must be there.
+    @inline(__always) @unsafe
+    private mutating func takeTopic(_ bytes: RawSpan, _ frame: Frame) -> Bool {
+        let count = Int(bytes.bigEndian(UInt16.self, at: frame.body))
+        let topic = frame.body &+ 2..<frame.body &+ 2 &+ count
+        guard count > 0, topic.upperBound <= frame.end,
+            TextScan.isPlainName(bytes, topic) || TextScan.scan(bytes, topic).isEmpty
+        else { return false }
+        topicStart = frame.body
+        topicCount = count &+ 2
+        return true
+    }
+
+    /// Checks properties, all of which are there, and remembers them unless they equal the last ones.
+    @inline(__always)
+    private mutating func takeProperties(_ bytes: RawSpan, _ start: Int, _ count: Int) -> Bool {
+        // Safe: as many bytes are there in both places.
+        if count == propertiesCount, unsafe bytes.isEqualUnchecked(propertiesStart, start, count: count) { return true }
+        guard areValid(bytes, start..<start &+ count) else { return false }
+        propertiesStart = start
+        propertiesCount = count
+        return true
+    }
+
+    /// Whether properties are valid and do not concern the engine.
+    @inline(never)
+    private func areValid(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
+        guard range.count < 0x80, range.count <= maximumPropertiesCount else { return false }
+        guard let scan = try? MQTTPublishScan(bytes, range) else { return false }
+        return scan.topicAlias == 0 && (!isServer || scan.subscriptionIdentifierCount == 0)
+    }
+}
