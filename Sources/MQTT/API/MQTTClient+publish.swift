@@ -114,6 +114,14 @@ extension MQTTClient {
         try await publisher.enqueue(message)
     }
 
+    /// Adds text to the queue; see ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    public nonisolated(nonsending) func enqueue(
+        _ text: String, to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
+        properties: MQTTProperties = MQTTProperties()
+    ) async throws(MQTTError) {
+        try await enqueue(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
     /// Publishes a QoS 0 message at once or not at all, without suspending.
     ///
     /// - Returns: false if the outbox is full, or the queue while messages wait for subscriptions after a reconnect.

@@ -34,6 +34,15 @@ extension MQTTClient {
         }
     }
 
+    /// Publishes a request that is text and returns the first response to it; otherwise as
+    /// ``request(_:to:qos:timeout:properties:)-([UInt8],_,_,_,_)``.
+    public nonisolated(nonsending) func request(
+        _ text: String, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
+        properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTMessage {
+        try await request(Array(text.utf8), to: topic, qos: qos, timeout: timeout, properties: properties)
+    }
+
     /// Publishes the response to a request.
     ///
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the message names no response topic.
@@ -49,6 +58,14 @@ extension MQTTClient {
         var properties = properties
         properties.correlationData = asked.correlationData
         return try await publish(payload, to: topic, qos: qos, properties: properties)
+    }
+
+    /// Publishes text as the response to a request; otherwise as ``reply(to:with:qos:properties:)-(_,[UInt8],_,_)``.
+    @discardableResult
+    public nonisolated(nonsending) func reply(
+        to request: MQTTMessage, with text: String, qos: QoS = .atLeastOnce, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await reply(to: request, with: Array(text.utf8), qos: qos, properties: properties)
     }
 
     nonisolated var speaksProperties: Bool { core.link.perform { $0.engine.version.hasProperties } }

@@ -153,6 +153,7 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     /// Connects, runs `body`, and disconnects whatever happens.
     ///
     /// - Throws: ``MQTTError`` from connecting, or what `body` throws.
+    @discardableResult
     public nonisolated(nonsending) func withConnection<Result>(
         _ body: (MQTTClient) async throws -> Result
     ) async throws -> Result { try await runConnected(body) }

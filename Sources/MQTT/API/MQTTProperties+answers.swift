@@ -11,6 +11,14 @@ extension MQTTProperties {
         return all
     }
 
+    /// These properties, with a content type unless they have one.
+    func declaring(_ contentType: String) -> MQTTProperties {
+        guard self.contentType == nil else { return self }
+        var properties = self
+        properties.contentType = contentType
+        return properties
+    }
+
     /// A reason code, with the Reason String that came with it.
     func text(after code: MQTTReasonCode) -> String { reasonString.map { "\(code): \($0)" } ?? code.description }
 }

@@ -57,21 +57,49 @@ extension QoS: CustomStringConvertible {
 
 /// The message that the server publishes for a client that vanishes.
 public struct MQTTWill: Sendable, Hashable {
+    /// The topic that the server publishes to: 1 to 65,535 bytes of UTF-8 without wildcards.
     public var topic: String
+    /// The payload, at most 65,535 bytes.
     public var payload: [UInt8]
+    /// The QoS that the server publishes with. Default: 0.
     public var qos: QoS
+    /// Whether the server keeps the message for later subscribers. Default: false.
     public var retain: Bool
     /// Will Delay Interval, Payload Format Indicator, Message Expiry Interval, Content Type, Response Topic,
     /// Correlation Data and user properties; 5.0 only.
     public var properties: MQTTProperties
 
+    /// Makes a will.
+    ///
+    /// - Parameters:
+    ///   - topic: the topic that the server publishes to.
+    ///   - payload: the payload, at most 65,535 bytes.
+    ///   - qos: the QoS that the server publishes with. Default: 0.
+    ///   - retain: whether the server keeps the message for later subscribers. Default: false.
+    ///   - delay: how long the server waits for the client to come back before it publishes the will, rounded up to whole
+    ///     seconds; 5.0 only. The will is published earlier when the session ends earlier. Default: that of `properties`.
+    ///   - properties: the other properties; 5.0 only.
     public init(
-        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
+        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,
+        properties: MQTTProperties = []
     ) {
         self.topic = topic
         self.payload = payload
         self.qos = qos
         self.retain = retain
         self.properties = properties
+        if let delay {
+            let (seconds, rest) = delay.components
+            self.properties.willDelayInterval = UInt32(clamping: rest > 0 && seconds < .max ? seconds + 1 : seconds)
+        }
+    }
+
+    /// Makes a will whose payload is text in UTF-8; otherwise as ``init(topic:payload:qos:retain:delay:properties:)-([UInt8],_,_,_,_,_)``.
+    public init(
+        topic: String, payload: String, qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,
+        properties: MQTTProperties = []
+    ) {
+        self.init(
+            topic: topic, payload: Array(payload.utf8), qos: qos, retain: retain, delay: delay, properties: properties)
     }
 }

@@ -18,7 +18,10 @@ public struct DecodedMessage<Message: Sendable, Value: Sendable>: Sendable {
         message[keyPath: property]
     }
 
-    /// The value.
+    /// The value; reading it throws ``DecodeFailure`` if the payload is not such a value.
+    public var value: Value { get throws(DecodeFailure) { try result.get() } }
+
+    /// The value, as ``value``.
     ///
     /// - Throws: ``DecodeFailure`` if the payload is not such a value.
     public func get() throws(DecodeFailure) -> Value { try result.get() }

@@ -10,11 +10,78 @@ public protocol PayloadCoding: Sendable {
     /// Whether payloads of that type and subtype, in lower case and without parameters, may be decoded. Default: only the
     /// media type of ``contentType``.
     func accepts(mediaType: String) -> Bool
+    /// The value in a payload whose type and subtype are `mediaType`, in lower case and without parameters; nil if the
+    /// message declares none. Default: ``decode(_:from:)``.
+    func decode<Value: Decodable>(
+        _ type: Value.Type, from payload: ArraySlice<UInt8>, mediaType: String?
+    ) throws -> Value
 }
 
 extension PayloadCoding {
     public func accepts(mediaType: String) -> Bool {
         contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.elementsEqual(mediaType.utf8)
+    }
+
+    public func decode<Value: Decodable>(
+        _ type: Value.Type, from payload: ArraySlice<UInt8>, mediaType: String?
+    ) throws -> Value {
+        try decode(type, from: payload)
+    }
+}
+
+/// Several formats at once; made by `.anyOf(.json, .propertyList)`.
+///
+/// Values are encoded in the first. A payload is decoded in the first format that accepts its content type; without a
+/// content type, as before MQTT 5.0, in the first format in which it can be decoded.
+public struct PayloadCodings: PayloadCoding {
+    private let first: any PayloadCoding
+    private let others: [any PayloadCoding]
+
+    /// Makes one format of several; `.anyOf` is the same.
+    public init(_ first: any PayloadCoding, _ others: [any PayloadCoding]) {
+        self.first = first
+        self.others = others
+    }
+
+    /// That of the first format.
+    public var contentType: String { first.contentType }
+
+    public func encode(_ value: some Encodable) throws -> [UInt8] { try first.encode(value) }
+
+    public func decode<Value: Decodable>(_ type: Value.Type, from payload: ArraySlice<UInt8>) throws -> Value {
+        try decode(type, from: payload, mediaType: nil)
+    }
+
+    public func decode<Value: Decodable>(
+        _ type: Value.Type, from payload: ArraySlice<UInt8>, mediaType: String?
+    ) throws -> Value {
+        let all = [first] + others
+        if let mediaType, let coding = all.first(where: { $0.accepts(mediaType: mediaType) }) {
+            return try coding.decode(type, from: payload, mediaType: mediaType)
+        }
+        do {
+            return try first.decode(type, from: payload, mediaType: nil)
+        } catch {
+            for other in others {
+                if let value = try? other.decode(type, from: payload, mediaType: nil) { return value }
+            }
+            throw error
+        }
+    }
+
+    public func accepts(mediaType: String) -> Bool {
+        first.accepts(mediaType: mediaType) || others.contains { $0.accepts(mediaType: mediaType) }
+    }
+}
+
+extension PayloadCoding where Self == PayloadCodings {
+    /// Several formats at once, chosen by the content type of each message; values are encoded in the first.
+    public static func anyOf<each Other: PayloadCoding>(
+        _ first: some PayloadCoding, _ others: repeat each Other
+    ) -> PayloadCodings {
+        var list: [any PayloadCoding] = []
+        repeat list.append(each others)
+        return PayloadCodings(first, list)
     }
 }
 
@@ -43,7 +110,7 @@ extension PayloadCoding {
         if let mediaType, !accepts(mediaType: mediaType) {
             return .failure(DecodeFailure(expected: type, as: contentType, received: mediaType))
         }
-        return DecodeFailure.result(of: { try decode(type, from: $0) }, payload, payload)
+        return DecodeFailure.result(of: { try decode(type, from: $0, mediaType: mediaType) }, payload, payload)
     }
 }
 

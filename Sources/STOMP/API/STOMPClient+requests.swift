@@ -1,4 +1,4 @@
-import Messaging
+public import Messaging
 import STOMPCore
 import Synchronization
 import Transport
@@ -9,7 +9,7 @@ extension STOMPClient {
     /// Sends a request and returns the reply, over a temporary queue that only this client reads.
     ///
     /// Works with RabbitMQ, ActiveMQ and the loopback broker. The receiver sends its reply to the request's `reply-to` and
-    /// copies its `correlation-id`, as ``reply(to:with:options:)`` does. Many requests may wait at the same time.
+    /// copies its `correlation-id`, as ``reply(to:with:options:)-(_,[UInt8],_)`` does. Many requests may wait at the same time.
     /// - Parameters:
     ///   - body: the body of the request.
     ///   - destination: where the request is sent to.
@@ -45,6 +45,32 @@ extension STOMPClient {
         try await request(Array(text.utf8), to: destination, options: options, timeout: timeout)
     }
 
+    /// Sends a value as a request and returns the reply, with the value in it; otherwise as
+    /// ``request(_:to:options:timeout:)-([UInt8],_,_,_)``.
+    ///
+    ///     let price = try await client.request(order, as: .json, to: "/queue/prices", returning: Price.self).value
+    ///
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - coding: the format of the request and of the reply.
+    ///   - destination: where the request is sent to.
+    ///   - type: the type of the value in the reply.
+    ///   - options: what the request asks of the broker; `replyTo` is set here, and the `content-type` unless it is set.
+    ///   - timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded. A reply that is not such
+    ///   a value is returned: reading its value throws ``DecodeFailure``.
+    public nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding, to destination: String,
+        returning type: Answer.Type = Answer.self, options: STOMPSendOptions = STOMPSendOptions(),
+        timeout: Duration? = nil
+    ) async throws(STOMPError) -> STOMPDecodedMessage<Answer> {
+        let body = try coding.payload(of: value, throwing: STOMPError.self)
+        let answer = try await request(
+            body, to: destination, options: options.declaring(coding.contentType), timeout: timeout)
+        return DecodedMessage(
+            message: answer, result: coding.value(of: type, from: answer.body, mediaType: answer.mediaType))
+    }
+
     /// Answers a request: sends to its `reply-to`, with its `correlation-id`.
     ///
     /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the message has no `reply-to`.
@@ -57,6 +83,25 @@ extension STOMPClient {
         var options = options
         options.correlationID = options.correlationID ?? request.header("correlation-id")
         try await send(body, to: destination, options: options)
+    }
+
+    /// Answers a request with text; otherwise as ``reply(to:with:options:)-(_,[UInt8],_)``.
+    public nonisolated(nonsending) func reply(
+        to request: STOMPMessage, with text: String, options: STOMPSendOptions = STOMPSendOptions()
+    ) async throws(STOMPError) {
+        try await reply(to: request, with: Array(text.utf8), options: options)
+    }
+
+    /// Answers a request with a value, with its `content-type` unless `options` have another.
+    ///
+    /// - Throws: as ``reply(to:with:options:)-(_,[UInt8],_)``; ``STOMPError/Code/invalidRequest`` also if the value cannot be
+    ///   encoded.
+    public nonisolated(nonsending) func reply(
+        to request: STOMPMessage, with value: some Encodable & Sendable, as coding: some PayloadCoding,
+        options: STOMPSendOptions = STOMPSendOptions()
+    ) async throws(STOMPError) {
+        let body = try coding.payload(of: value, throwing: STOMPError.self)
+        try await reply(to: request, with: body, options: options.declaring(coding.contentType))
     }
 
     private nonisolated var replies: STOMPReplies {

@@ -24,6 +24,7 @@ extension STOMPClient {
     ///
     /// A transaction does not survive its connection: then the commit throws ``STOMPError/Code/stale``, and nothing of it
     /// has been processed.
+    @discardableResult
     public nonisolated(nonsending) func withTransaction<Result>(
         _ body: (STOMPTransactionHandle) async throws -> Result
     ) async throws -> Result {

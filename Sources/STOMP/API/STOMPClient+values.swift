@@ -60,6 +60,40 @@ extension STOMPClient {
         try await sendAndConfirm(body, to: destination.name, options: options, in: transaction)
     }
 
+    /// Subscribes and returns the messages with their values.
+    ///
+    ///     let orders = try await client.subscribe(to: "/queue/orders", as: Order.self)
+    ///     for try await order in orders { print(order.messageID ?? "", try order.value) }
+    ///
+    /// A body that is not such a value is an element too: reading its `value` throws ``DecodeFailure``, and the messages
+    /// after it follow.
+    /// - Parameters:
+    ///   - destination: in the broker's notation.
+    ///   - type: the type of the values; for text see ``subscribe(to:as:acknowledgement:options:buffer:)``.
+    ///   - coding: the format of the bodies. Default: JSON.
+    ///   - acknowledgement: whether delivery acknowledges a message, or ``STOMPMessage/acknowledge(in:)``. Default: `auto`.
+    ///   - options: selector, durable name, prefetch, further headers. Default: none.
+    ///   - buffer: the bounds of the buffer for a slow receiver. Default: see ``BufferPolicy``.
+    /// - Throws: as ``subscribe(to:acknowledgement:options:buffer:)``.
+    public nonisolated(nonsending) func subscribe<Value: Decodable & Sendable>(
+        to destination: String, as type: Value.Type, coding: some PayloadCoding = .json,
+        acknowledgement: STOMPAckMode = .auto, options: STOMPSubscribeOptions = STOMPSubscribeOptions(),
+        buffer: BufferPolicy = BufferPolicy()
+    ) async throws(STOMPError) -> STOMPDecodedMessages<Value> {
+        try await subscribe(to: destination, acknowledgement: acknowledgement, options: options, buffer: buffer)
+            .values(type, as: coding)
+    }
+
+    /// Subscribes and returns the messages with their texts: `subscribe(to: "/topic/doors", as: String.self)`. A body that
+    /// is not UTF-8 is an element whose `value` throws.
+    public nonisolated(nonsending) func subscribe(
+        to destination: String, as text: String.Type, acknowledgement: STOMPAckMode = .auto,
+        options: STOMPSubscribeOptions = STOMPSubscribeOptions(), buffer: BufferPolicy = BufferPolicy()
+    ) async throws(STOMPError) -> STOMPDecodedMessages<String> {
+        try await subscribe(
+            to: STOMPDestination.text(destination), acknowledgement: acknowledgement, options: options, buffer: buffer)
+    }
+
     /// Subscribes to a destination and returns its messages with their values. A body that is not such a value is an
     /// element too.
     ///

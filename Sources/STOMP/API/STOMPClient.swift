@@ -128,6 +128,7 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     /// Connects, runs `body`, and disconnects whatever happens.
     ///
     /// - Throws: ``STOMPError`` from connecting, or what `body` throws.
+    @discardableResult
     public nonisolated(nonsending) func withConnection<Result>(
         _ body: (STOMPClient) async throws -> Result
     ) async throws -> Result { try await runConnected(body) }

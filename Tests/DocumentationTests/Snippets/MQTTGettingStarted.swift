@@ -63,8 +63,8 @@ extension MQTTTopic<Reading> {
 func copyReadings(client: MQTTClient) async throws {
     let readings = try await client.subscribe(to: .readings)
     try await client.publish(Reading(celsius: 21.5, humidity: 0.4), to: .readings.at("kitchen"))
-    for try await element in readings {
-        print(element.captures[0], try element.get().celsius)
+    for try await reading in readings {
+        print(reading.captures[0], try reading.value.celsius)
         break
     }
 }

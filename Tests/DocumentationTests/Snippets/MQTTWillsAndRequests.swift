@@ -5,8 +5,7 @@ func makeLampClient() -> MQTTClient {
     var configuration = MQTTConfiguration(clientID: "lamp-1")
     configuration.version = .v5_0
     configuration.will = MQTTWill(
-        topic: "lamps/1/status", payload: Array("offline".utf8), qos: .atLeastOnce, retain: true,
-        properties: [.willDelayInterval(5)])
+        topic: "lamps/1/status", payload: "offline", qos: .atLeastOnce, retain: true, delay: .seconds(5))
     return MQTTClient("mqtt://localhost", configuration: configuration)
 }
 
@@ -51,13 +50,13 @@ func subscribeToSeveral(client: MQTTClient) async throws {
 }
 
 func askForTheTime(client: MQTTClient) async throws -> String? {
-    let answer = try await client.request(Array("now".utf8), to: "clock/requests", timeout: .seconds(5))
+    let answer = try await client.request("now", to: "clock/requests", timeout: .seconds(5))
     return answer.text
 }
 
 func tellTheTime(client: MQTTClient) async throws {
     for try await request in try await client.subscribe(to: "clock/requests") {
-        try await client.reply(to: request, with: Array("12:00".utf8))
+        try await client.reply(to: request, with: "12:00")
     }
 }
 

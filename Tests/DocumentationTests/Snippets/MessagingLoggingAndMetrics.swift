@@ -50,9 +50,7 @@ func traceparent(of message: MQTTMessage) -> String? {
         let client: MQTTClient
 
         func run() async throws {
-            try await client.connect()
-            try? await gracefulShutdown()
-            await client.disconnect()
+            try await cancelWhenGracefulShutdown { try await client.run() }
         }
     }
 #endif

@@ -17,15 +17,34 @@ func sendPosition(client: STOMPClient) async throws {
 }
 
 func readPositions(client: MQTTClient) async throws {
-    let positions = try await client.subscribe(to: "vehicles/+/position")
-    for try await element in positions.values(Position.self, as: .json) {
+    for try await position in try await client.subscribe(to: "vehicles/+/position", as: Position.self) {
         do {
-            print(element.captures[0], try element.get())
+            print(position.captures[0], try position.value)
         } catch {
-            print("\(element.topic): \(error)")
+            print("\(position.topic): \(error)")
         }
         break
     }
+}
+
+struct Route: Codable, Sendable {
+    var stops: [String]
+}
+
+func askForRoute(client: MQTTClient) async throws -> Route {
+    try await client.request(Position(latitude: 60.2, longitude: 24.9), as: .json, to: "routes").value
+}
+
+func answerWithRoutes(client: STOMPClient) async throws {
+    for try await question in try await client.subscribe(to: "/queue/routes", as: Position.self) {
+        try await client.reply(to: question.message, with: Route(stops: ["Harbour"]), as: .json)
+    }
+}
+
+func readBothFormats(client: MQTTClient) async throws {
+    let positions = try await client.subscribe(
+        to: "vehicles/+/position", as: Position.self, coding: .anyOf(.json, .propertyList))
+    for try await position in positions { print(try position.value) }
 }
 
 extension MQTTTopic<Position> {

@@ -6,6 +6,7 @@ import Observation
 final class DoorModel {
     private(set) var isOnline = false
     private(set) var doors: [String: String] = [:]
+    private(set) var problem: String?
     private let client: MQTTClient
 
     init(client: MQTTClient) { self.client = client }
@@ -22,16 +23,13 @@ final class DoorModel {
     }
 
     private func watchDoors() async {
-        while !Task.isCancelled {
-            do {
-                try await client.connect()
-                for try await door in try await client.subscribe(to: "house/+/door") {
-                    doors[door.captures[0]] = door.text
-                }
-                return
-            } catch {
-                try? await Task.sleep(for: .seconds(5))
+        await client.start()
+        do {
+            for try await door in try await client.subscribe(to: "house/+/door") {
+                doors[door.captures[0]] = door.text
             }
+        } catch {
+            problem = "\(error)"
         }
     }
 }

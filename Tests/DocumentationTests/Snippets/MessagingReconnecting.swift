@@ -8,6 +8,11 @@ func makePatientClient() -> MQTTClient {
     return MQTTClient(["mqtt://one.example.com", "mqtt://two.example.com"], configuration: configuration)
 }
 
+func showDoors(_ client: MQTTClient) async throws {
+    await client.start()
+    for try await door in try await client.subscribe(to: "house/+/door") { print(door.topic, door.text ?? "") }
+}
+
 func networkIsBack(client: MQTTClient) {
     client.networkChanged()
 }

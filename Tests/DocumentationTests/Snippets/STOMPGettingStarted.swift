@@ -52,8 +52,8 @@ extension STOMPDestination<Order> {
 func copyOrders(client: STOMPClient) async throws {
     let orders = try await client.subscribe(to: .orders)
     try await client.send(Order(pizza: 1), to: .orders)
-    for try await element in orders {
-        print(try element.get().pizza)
+    for try await order in orders {
+        print(try order.value.pizza)
         break
     }
 }
@@ -65,7 +65,7 @@ func askForThePrice(client: STOMPClient) async throws -> String? {
 
 func tellPrices(client: STOMPClient) async throws {
     for try await question in try await client.subscribe(to: "/queue/prices") {
-        try await client.reply(to: question, with: Array("12.50".utf8))
+        try await client.reply(to: question, with: "12.50")
     }
 }
 

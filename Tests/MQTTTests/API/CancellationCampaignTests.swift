@@ -167,7 +167,12 @@ struct CancellationCampaignTests {
         ),
         Call(
             "enqueue", "enqueue(_:to:qos:retain:properties:) [[UInt8]]",
-            body: { subject, _ in try await subject.client.enqueue([1], to: "a") }),
+            "enqueue(_:to:qos:retain:properties:) [String]",
+            body: { subject, random in
+                guard Bool.random(using: &random) else { return try await subject.client.enqueue("1", to: "a") }
+                try await subject.client.enqueue([1], to: "a")
+            }
+        ),
         Call(
             "subscribe",
             "subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:) [String]",
@@ -234,6 +239,16 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
+            "subscribe to values and text",
+            "subscribe(to:as:coding:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:) [String]",
+            "subscribe(to:as:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:) [String]",
+            body: { subject, _ in
+                var values = try await subject.client.subscribe(to: "a", as: [Int].self).makeAsyncIterator()
+                var texts = try await subject.client.subscribe(to: "a/#", as: String.self).makeAsyncIterator()
+                _ = (try await values.next(), try await texts.next())
+            }
+        ),
+        Call(
             "unsubscribe with properties", "unsubscribe(properties:) [MQTTProperties]",
             body: { subject, random in _ = try await subject.subscription(&random).unsubscribe(properties: []) }
         ),
@@ -246,11 +261,27 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
+            "request text", "request(_:to:qos:timeout:properties:) [String]",
+            body: { subject, _ in _ = try await subject.client.request("1", to: "question", timeout: .milliseconds(50))
+            }
+        ),
+        Call(
+            "request a value",
+            "request(_:as:to:returning:qos:timeout:properties:) [some Encodable & Sendable]",
+            body: { subject, _ in
+                _ = try await subject.client.request(
+                    1, as: .json, to: "question", returning: Int.self, timeout: .milliseconds(50))
+            }
+        ),
+        Call(
             "respond", "reply(to:with:qos:properties:) [MQTTMessage]",
+            "reply(to:with:as:qos:properties:) [MQTTMessage]",
             body: { subject, _ in
                 let questions = try await subject.client.subscribe(to: "question")
                 for try await question in questions.prefix(1) {
                     try await subject.client.reply(to: question, with: [2])
+                    try await subject.client.reply(to: question, with: "2")
+                    try await subject.client.reply(to: question, with: 2, as: .json)
                 }
             }
         ),

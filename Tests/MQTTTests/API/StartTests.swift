@@ -3,7 +3,7 @@ import MQTT
 import TestSupport
 import Testing
 
-@Suite("Client: start() and run()", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: start() and run()", .turns)
 struct StartTests {
     @Test func `start() returns without a network, and everything waits for the connection`() async throws {
         let bench = try await Bench()

@@ -240,11 +240,31 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "reply", "reply(to:with:options:) [STOMPMessage]",
+            "request a value", "request(_:as:to:returning:options:timeout:) [some Encodable & Sendable]",
+            body: { subject, _ in
+                _ = try await subject.client.request(
+                    1, as: .json, to: "/queue/questions", returning: Int.self, timeout: .milliseconds(50))
+            }
+        ),
+        Call(
+            "subscribe to values and text",
+            "subscribe(to:as:coding:acknowledgement:options:buffer:) [String]",
+            "subscribe(to:as:acknowledgement:options:buffer:) [String]",
+            body: { subject, _ in
+                let client = subject.client
+                var values = try await client.subscribe(to: "/topic/a", as: [Int].self).makeAsyncIterator()
+                var texts = try await client.subscribe(to: "/topic/a", as: String.self).makeAsyncIterator()
+                _ = (try await values.next(), try await texts.next())
+            }
+        ),
+        Call(
+            "reply", "reply(to:with:options:) [STOMPMessage]", "reply(to:with:as:options:) [STOMPMessage]",
             body: { subject, _ in
                 let questions = try await subject.client.subscribe(to: "/queue/questions")
                 for try await question in questions.prefix(1) {
                     try await subject.client.reply(to: question, with: [2])
+                    try await subject.client.reply(to: question, with: "2")
+                    try await subject.client.reply(to: question, with: 2, as: .json)
                 }
             }
         ),

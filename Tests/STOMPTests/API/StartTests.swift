@@ -3,7 +3,7 @@ import STOMP
 import TestSupport
 import Testing
 
-@Suite("Client: start() and run()", .timeLimit(.minutes(5)), .turns)
+@Suite("Client: start() and run()", .turns)
 struct StartTests {
     @Test func `start() returns while the server refuses, and everything waits for the connection`() async throws {
         try await withBroker { broker in

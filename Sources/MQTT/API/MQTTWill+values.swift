@@ -1,0 +1,27 @@
+public import MQTTCore
+public import Messaging
+
+extension MQTTWill {
+    /// Makes a will whose payload is a value in a format; its MIME type is the content type, unless `properties` have
+    /// another (5.0 only).
+    ///
+    /// - Parameters:
+    ///   - topic: the topic that the server publishes to.
+    ///   - value: what the server publishes.
+    ///   - coding: the format of the payload.
+    ///   - qos: the QoS that the server publishes with. Default: 0.
+    ///   - retain: whether the server keeps the message for later subscribers. Default: false.
+    ///   - delay: how long the server waits for the client to come back before it publishes the will; 5.0 only.
+    ///   - properties: the other properties; 5.0 only.
+    /// - Throws: ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    public init(
+        topic: String, payload value: some Encodable & Sendable, as coding: some PayloadCoding,
+        qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,
+        properties: MQTTProperties = []
+    ) throws(MQTTError) {
+        let payload = try coding.payload(of: value, throwing: MQTTError.self)
+        self.init(
+            topic: topic, payload: payload, qos: qos, retain: retain, delay: delay,
+            properties: properties.declaring(coding.contentType))
+    }
+}

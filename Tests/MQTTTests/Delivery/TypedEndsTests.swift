@@ -1,0 +1,141 @@
+import LoopbackBroker
+import MQTT
+import struct Messaging.PropertyListPayload
+import TestSupport
+import Testing
+
+private struct Question: Codable, Sendable, Equatable {
+    var number: Int
+}
+
+private struct Answer: Codable, Sendable, Equatable {
+    var square: Int
+}
+
+@Suite("Delivery: values and text at every end", .turns)
+struct TypedEndsTests {
+    @Test func `a typed request gets a typed response, and one that is not such a value can still be read`()
+        async throws
+    {
+        let bench = try await Bench()
+        let service = try await bench.connected { $0.version = .v5_0 }
+        let questions = try await service.subscribe(to: "square", as: Question.self)
+        let answering = Task {
+            for try await question in questions {
+                guard let number = try? question.value.number else {
+                    try await service.reply(to: question.message, with: "not a question")
+                    continue
+                }
+                #expect(question.properties.contentType == "application/json")
+                try await service.reply(to: question.message, with: Answer(square: number * number), as: .json)
+            }
+        }
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let answer: Answer = try await client.request(Question(number: 7), as: .json, to: "square").value
+        #expect(answer == Answer(square: 49))
+        let foreign = try await client.request([1, 2], as: .json, to: "square", returning: Answer.self)
+        #expect(throws: DecodeFailure.self) { try foreign.value }
+        #expect(foreign.text == "not a question")
+        #expect(try await client.request("text", to: "square").text == "not a question")
+        await client.disconnect()
+        await service.disconnect()
+        try await answering.value
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `one bad payload does not end a sequence of values`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let questions = try await client.subscribe(to: "q", as: Question.self)
+        let texts = try await client.subscribe(to: "q", as: String.self)
+        try await client.publish("{", to: "q", qos: .atLeastOnce)
+        try await client.publish([0xFF], to: "q", qos: .atLeastOnce)
+        try await client.publish(Question(number: 3), as: .json, to: "q", qos: .atLeastOnce)
+        var iterator = questions.makeAsyncIterator()
+        for _ in 0..<2 {
+            let bad = try #require(await iterator.next())
+            #expect(throws: DecodeFailure.self) { try bad.value }
+        }
+        #expect(try await iterator.next()?.value == Question(number: 3))
+        var text = texts.makeAsyncIterator()
+        #expect(try await text.next()?.value == "{")
+        let bad = try #require(await text.next())
+        #expect(throws: DecodeFailure.self) { try bad.value }
+        #expect(try await text.next()?.value == #"{"number":3}"#)
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `of several formats the content type chooses, and without one the first that fits`(
+        version: MQTTVersion
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let questions = try await client.subscribe(
+            to: "q", as: Question.self, coding: .anyOf(.json, .propertyList))
+        try await client.publish(Question(number: 1), as: .anyOf(.json, .propertyList), to: "q", qos: .atLeastOnce)
+        try await client.publish(Question(number: 2), as: .propertyList, to: "q", qos: .atLeastOnce)
+        try await client.publish(Question(number: 3), as: .propertyList, to: "q", qos: .atLeastOnce)
+        try await client.publish("text", to: "q", qos: .atLeastOnce)
+        var iterator = questions.makeAsyncIterator()
+        let first = try #require(await iterator.next())
+        #expect(first.text == #"{"number":1}"#)
+        #expect(try first.value == Question(number: 1))
+        #expect(try await iterator.next()?.value == Question(number: 2))
+        #expect(try await iterator.next()?.value == Question(number: 3))
+        let bad = try #require(await iterator.next())
+        #expect(throws: DecodeFailure.self) { try bad.value }
+        if version == .v5_0 {
+            // What a declared type rejects is not tried in the other format.
+            let json = try MQTTOutgoingMessage(
+                topic: "q", payload: PropertyListPayload().encode(Question(number: 4)), qos: .atLeastOnce,
+                properties: [.contentType("text/json")])
+            try await client.publish(json)
+            let wrong = try #require(await iterator.next())
+            #expect(throws: DecodeFailure.self) { try wrong.value }
+            try await client.publish("{}", to: "q", qos: .atLeastOnce, properties: [.contentType("text/plain")])
+            let foreign = try #require(await iterator.next())
+            #expect { try foreign.value } throws: { "\($0)".contains("text/plain") }
+        }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a will has text or a value, and a delay in whole seconds`() throws {
+        let text = MQTTWill(topic: "lamp", payload: "offline", retain: true, delay: .seconds(5))
+        #expect(text.payload == Array("offline".utf8) && text.properties == [.willDelayInterval(5)])
+        let value = try MQTTWill(
+            topic: "lamp", payload: Question(number: 1), as: .json, qos: .atLeastOnce, delay: .milliseconds(1500))
+        #expect(value.payload == Array(#"{"number":1}"#.utf8) && value.qos == .atLeastOnce)
+        #expect(value.properties.willDelayInterval == 2 && value.properties.contentType == "application/json")
+        #expect(MQTTWill(topic: "a", payload: [], delay: .seconds(Int64.max)).properties.willDelayInterval == .max)
+        #expect(MQTTWill(topic: "a", payload: [], delay: .seconds(-1)).properties.willDelayInterval == 0)
+        #expect(MQTTWill(topic: "a", payload: []).properties.willDelayInterval == nil)
+        #expect(throws: MQTTError.self) { try MQTTWill(topic: "a", payload: Double.infinity, as: .json) }
+    }
+
+    @Test func `a will of text is published to the observer of a connection that was cut`() async throws {
+        let bench = try await Bench()
+        let observer = try await bench.connected { $0.version = .v5_0 }
+        let wills = try await observer.subscribe(to: "wills/+", as: String.self)
+        let client = try await bench.connected {
+            $0.version = .v5_0
+            $0.will = MQTTWill(topic: "wills/a", payload: "gone", delay: .zero)
+        }
+        // The result of the scope may be left unused.
+        try await client.withConnection { client in
+            try await client.enqueue("queued", to: "wills/b")
+            try await client.disconnect(reason: .disconnectWithWillMessage)
+            return 17
+        }
+        var seen: Set<String> = []
+        for try await will in wills {
+            seen.insert(try will.value)
+            if seen == ["gone", "queued"] { break }
+        }
+        await observer.disconnect()
+        await bench.stop()
+    }
+}
