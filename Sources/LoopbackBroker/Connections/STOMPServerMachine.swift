@@ -146,13 +146,11 @@ extension STOMPServerMachine {
     /// What is in the output is about to be written.
     mutating func outputTaken(at now: Int64) {
         guard hub.packets.isActive else { return }
-        let version = engine.version
         let (output, cuts) = hub.packets.filter(engine.output, of: clientName) { bytes in
-            var decoder = STOMPDecoder(version: version)
             let length = STOMPFrame.lengthOfFirst(in: bytes)
-            decoder.push(bytes.extracting(..<length))
+            var boundaries = STOMPFrameBoundaries()
             // A heart-beat counts as a frame that has no command.
-            let command = (try? decoder.skip()) ?? .unknown
+            let command = boundaries.next(in: bytes.extracting(..<length)) ?? .unknown
             return (.stomp(command), length)
         }
         engine.output = output
