@@ -172,8 +172,8 @@ import Wire
     }
 }
 
-/// Copies text and returns whether it contains no backslash, colon, CR or LF. Eight bytes at a time, the
-/// last eight overlapping.
+/// Copies text and returns whether it contains no backslash, colon, CR or LF. Sixteen bytes at a time, the
+/// last of them overlapping.
 @inline(__always) @unsafe
 private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePointer<UInt8>, count: Int) -> Bool {
     // No load and no store goes beyond `count`, which is what the caller has in both places.
@@ -188,18 +188,37 @@ private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePo
         }
         return true
     }
-    var found: UInt64 = 0
-    var offset = 0
-    let last = count &- 8
-    while offset < last {
-        let word = unsafe from.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-        unsafe to.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
-        found |= specials(word)
-        offset &+= 8
+    guard count >= 16 else {
+        let (one, other) = unsafe (
+            from.loadUnaligned(as: UInt64.self), from.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
+        )
+        unsafe to.storeBytes(of: one, as: UInt64.self)
+        unsafe to.storeBytes(of: other, toByteOffset: count &- 8, as: UInt64.self)
+        return (specials(one) | specials(other)) & WordBits.highs == 0
     }
-    let word = unsafe from.loadUnaligned(fromByteOffset: last, as: UInt64.self)
-    unsafe to.storeBytes(of: word, toByteOffset: last, as: UInt64.self)
-    return (found | specials(word)) & WordBits.highs == 0
+    var found = SIMD16<UInt8>()
+    var offset = 0
+    let last = count &- 16
+    while offset < last {
+        unsafe found |= copy(from, to, offset)
+        offset &+= 16
+    }
+    unsafe found |= copy(from, to, last)
+    return found == SIMD16()
+}
+
+/// Copies 16 bytes. A byte of the result is not 0 if and only if it is a backslash, a colon, CR or LF.
+@inline(__always) @unsafe
+private func copy(
+    _ source: UnsafeRawPointer, _ place: UnsafeMutableRawPointer, _ offset: Int
+) -> SIMD16<UInt8> {
+    // The caller has so many bytes in both places.
+    let bytes = unsafe source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
+    unsafe place.storeBytes(of: bytes, toByteOffset: offset, as: SIMD16<UInt8>.self)
+    let isSpecial =
+        (bytes .== UInt8(ascii: "\\")) .| (bytes .== UInt8(ascii: ":"))
+        .| (bytes .== UInt8(ascii: "\n")) .| (bytes .== UInt8(ascii: "\r"))
+    return SIMD16<UInt8>().replacing(with: 1, where: isSpecial)
 }
 
 /// Has the highest bit of some byte set if and only if one of them is a backslash, a colon, CR or LF.

@@ -82,8 +82,8 @@ extension STOMPEngine {
     /// A broker that refuses a frame in the middle reads the rest of it as commands, so such a frame is not sent.
     @inline(__always)
     func checkBrokerLimits(_ headers: STOMPHeaders, _ destination: String) throws(STOMPUsageError) {
+        try checkBrokerLimits(destination)
         guard let longest = profile.longestHeaderLine else { return }
-        try checkLine("destination", destination, longest)
         for field in headers.fields { try checkLine(field.name, field.value, longest) }
         let most = profile.mostHeaders ?? .max
         guard headers.count + 4 <= most else {
@@ -92,6 +92,12 @@ extension STOMPEngine {
                 "\(headers.count) headers are more than \(profile.name) takes (\(most)). Put them into the body, or set the profile option if the broker is configured for more."
             )
         }
+    }
+
+    /// The same for headers that were found good before.
+    @inline(__always)
+    func checkBrokerLimits(_ destination: String) throws(STOMPUsageError) {
+        if let longest = profile.longestHeaderLine { try checkLine("destination", destination, longest) }
     }
 
     private func checkLine(_ name: String, _ value: String, _ longest: Int) throws(STOMPUsageError) {

@@ -15,12 +15,10 @@ extension STOMPEngine {
         transaction: STOMPTransaction? = nil, omitsContentLength: Bool = false, at now: Int64
     ) throws(STOMPUsageError) {
         try requireConnected()
-        if transaction == nil, sendHead.holds(destination, headers) {
-            return try sendAgain(body, receiptToken, omitsContentLength, at: now)
+        if transaction == nil, sendHead.holds(headers) {
+            return try sendAgain(destination, body, receiptToken, omitsContentLength, at: now)
         }
-        guard !destination.isEmpty else {
-            throw STOMPUsageError(.invalidOption, "A destination must not be empty; write for example /queue/orders.")
-        }
+        try check(destination: destination)
         let receiptName = try checkHeaders(headers, ReservedHeaders.send, hasToken: receiptToken != nil)
         try checkBrokerLimits(headers, destination)
         if let transaction { try check(transaction) }
@@ -38,7 +36,14 @@ extension STOMPEngine {
         }
         timing.wrote(at: now)
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
-        if transaction == nil, receiptName == nil { sendHead.sent(destination, headers, STOMPEscaping(version)) }
+        if transaction == nil, receiptName == nil { sendHead.sent(headers, STOMPEscaping(version)) }
+    }
+
+    @inline(__always)
+    private func check(destination: String) throws(STOMPUsageError) {
+        guard !destination.isEmpty else {
+            throw STOMPUsageError(.invalidOption, "A destination must not be empty; write for example /queue/orders.")
+        }
     }
 
     @inline(__always)
@@ -46,36 +51,48 @@ extension STOMPEngine {
         body.byteCount > 0 && (!omitsContentLength || body.firstOffset(of: 0, from: 0, to: body.byteCount) != nil)
     }
 
-    /// Sends a message whose head is that of the one before.
+    /// Sends a message whose headers are those of the one before.
     private mutating func sendAgain(
-        _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, at now: Int64
+        _ destination: String, _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, at now: Int64
     ) throws(STOMPUsageError) {
+        let isSame = sendHead.isFor(destination)
+        if !isSame {
+            try check(destination: destination)
+            try checkBrokerLimits(destination)
+        }
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken == nil ? 0 : receipts.nextNumber
         let isCounted = Self.isCounted(body, omitsContentLength)
-        let bytes = sendHead.bytes
-        let room = bytes.count &+ 32 &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
+        let known = sendHead.bytes
+        let room =
+            known.count &+ (isSame ? 0 : FrameWriter.room(for: destination)) &+ 32 &+ SendHead.frame
+            &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
         // An array of UInt8 consists of bytes: nothing to reinterpret.
-        let head = unsafe bytes.span.bytes
-        let split = sendHead.split
+        let lines = unsafe known.span.bytes.extracting(..<sendHead.lineBytes)
+        let head = unsafe known.span.bytes.extracting(sendHead.lineBytes...)
+        let escaping = STOMPEscaping(version)
+        var problem: FrameWriter.Problem?
         output.append(addingCapacity: room) { span in
             // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
-                var writer = unsafe FrameWriter(buffer, .none, replacesUnencodable: false)
-                if number == 0 {
+                var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: false)
+                if isSame {
                     writer.put(head)
                 } else {
-                    writer.put(head.extracting(0..<split))
-                    writer.put("receipt", number)
-                    writer.put(head.extracting(split...))
+                    writer.putSend(to: destination)
                 }
+                if number != 0 { writer.put("receipt", number) }
+                writer.put(lines)
                 if isCounted { writer.put("content-length", UInt64(body.byteCount)) }
                 writer.put(UInt8(ascii: "\n"))
                 writer.put(body)
                 writer.put(UInt8(0))
-                count = writer.count
+                problem = writer.problem
+                count = problem == nil ? writer.count : 0
             }
         }
+        if let problem { throw STOMPUsageError(problem, escaping) }
+        if !isSame { sendHead.sent(to: destination, escaping) }
         timing.wrote(at: now)
         if let receiptToken { addReceipt(receiptToken, nil, at: now) }
     }
@@ -114,60 +131,87 @@ extension STOMPEngine {
     }
 }
 
-/// The head of the SEND frames of a connection that were sent last, as it was checked and written then: most programs
-/// send to one destination with the same headers.
+/// What the SEND frames of a connection that were sent last have in common, as it was checked and written then: most
+/// programs send with the same headers, and many of them to one destination.
 ///
-/// Written out when the same head comes for the second time; heads above one KiB are not kept.
+/// Written out when the same comes for the second time; what is longer than one KiB is not kept.
 struct SendHead: Sendable {
-    private var destination = ""
     private var headers = STOMPHeaders()
+    private var destination = ""
     private var isKnown = false
-    /// The command and the line of the destination, then the lines of the headers; empty until they come again.
+    private var isWritten = false
+    /// The lines of the headers, then the command and the line of the destination if it came again.
     private(set) var bytes: [UInt8] = []
-    /// Where the lines of the headers begin.
-    private(set) var split = 0
+    /// Where the lines of the headers end.
+    private(set) var lineBytes = 0
 
+    /// The bytes around a destination.
+    static let frame = 18
     private static let largest = 1024
 
-    /// Whether `bytes` are the head of such a frame.
+    /// Whether the lines are those of such headers.
     @inline(__always)
-    func holds(_ destination: String, _ headers: STOMPHeaders) -> Bool {
-        !bytes.isEmpty && isSame(destination, headers)
+    func holds(_ headers: STOMPHeaders) -> Bool { isWritten && self.headers.isSame(as: headers) }
+
+    /// Whether there is the beginning of a frame to that destination.
+    @inline(__always)
+    func isFor(_ destination: String) -> Bool {
+        bytes.count > lineBytes && self.destination.hasSameBytes(as: destination)
     }
 
-    private func isSame(_ destination: String, _ headers: STOMPHeaders) -> Bool {
-        self.destination.hasSameBytes(as: destination) && self.headers.isSame(as: headers)
-    }
-
-    /// A head was found good and written.
-    mutating func sent(_ destination: String, _ headers: STOMPHeaders, _ escaping: STOMPEscaping) {
-        guard isKnown, isSame(destination, headers) else {
-            bytes = []
-            self.destination = destination
+    /// Headers were found good and written.
+    mutating func sent(_ headers: STOMPHeaders, _ escaping: STOMPEscaping) {
+        guard isKnown, self.headers.isSame(as: headers) else {
+            self = SendHead()
             self.headers = headers
             isKnown = true
             return
         }
-        let room = FrameWriter.room(for: destination) &+ FrameWriter.room(for: headers) &+ 32
-        guard bytes.isEmpty, room <= Self.largest else { return }
-        var split = 0
+        let room = FrameWriter.room(for: headers)
+        guard !isWritten, room <= Self.largest else { return }
+        append(room, escaping) { writer in
+            let fields = headers.fields.span
+            for index in fields.indices { writer.put(fields[index]) }
+        }
+        lineBytes = bytes.count
+        isWritten = true
+    }
+
+    /// A destination was found good and written.
+    mutating func sent(to destination: String, _ escaping: STOMPEscaping) {
+        guard self.destination.hasSameBytes(as: destination) else {
+            if bytes.count > lineBytes { bytes.removeLast(bytes.count - lineBytes) }
+            self.destination = destination
+            return
+        }
+        let room = FrameWriter.room(for: destination) &+ Self.frame
+        guard room <= Self.largest else { return }
+        append(room, escaping) { $0.putSend(to: destination) }
+    }
+
+    private mutating func append(_ room: Int, _ escaping: STOMPEscaping, _ write: (inout FrameWriter) -> Void) {
         bytes.append(addingCapacity: room) { span in
             // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: false)
-                writer.put("SEND\n")
-                writer.put("destination", destination)
-                split = writer.count
-                let fields = headers.fields.span
-                for index in fields.indices { writer.put(fields[index]) }
+                write(&writer)
                 count = writer.count
             }
         }
-        self.split = split
     }
 
     /// Another connection may have other rules.
     mutating func forget() {
         self = SendHead()
+    }
+}
+
+extension FrameWriter {
+    /// The command and the line of the destination.
+    @inline(__always)
+    fileprivate mutating func putSend(to destination: String) {
+        put("SEND\ndestination:")
+        putText(destination, isName: false)
+        put(UInt8(ascii: "\n"))
     }
 }

@@ -29,7 +29,7 @@ import Testing
     /// Heads that come again are copied: each frame must be what an engine writes that never saw the one before.
     @Test func framesDoNotDependOnThoseBeforeThem() throws {
         // Equal as characters, not as bytes; one of them kept and sent again in the same memory.
-        let destinations = ["/q", "/queue/caf\u{E9}", "/queue/cafe\u{301}", "/queue/a:b\nc"]
+        let destinations = ["/q", "/queue/caf\u{E9}", "/queue/cafe\u{301}", "/queue/a:b\nc", ""]
         let kept: STOMPHeaders = ["content-type": "text/plain", "n": "1"]
         let headers: [STOMPHeaders] = [
             [:], kept, kept, ["content-type": "text/plain", "n": "2"], ["n": "\u{E9}"], ["n": "e\u{301}"],
@@ -49,8 +49,9 @@ import Testing
             let expected = try heads.map { sent($0, by: try ScriptedEngine.connected(version)) }
             for first in heads.indices {
                 for second in heads.indices {
-                    // Known at the second time, written out then, and copied from the third on.
-                    for index in [first, first, first, second, second, second] {
+                    // The headers are written out at their second time, the destination behind them at the fourth, and
+                    // both are copied from the fifth on.
+                    for index in [first, first, first, first, first, second, second, second, second, second] {
                         let got = sent(heads[index], by: client)
                         #expect(got == expected[index], "\(version) \(heads[index]) behind \(heads[first])")
                     }
@@ -72,6 +73,17 @@ import Testing
         let other = try ScriptedEngine.connected(server: "ActiveMQ/5.17.2")
         let long: STOMPHeaders = ["a": String(repeating: "x", count: 9_990)]
         #expect(misuse(other, long) == nil && misuse(other, long) == nil && misuse(other, long) == nil)
+    }
+
+    @Test func `a destination that is too long for the broker is refused behind others with the same headers`() throws {
+        let client = try ScriptedEngine.connected(server: "ActiveMQ/5.17.2")
+        let long = "/queue/" + String(repeating: "x", count: 11_000)
+        for _ in 1...5 { try client.engine.send(destination: "/queue/a", headers: ["a": "b"], body: [0x78], at: 0) }
+        _ = client.takeOutput()
+        let refusal = client.misuse { e throws(STOMPUsageError) in
+            try e.engine.send(destination: long, headers: ["a": "b"], body: [0x78], at: 0)
+        }
+        #expect(refusal == .brokerLimit && client.engine.output.isEmpty)
     }
 
     @Test(arguments: [
