@@ -70,9 +70,16 @@ extension RawSpan {
     package func isEqualUnchecked(_ start: Int, _ other: RawSpan, _ otherStart: Int, count: Int) -> Bool {
         // Safe: the caller knows that `count` bytes are there in both.
         var left = count
-        while left >= 8 {
+        if left >= 8 {
             left &-= 8
-            if unsafe uncheckedWord(at: start &+ left) != other.uncheckedWord(at: otherStart &+ left) { return false }
+            while left > 0 {
+                if unsafe uncheckedWord(at: start &+ left) != other.uncheckedWord(at: otherStart &+ left) {
+                    return false
+                }
+                left &-= 8
+            }
+            // Overlaps with the word behind it unless there are whole words.
+            return unsafe uncheckedWord(at: start) == other.uncheckedWord(at: otherStart)
         }
         while left > 0 {
             left &-= 1

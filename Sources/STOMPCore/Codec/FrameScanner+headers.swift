@@ -6,6 +6,9 @@ struct TextTraits {
     private(set) var hasBackslash = false
     private(set) var hasReturn = false
 
+    /// Whether the text is handed out as it is in every version.
+    var isPlain: Bool { isASCII && !hasBackslash && !hasReturn }
+
     /// Checks the bytes in `start..<end` for anything besides plain ASCII without backslashes and carriage returns. A
     /// range that does not lie inside the span traps.
     init(_ bytes: RawSpan, from start: Int, to end: Int) {
@@ -40,10 +43,23 @@ struct TextTraits {
 
 extension FrameScanner {
     mutating func scanHeaders(
-        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
+        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?, _ limits: STOMPLimits, _ known: inout KnownLines
     ) throws(STOMPProtocolError) -> Bool {
         let end = min(bytes.byteCount, base + limits.maximumHeaderBytes + 2)
+        // In 1.0 and in handshakes the same line can have another meaning.
+        let mayRepeat = version != nil && version != .v10 && !command.isHandshake
         while true {
+            if mayRepeat, cursor == lineStart,
+                let line = known.line(headerCount, in: bytes, at: base &+ cursor, to: end),
+                Int(line.count) <= limits.maximumLineBytes
+            {
+                try countHeader(limits)
+                let next = cursor &+ Int(line.count)
+                note(line.header, cursor &+ Int(line.nameCount) &+ 1, next &- 1)
+                cursor = next
+                lineStart = next
+                continue
+            }
             if colon < 0 {
                 guard
                     let found = bytes.firstOffset(
@@ -71,12 +87,18 @@ extension FrameScanner {
             guard colon > lineStart else {
                 throw STOMPProtocolError(.malformedHeader, "A header line has no name before its colon.")
             }
-            headerCount += 1
-            guard headerCount <= limits.maximumHeaders else {
-                throw .limit("a frame", limits.maximumHeaders, "headers")
-            }
+            try countHeader(limits)
             let name = try trimmedName(bytes, base, version)
-            note(bytes, base, name: name.lowerBound, name.upperBound, value: colon + 1, valueEnd)
+            let header = KnownHeader(bytes, base + name.lowerBound, base + name.upperBound)
+            note(header, colon + 1, valueEnd)
+            let traits = TextTraits(bytes, from: base + lineStart, to: feed)
+            isASCII = isASCII && traits.isASCII
+            hasEscapes = hasEscapes || traits.hasBackslash
+            hasReturns = hasReturns || traits.hasReturn
+            if mayRepeat, traits.isPlain {
+                let line = bytes.extracting(base + lineStart..<feed + 1)
+                known.keep(headerCount - 1, line, nameCount: colon - lineStart, header)
+            }
             cursor = feed + 1 - base
             lineStart = cursor
             colon = -1
@@ -115,32 +137,26 @@ extension FrameScanner {
         return false
     }
 
-    /// Notes where the headers are that the engine and most programs read; of repeated ones the first.
-    private mutating func note(_ bytes: RawSpan, _ base: Int, name: Int, _ nameEnd: Int, value: Int, _ valueEnd: Int) {
+    @inline(__always)
+    private mutating func countHeader(_ limits: STOMPLimits) throws(STOMPProtocolError) {
+        headerCount &+= 1
+        guard headerCount <= limits.maximumHeaders else { throw .limit("a frame", limits.maximumHeaders, "headers") }
+    }
+
+    /// Notes where the value of a header is; of repeated headers the first counts.
+    @inline(__always)
+    private mutating func note(_ header: KnownHeader, _ value: Int, _ valueEnd: Int) {
         let slot = Slot(start: Int32(truncatingIfNeeded: value), end: Int32(truncatingIfNeeded: valueEnd))
-        switch nameEnd - name {
-        case 7 where !receipt.isSet && bytes.holds("receipt", at: base + name): receipt = slot
-        case 10:
-            if command == .message {
-                if !messageID.isSet, bytes.holds("message-id", at: base + name) { messageID = slot }
-            } else if !receiptID.isSet, bytes.holds("receipt-id", at: base + name) {
-                receiptID = slot
-            }
-        case 11:
-            if !destination.isSet, bytes.holds("destination", at: base + name) {
-                destination = slot
-            } else if !transaction.isSet, bytes.holds("transaction", at: base + name) {
-                transaction = slot
-            }
-        case 12:
-            if !subscription.isSet, bytes.holds("subscription", at: base + name) {
-                subscription = slot
-            } else if !contentType.isSet, bytes.holds("content-type", at: base + name) {
-                contentType = slot
-            }
-        case 14 where !lengthSlot.isSet && bytes.holds("content-length", at: base + name):
-            lengthSlot = slot
-        default: break
+        switch header {
+        case .none: break
+        case .destination: if !destination.isSet { destination = slot }
+        case .subscription: if !subscription.isSet { subscription = slot }
+        case .messageID: if !messageID.isSet { messageID = slot }
+        case .contentType: if !contentType.isSet { contentType = slot }
+        case .contentLength: if !lengthSlot.isSet { lengthSlot = slot }
+        case .receipt: if !receipt.isSet { receipt = slot }
+        case .receiptID: if !receiptID.isSet { receiptID = slot }
+        case .transaction: if !transaction.isSet { transaction = slot }
         }
     }
 
@@ -153,10 +169,8 @@ extension FrameScanner {
         }
         bodyStart = end
         cursor = end
-        let traits = TextTraits(bytes, from: base + headerStart, to: base + headerEnd)
-        hasEscapes = traits.hasBackslash
-        if traits.hasReturn, version == .v12 { try checkReturns(bytes, base) }
-        guard traits.isASCII || bytes.isUTF8(from: base + headerStart, to: base + headerEnd) else {
+        if hasReturns, version == .v12 { try checkReturns(bytes, base) }
+        guard isASCII || bytes.isUTF8(from: base + headerStart, to: base + headerEnd) else {
             throw STOMPProtocolError(.invalidUTF8, "A header of \(name(in: bytes, base)) is not UTF-8.")
         }
         // Before the version is known only the handshake and an ERROR can come, and an ERROR then is read as it is.
@@ -205,6 +219,7 @@ extension FrameScanner {
     ) throws(STOMPProtocolError) -> Int {
         let range = trimsBlanks ? bytes.trimmingBlanks(value) : value
         let (start, end) = (range.lowerBound, range.upperBound)
+        if let number = bytes.shortNumber(start, end) { return number }
         var value = 0
         var isNumber = end > start
         for offset in start..<end where isNumber {
@@ -219,6 +234,23 @@ extension FrameScanner {
                 .invalidContentLength,
                 "content-length is \"\(bytes.text(in: start..<min(end, start + 40)) ?? "?")\", which is no number of bytes."
             )
+        }
+        return value
+    }
+}
+
+extension RawSpan {
+    /// The number that the bytes `start..<end` are the decimal digits of, if they are at most nine: too few for an
+    /// overflow.
+    @inline(__always)
+    fileprivate func shortNumber(_ start: Int, _ end: Int) -> Int? {
+        guard end &- start <= 9, start < end else { return nil }
+        var (value, offset) = (0, start)
+        while offset < end {
+            let digit = byte(at: offset) &- UInt8(ascii: "0")
+            guard digit <= 9 else { return nil }
+            value = value &* 10 &+ Int(digit)
+            offset &+= 1
         }
         return value
     }

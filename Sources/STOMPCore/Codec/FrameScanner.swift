@@ -33,6 +33,9 @@ struct FrameScanner {
     var bodyEnd = 0
     /// Whether any header holds a backslash.
     var hasEscapes = false
+    /// Whether any header line holds a carriage return, that of its end included.
+    var hasReturns = false
+    var isASCII = true
 
     var destination = Slot()
     var subscription = Slot()
@@ -70,9 +73,19 @@ struct FrameScanner {
         return (count, offset &- base)
     }
 
-    /// Continues the search for the end of the frame that begins at `base`. Returns true when the frame is complete.
+    /// The same where no frame came before.
     mutating func scan(
         _ bytes: RawSpan, from base: Int, version: STOMPVersion?, limits: STOMPLimits
+    ) throws(STOMPProtocolError) -> Bool {
+        var none = KnownLines()
+        return try scan(bytes, from: base, version: version, limits: limits, &none)
+    }
+
+    /// Continues the search for the end of the frame that begins at `base`. Returns true when the frame is complete.
+    ///
+    /// - Parameter known: lines that came before, which this frame may repeat.
+    mutating func scan(
+        _ bytes: RawSpan, from base: Int, version: STOMPVersion?, limits: STOMPLimits, _ known: inout KnownLines
     ) throws(STOMPProtocolError) -> Bool {
         if step == .betweenFrames {
             guard base < bytes.byteCount else { return false }
@@ -87,7 +100,7 @@ struct FrameScanner {
             guard try scanCommand(bytes, base, limits) else { return false }
         }
         if step == .headers {
-            guard try scanHeaders(bytes, base, version, limits) else { return false }
+            guard try scanHeaders(bytes, base, version, limits, &known) else { return false }
         }
         return step == .countedBody ? try scanCountedBody(bytes, base) : try scanOpenBody(bytes, base, limits)
     }
@@ -95,6 +108,12 @@ struct FrameScanner {
     private mutating func scanCommand(
         _ bytes: RawSpan, _ base: Int, _ limits: STOMPLimits
     ) throws(STOMPProtocolError) -> Bool {
+        if cursor == 0, bytes.holds("MESSAGE\n", at: base) {
+            command = .message
+            commandEnd = 7
+            beginHeaders(at: 8)
+            return true
+        }
         // No command is longer than a dozen letters; something that never ends its first line is no STOMP peer.
         let longest = min(limits.maximumLineBytes, 256)
         let end = min(bytes.byteCount, base + longest + 2)
@@ -114,11 +133,15 @@ struct FrameScanner {
         if command == .unknown {
             try checkCommand(bytes, base, from: base, to: base + commandEnd, end: base + commandEnd)
         }
-        cursor = feed + 1 - base
-        lineStart = cursor
-        headerStart = cursor
-        step = .headers
+        beginHeaders(at: feed + 1 - base)
         return true
+    }
+
+    private mutating func beginHeaders(at offset: Int) {
+        cursor = offset
+        lineStart = offset
+        headerStart = offset
+        step = .headers
     }
 
     /// Commands are printable ASCII without blanks.

@@ -22,7 +22,7 @@ extension STOMPEngine {
                     }
                 }
                 let known: STOMPVersion? = phase == .connecting ? nil : version
-                guard try scanner.scan(bytes, from: base, version: known, limits: limits) else { break }
+                guard try scanner.scan(bytes, from: base, version: known, limits: limits, &effects.lines) else { break }
                 framesReceived &+= 1
                 if role == .client {
                     try handleServerFrame(bytes, base, at: now, into: &effects)

@@ -55,6 +55,56 @@ import Testing
         #expect(texts(second.moved(by: -3), [0, 0, 0] + bytes) == ["/2", "", "", ""])
     }
 
+    /// Lines that come again are compared with those of the frame before, which may be another connection's: each frame
+    /// must be read as by an engine that never saw the one before.
+    @Test func `frames do not depend on those that were received before them`() throws {
+        var random = SeededGenerator(seed: Campaign.seed)
+        let lines = [
+            "subscription:a", "subscription:a\r", " subscription : a ", "message-id:1", "message-id:2", "message-id:",
+            "destination:/1", "destination:/2", "destination:/\\c", "destination:/\\q", "destination:/\r/", "d:1",
+            "d:2",
+            "content-type:text/plain", "content-length:2", "content-length:3", "content-length: 2", "é:1", "x:\r",
+            "x:" + String(repeating: "y", count: 200), "subscription:b", "no colon",
+        ]
+        let mandatory = "subscription:a\nmessage-id:7\ndestination:/q\n"
+        func engine(_ version: STOMPVersion, _ longest: Int) throws -> ScriptedEngine {
+            var configuration = STOMPEngineConfiguration()
+            configuration.limits.maximumLineBytes = longest
+            let client = try ScriptedEngine.connected(version, configuration: configuration)
+            try client.engine.subscribe(id: "a", destination: "/q", token: 1, at: 0)
+            return client
+        }
+        func read(_ frame: [UInt8], by client: ScriptedEngine, _ effects: inout STOMPEffects) -> [String] {
+            effects.removeAll()
+            // The second part comes with the next read.
+            let part = Array(frame[..<(frame.count / 2)])
+            let consumed = client.engine.receive(part.span.bytes, at: 0, into: &effects)
+            let rest = Array(frame[consumed...])
+            _ = client.engine.receive(rest.span.bytes, at: 0, into: &effects)
+            let records = effects.messages.map { record in
+                let ranges = [record.headers, record.body, record.destination, record.messageID, record.contentType]
+                let texts = ranges.map { String(decoding: rest[$0], as: UTF8.self) }
+                return "\(record.subscription) \(record.flags) \(texts)"
+            }
+            return records + effects.events.map { "\($0.kind)" }
+        }
+        var shared = STOMPEffects()
+        for version in [STOMPVersion.v12, .v11, .v10, .v12] {
+            for round in 0..<400 {
+                let picked = (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                    lines.randomElement(using: &random) ?? ""
+                }
+                let some = picked.map { $0 + "\n" }.joined()
+                let head = Bool.random(using: &random) ? mandatory + some : some + mandatory
+                let frame = Array("MESSAGE\n\(head)\nhi\0".utf8)
+                let longest = round % 5 == 0 ? 14 : 4096
+                var fresh = STOMPEffects()
+                let expected = read(frame, by: try engine(version, longest), &fresh)
+                #expect(read(frame, by: try engine(version, longest), &shared) == expected, "\(head)")
+            }
+        }
+    }
+
     @Test func messageMayComeBeforeTheReceiptOfSubscribe() throws {
         let client = try ScriptedEngine.connected()
         try client.engine.subscribe(id: "a", destination: "/q", token: 1, receiptToken: 9, at: 0)
