@@ -2,8 +2,8 @@ import MQTTCore
 public import Messaging
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
-@usableFromInline
-final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
+@_documentation(visibility: internal)
+public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     // Sendable because records and `gap` change only while the batch waits in a queue, under the queue's lock; once a
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
@@ -20,7 +20,7 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// The subscription of the messages.
     let route: MQTTRoute?
     /// How many messages were lost just before the first one.
-    @safe @exclusivity(unchecked) @usableFromInline private(set) var gap = 0
+    @safe @exclusivity(unchecked) @usableFromInline package private(set) var gap = 0
     private let pool: MQTTBatchPool?
 
     init(
@@ -53,11 +53,13 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         pool.give(storage)
     }
 
-    @usableFromInline var count: Int { records.count }
+    /// Messages that are still here.
+    public var count: Int { records.count }
 
-    @inlinable subscript(index: Int) -> MQTTMessage { MQTTMessage(batch: self, index: index) }
+    /// The message at a place from 0 to `count`.
+    @inlinable public subscript(index: Int) -> MQTTMessage { MQTTMessage(batch: self, index: index) }
 
-    @usableFromInline var byteCount: Int { storage.count + aliasTopics.count }
+    @usableFromInline package var byteCount: Int { storage.count + aliasTopics.count }
 
     /// The topic of a message; made for each call unless all messages have one topic.
     @usableFromInline
@@ -77,7 +79,7 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     }
 
     @usableFromInline
-    func dropOldest(_ count: Int) -> Int {
+    package func dropOldest(_ count: Int) -> Int {
         // Messages of QoS 1 and 2 are acknowledged or will be: they must arrive.
         var kept = 0
         var dropped = 0
@@ -93,5 +95,5 @@ final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         return dropped
     }
 
-    @usableFromInline func noteGap(_ count: Int) { gap += count }
+    @usableFromInline package func noteGap(_ count: Int) { gap += count }
 }

@@ -80,40 +80,12 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     }
 
     /// The messages, as many at a time as arrived together: for receivers of very many.
-    public var batches: MessageBatches<Batch, MQTTError> { MessageBatches(handle) { Batch($0, from: $1) } }
+    public var batches: MessageBatches<MQTTBatch, MQTTError> { MessageBatches(handle) }
 
-    public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
+    public func makeAsyncIterator() -> MessageIterator<MQTTBatch, MQTTError> { MessageIterator(handle) }
 
-    /// One receiver of the messages.
-    public struct Iterator: AsyncIteratorProtocol {
-        @usableFromInline let cursor: DeliveryCursor<MQTTBatch, MQTTError>
-
-        @inlinable public mutating func next() async throws(MQTTError) -> MQTTMessage? {
-            if let message = cursor.next() { return message }
-            return try await cursor.nextBatch()
-        }
-
-        @inlinable
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(MQTTError) -> MQTTMessage? {
-            if let message = cursor.next() { return message }
-            return try await cursor.nextBatch()
-        }
-    }
-
-    /// Messages that arrived together, in their order: what one read of the socket brought to one subscription.
-    public struct Batch: RandomAccessCollection, Sendable {
-        @usableFromInline let batch: MQTTBatch
-        public let startIndex: Int
-        public let endIndex: Int
-
-        init(_ batch: MQTTBatch, from startIndex: Int) {
-            self.batch = batch
-            self.startIndex = startIndex
-            endIndex = batch.count
-        }
-
-        @inlinable public subscript(position: Int) -> MQTTMessage { batch[position] }
-    }
+    /// Messages that arrived together, in their order.
+    public typealias Batch = MessageBatch<MQTTBatch>
 }
 
 /// Whether the client or the receiver acknowledges the QoS 1 and 2 messages of a subscription.

@@ -26,31 +26,27 @@ package protocol DeliverySource<Batch, Failure>: AnyObject, Sendable {
 /// One receiver of a subscription. The caller's task runs it.
 ///
 /// A class, so that the place is known when its iterator is released: the next iterator continues there.
-@usableFromInline
-package final class DeliveryCursor<Batch: DeliveryBatch, Failure: ClientError> {
+@_documentation(visibility: internal)
+public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
     // Exclusive access needs no check: a cursor belongs to one iterator, which is not Sendable.
-    @safe @exclusivity(unchecked) @usableFromInline var batch: Batch?
+    @safe @exclusivity(unchecked) @usableFromInline var batch: Storage?
     @safe @exclusivity(unchecked) @usableFromInline var index = 0
     @safe @exclusivity(unchecked) @usableFromInline var count = 0
-    private let queue: DeliveryQueue<Batch, Failure>
-    private let source: any DeliverySource<Batch, Failure>
+    private let receiver: any DeliveryReceiver<Storage, Failure>
 
-    package init(_ source: any DeliverySource<Batch, Failure>) {
+    package init<Source: DeliverySource<Storage, Failure>>(_ source: Source) {
         let place = source.takePlace()
-        queue = place.queue
         batch = place.batch
         index = place.index
         count = place.batch?.count ?? 0
-        self.source = source
+        receiver = SourceReceiver(source: source, queue: place.queue)
     }
 
-    deinit {
-        source.park(DeliveryPlace(queue: queue, batch: index < count ? batch : nil, index: index))
-    }
+    deinit { receiver.park(index < count ? batch : nil, at: index) }
 
     /// The next message of the batch; nil at its end.
     @inlinable
-    package func next() -> Batch.Message? {
+    func next() -> Storage.Message? {
         guard index < count, let batch else { return nil }
         defer { index += 1 }
         return batch[index]
@@ -58,61 +54,107 @@ package final class DeliveryCursor<Batch: DeliveryBatch, Failure: ClientError> {
 
     /// Waits for another batch and returns its first message; nil after a graceful end.
     @usableFromInline
-    package nonisolated(nonsending) func nextBatch() async throws(Failure) -> Batch.Message? {
+    nonisolated(nonsending) func nextBatch() async throws(Failure) -> Storage.Message? {
         batch = nil
         count = 0
-        guard let next = try await queue.nextBatch(cancelled: .cancelledWait) else { return nil }
+        guard let next = try await receiver.nextBatch() else { return nil }
         batch = next
         count = next.count
         index = 1
         return next[0]
     }
 
-    /// The messages of the batch that are left, or those of the next one: a batch, and where they begin in it. Nil after
-    /// a graceful end.
-    @usableFromInline
-    package nonisolated(nonsending) func takeBatch() async throws(Failure) -> (batch: Batch, start: Int)? {
+    /// The messages of the batch that are left, or those of the next one. Nil after a graceful end.
+    nonisolated(nonsending) func takeBatch() async throws(Failure) -> MessageBatch<Storage>? {
         if index < count, let batch {
             defer { index = count }
-            return (batch, index)
+            return MessageBatch(batch, from: index)
         }
         guard try await nextBatch() != nil, let batch else { return nil }
         index = count
-        return (batch, 0)
+        return MessageBatch(batch, from: 0)
     }
+}
+
+/// What a cursor does once per batch.
+private protocol DeliveryReceiver<Storage, Failure>: Sendable {
+    associatedtype Storage: MessageStorage
+    associatedtype Failure: Error
+
+    nonisolated(nonsending) func nextBatch() async throws(Failure) -> Storage?
+    func park(_ batch: Storage?, at index: Int)
+}
+
+private struct SourceReceiver<Source: DeliverySource>: DeliveryReceiver {
+    let source: Source
+    let queue: DeliveryQueue<Source.Batch, Source.Failure>
+
+    nonisolated(nonsending) func nextBatch() async throws(Source.Failure) -> Source.Batch? {
+        try await queue.nextBatch(cancelled: .cancelledWait)
+    }
+
+    func park(_ batch: Source.Batch?, at index: Int) {
+        source.park(DeliveryPlace(queue: queue, batch: batch, index: index))
+    }
+}
+
+/// One receiver of the messages of a subscription.
+public struct MessageIterator<Storage: MessageStorage, Failure: Error>: AsyncIteratorProtocol {
+    @usableFromInline let cursor: DeliveryCursor<Storage, Failure>
+
+    package init(_ source: some DeliverySource<Storage, Failure>) {
+        cursor = DeliveryCursor(source)
+    }
+
+    @inlinable public mutating func next() async throws(Failure) -> Storage.Message? {
+        if let message = cursor.next() { return message }
+        return try await cursor.nextBatch()
+    }
+
+    @inlinable
+    public mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Storage.Message? {
+        if let message = cursor.next() { return message }
+        return try await cursor.nextBatch()
+    }
+}
+
+/// Messages that arrived together, in their order: what one read of the socket brought to one subscription.
+public struct MessageBatch<Storage: MessageStorage>: RandomAccessCollection, Sendable {
+    @usableFromInline let storage: Storage
+    public let startIndex: Int
+    public let endIndex: Int
+
+    package init(_ storage: Storage, from startIndex: Int) {
+        self.storage = storage
+        self.startIndex = startIndex
+        endIndex = storage.count
+    }
+
+    @inlinable public subscript(position: Int) -> Storage.Message { storage[position] }
 }
 
 /// The messages of a subscription, as many at a time as arrived together.
 ///
 /// It ends, throws and continues as the subscription does; a batch counts as received when it is returned.
-public struct MessageBatches<Batch: Sendable, Failure: Error>: AsyncSequence, Sendable {
-    public typealias Element = Batch
+public struct MessageBatches<Storage: MessageStorage, Failure: Error>: AsyncSequence, Sendable {
+    public typealias Element = MessageBatch<Storage>
 
     private let makeIterator: @Sendable () -> Iterator
 
-    /// - Parameter makeBatch: what a receiver gets of a batch, from an index on.
-    package init<Stored: DeliveryBatch>(
-        _ source: any DeliverySource<Stored, Failure>, _ makeBatch: @escaping @Sendable (Stored, Int) -> Batch
-    ) where Failure: ClientError {
-        makeIterator = {
-            let cursor = DeliveryCursor(source)
-            return Iterator { () async throws(Failure) in
-                try await cursor.takeBatch().map { makeBatch($0.batch, $0.start) }
-            }
-        }
+    package init(_ source: some DeliverySource<Storage, Failure>) {
+        makeIterator = { Iterator(cursor: DeliveryCursor(source)) }
     }
 
     public func makeAsyncIterator() -> Iterator { makeIterator() }
 
     /// One receiver of the batches.
     public struct Iterator: AsyncIteratorProtocol {
-        // Of one task: an iterator is not Sendable.
-        let takeBatch: () async throws(Failure) -> Batch?
+        let cursor: DeliveryCursor<Storage, Failure>
 
-        public mutating func next() async throws(Failure) -> Batch? { try await takeBatch() }
+        public mutating func next() async throws(Failure) -> Element? { try await cursor.takeBatch() }
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Batch? {
-            try await takeBatch()
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Element? {
+            try await cursor.takeBatch()
         }
     }
 }

@@ -2,15 +2,20 @@ import Synchronization
 import Transport
 
 /// Messages that came in one read for one subscription, in one piece of memory.
-///
-/// A queue holds batches rather than messages, so that storing and waking cost once per read.
-@usableFromInline
-package protocol DeliveryBatch: AnyObject, Sendable {
+@_documentation(visibility: internal)
+public protocol MessageStorage: AnyObject, Sendable {
     associatedtype Message: Sendable
 
-    /// Messages that are still in the batch.
+    /// Messages that are still here.
     var count: Int { get }
+    /// The message at a place from 0 to `count`.
     subscript(index: Int) -> Message { get }
+}
+
+/// Messages on their way to a receiver. A queue holds batches rather than messages, so that storing and waking cost once
+/// per read.
+@usableFromInline
+package protocol DeliveryBatch: MessageStorage {
     /// The memory that the batch takes, in bytes; may shrink as messages are dropped.
     var byteCount: Int { get }
     /// How many messages are noted as lost just before the first one.

@@ -2,8 +2,8 @@ public import Messaging
 import STOMPCore
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
-@usableFromInline
-final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
+@_documentation(visibility: internal)
+public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     // Sendable because `records` and `gap` change only while the batch waits in a queue, under the queue's lock;
     // once a receiver has it, nothing changes any more.
 
@@ -16,7 +16,7 @@ final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     let route: STOMPRoute
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
-    @usableFromInline private(set) var gap = 0
+    @usableFromInline package private(set) var gap = 0
 
     init(
         bytes: [UInt8], records: [STOMPMessageRecord], version: STOMPVersion, connection: UInt32, route: STOMPRoute,
@@ -30,14 +30,16 @@ final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
         self.core = core
     }
 
-    @usableFromInline var count: Int { records.count }
+    /// Messages that are still here.
+    public var count: Int { records.count }
 
-    @inlinable subscript(index: Int) -> STOMPMessage { STOMPMessage(batch: self, index: index) }
+    /// The message at a place from 0 to `count`.
+    @inlinable public subscript(index: Int) -> STOMPMessage { STOMPMessage(batch: self, index: index) }
 
-    @usableFromInline var byteCount: Int { bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride }
+    @usableFromInline package var byteCount: Int { bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride }
 
     @usableFromInline
-    func dropOldest(_ count: Int) -> Int {
+    package func dropOldest(_ count: Int) -> Int {
         // What is acknowledged by its receiver is not dropped: the broker's prefetch bounds it.
         guard route.acknowledgement == .auto else { return 0 }
         let dropped = min(count, records.count)
@@ -45,5 +47,5 @@ final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
         return dropped
     }
 
-    @usableFromInline func noteGap(_ count: Int) { gap += count }
+    @usableFromInline package func noteGap(_ count: Int) { gap += count }
 }

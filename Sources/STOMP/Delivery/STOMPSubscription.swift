@@ -50,40 +50,12 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     }
 
     /// The messages, as many at a time as arrived together: for receivers of very many.
-    public var batches: MessageBatches<Batch, STOMPError> { MessageBatches(handle) { Batch($0, from: $1) } }
+    public var batches: MessageBatches<STOMPBatch, STOMPError> { MessageBatches(handle) }
 
-    public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
+    public func makeAsyncIterator() -> MessageIterator<STOMPBatch, STOMPError> { MessageIterator(handle) }
 
-    /// One receiver of the messages.
-    public struct Iterator: AsyncIteratorProtocol {
-        @usableFromInline let cursor: DeliveryCursor<STOMPBatch, STOMPError>
-
-        @inlinable public mutating func next() async throws(STOMPError) -> STOMPMessage? {
-            if let message = cursor.next() { return message }
-            return try await cursor.nextBatch()
-        }
-
-        @inlinable
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(STOMPError) -> STOMPMessage? {
-            if let message = cursor.next() { return message }
-            return try await cursor.nextBatch()
-        }
-    }
-
-    /// Messages that arrived together, in their order: what one read of the socket brought to one subscription.
-    public struct Batch: RandomAccessCollection, Sendable {
-        @usableFromInline let batch: STOMPBatch
-        public let startIndex: Int
-        public let endIndex: Int
-
-        init(_ batch: STOMPBatch, from startIndex: Int) {
-            self.batch = batch
-            self.startIndex = startIndex
-            endIndex = batch.count
-        }
-
-        @inlinable public subscript(position: Int) -> STOMPMessage { batch[position] }
-    }
+    /// Messages that arrived together, in their order.
+    public typealias Batch = MessageBatch<STOMPBatch>
 }
 
 /// A message of a STOMP subscription and the value in it; see ``STOMPDecodedMessages``.
