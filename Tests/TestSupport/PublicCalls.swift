@@ -1,11 +1,15 @@
 import Foundation
 
-/// The public asynchronous functions of a module, read from its sources: a campaign that calls all of them notices those
+/// The public asynchronous functions of modules, read from their sources: a campaign that calls all of them notices those
 /// that are new.
 public enum PublicCalls {
     /// Names with their argument labels and, in brackets, the type of their first argument:
     /// `publish(_:to:qos:) [String]`.
-    public static func asynchronous(in module: String) throws -> Set<String> {
+    public static func asynchronous(in modules: String...) throws -> Set<String> {
+        try modules.reduce(into: []) { $0.formUnion(try asynchronous(inOne: $1)) }
+    }
+
+    private static func asynchronous(inOne module: String) throws -> Set<String> {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appending(path: "../../Sources/\(module)").standardized
         var calls: Set<String> = []

@@ -2,8 +2,6 @@ public import MQTTCore
 import Messaging
 import Transport
 
-typealias MQTTReplies = PendingReplies<MQTTMessage, MQTTError>
-
 extension MQTTClient {
     /// Publishes a request and returns the first response to it [MQTT 5.0 4.10]; 5.0 only.
     ///
@@ -21,7 +19,7 @@ extension MQTTClient {
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTMessage {
         guard speaksProperties else {
-            throw MQTTError(.invalidRequest, "Requests and responses need MQTT 5.0. Set version to it.")
+            throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to it.")
         }
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
         let late = MQTTError(.timedOut, "No response to the request to '\(topic)' arrived within \(timeout).")
@@ -53,7 +51,7 @@ extension MQTTClient {
     ) async throws(MQTTError) -> MQTTReasonCode {
         let asked = request.properties
         guard let topic = asked.responseTopic else {
-            throw MQTTError(.invalidRequest, "The message to '\(request.topic)' has no response topic to reply to.")
+            throw .invalidRequest("The message to '\(request.topic)' has no response topic to reply to.")
         }
         var properties = properties
         properties.correlationData = asked.correlationData
@@ -70,21 +68,5 @@ extension MQTTClient {
 
     nonisolated var speaksProperties: Bool { core.link.perform { $0.engine.version.hasProperties } }
 
-    private nonisolated var replies: MQTTReplies {
-        knownReplies.value {
-            MQTTReplies(loop: core.loop) { [core] (replies) async throws(MQTTError) in
-                // Wildcards may be in a client identifier, but not in a topic.
-                let client = String(
-                    core.link.perform { $0.engine.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
-                let topic = "responses/\(client)/\(UInt64.random(in: .min ... .max))"
-                let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
-                let route = MQTTRoute(
-                    requests: requests, policy: BufferPolicy(), acknowledgement: .automatic, replies: replies)
-                _ = try await core.subscriptions.subscribe(route)
-                // Its own queue is never filled: the messages go to `replies`.
-                let handle = MQTTSubscriptionHandle(core: core, route: route, first: core.makeQueue(route.policy))
-                return MQTTReplies.Subscription(address: topic, handle: handle)
-            }
-        }
-    }
+    private nonisolated var replies: MQTTClientCore.Replies { core.replies(knownReplies) }
 }

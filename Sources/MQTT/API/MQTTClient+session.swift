@@ -37,8 +37,7 @@ extension MQTTClient {
     ///   the connection.
     public nonisolated(nonsending) func reauthenticate() async throws(MQTTError) {
         guard let authentication = core.settings.options.authentication else {
-            throw MQTTError(
-                .invalidRequest, "There is nothing to authenticate with. Set configuration.authentication.")
+            throw .invalidRequest("There is nothing to authenticate with. Set configuration.authentication.")
         }
         let data: [UInt8]?
         do {

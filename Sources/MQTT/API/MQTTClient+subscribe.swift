@@ -50,11 +50,10 @@ extension MQTTClient {
         acknowledgement: MQTTAcknowledgement = .automatic, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTSubscription {
         guard !requests.isEmpty else {
-            throw MQTTError(.invalidRequest, "A subscription needs at least one topic filter [MQTT-3.8.3-2]. Pass one.")
+            throw .invalidRequest("A subscription needs at least one topic filter [MQTT-3.8.3-2]. Pass one.")
         }
         for filter in requests.map(\.filter) where !MQTTTopicFilter.isValid(filter) {
-            throw MQTTError(
-                .invalidRequest,
+            throw .invalidRequest(
                 "'\(filter)' is not a topic filter: 1 to 65535 bytes, '+' alone in its level, '#' alone in the last one"
             )
         }

@@ -16,7 +16,7 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     /// Stored with the client, because making it for each message would cost a counted reference.
     let publisher: MQTTPublisher
     nonisolated var core: MQTTClientCore { publisher.core }
-    nonisolated let knownReplies = MadeOnce<MQTTReplies>()
+    nonisolated let knownReplies = MadeOnce<MQTTClientCore.Replies>()
 
     /// Makes a client; nothing is opened before ``start()`` or ``connect()``.
     ///

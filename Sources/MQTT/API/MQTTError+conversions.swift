@@ -33,40 +33,44 @@ extension MQTTError {
     /// - Parameter isAnswerToConnect5: CONNECT asked for 5.0 and was never accepted: older servers answer in their own
     ///   format. A server that sends AUTH supports 5.0, whatever else is wrong with it.
     init(_ failure: MQTTConnectionFailure, isAnswerToConnect5: Bool = false) {
-        switch failure {
-        case .violation(let violation):
-            let mayBeOlder = isAnswerToConnect5 && !Self.isAboutAuthentication(violation)
-            let advice =
-                mayBeOlder
-                ? "If it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions."
-                : "Check that the server speaks MQTT on this port."
-            self.init(
-                .protocolError,
-                Self.sentence("The server broke the MQTT protocol: \(violation.message)") + " \(advice)",
-                reasonCode: violation.reasonCode, underlying: violation)
-        case .connectTimeout:
-            self.init(
-                .timedOut,
-                "The server did not answer CONNECT within connectTimeout. Check that it speaks MQTT on this port, or raise connectTimeout."
-            )
-        case .pingTimeout:
-            self.init(
-                .connectionLost,
-                "The server did not answer PINGREQ within pingTimeout. Check the network, or raise pingTimeout.")
-        case .keepAliveTimeout:
-            self.init(
-                .connectionLost, "The peer was silent for longer than its keep alive interval. Check the network.")
-        case .authenticationTimeout:
-            self.init(
-                .timedOut,
-                "The server did not answer AUTH in time. Raise requestTimeout, or connectTimeout for all steps together."
-            )
-        case .subscribeTimeout:
-            self.init(
-                .timedOut,
-                "The server did not answer SUBSCRIBE within requestTimeout after a reconnect. Raise requestTimeout if it needs longer."
-            )
-        }
+        let (code, message): (Code, String) =
+            switch failure {
+            case .violation(let violation):
+                (
+                    .protocolError,
+                    Self.sentence("The server broke the MQTT protocol: \(violation.message)")
+                        + (isAnswerToConnect5 && !Self.isAboutAuthentication(violation)
+                            ? " If it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions."
+                            : " Check that the server speaks MQTT on this port.")
+                )
+            case .connectTimeout:
+                (
+                    .timedOut,
+                    "The server did not answer CONNECT within connectTimeout. Check that it speaks MQTT on this port, or raise connectTimeout."
+                )
+            case .pingTimeout:
+                (
+                    .connectionLost,
+                    "The server did not answer PINGREQ within pingTimeout. Check the network, or raise pingTimeout."
+                )
+            case .keepAliveTimeout:
+                (
+                    .connectionLost,
+                    "The peer was silent for longer than its keep alive interval. Check the network."
+                )
+            case .authenticationTimeout:
+                (
+                    .timedOut,
+                    "The server did not answer AUTH in time. Raise requestTimeout, or connectTimeout for all steps together."
+                )
+            case .subscribeTimeout:
+                (
+                    .timedOut,
+                    "The server did not answer SUBSCRIBE within requestTimeout after a reconnect. Raise requestTimeout if it needs longer."
+                )
+            }
+        let violation: MQTTProtocolError? = if case .violation(let violation) = failure { violation } else { nil }
+        self.init(code, message, reasonCode: violation?.reasonCode, underlying: violation)
     }
 
     /// CONNACK with a failure.

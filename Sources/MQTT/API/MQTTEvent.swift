@@ -7,8 +7,6 @@ public typealias MQTTConnectionState = ConnectionState<MQTTError>
 
 /// Something that happened to a client, for logs and dashboards; see ``MQTTClient/events``.
 public enum MQTTEvent: ClientEvent {
-    package typealias Failure = MQTTError
-
     /// The connection's state changed.
     case stateChanged(MQTTConnectionState)
     /// The client tries to connect to this server.

@@ -65,8 +65,7 @@ public struct MQTTTopic<Value: Sendable>: Sendable {
             guard capture.utf8.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "#") && $0 != 0 }),
                 !isOneLevel || !capture.utf8.contains(UInt8(ascii: "/"))
             else {
-                throw MQTTError(
-                    .invalidRequest,
+                throw .invalidRequest(
                     "'\(capture)' cannot replace '\(isOneLevel ? "+" : "#")' in '\(filter)'. Use "
                         + (isOneLevel ? "one level without '/', '+' and '#'." : "levels without '+' and '#'."))
             }
@@ -78,8 +77,7 @@ public struct MQTTTopic<Value: Sendable>: Sendable {
 
     private func mismatch(_ captures: [String]) -> MQTTError {
         let count = name.utf8.count { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }
-        return MQTTError(
-            .invalidRequest,
+        return .invalidRequest(
             "'\(filter)' has \(count) wildcards, but \(captures.count) levels were passed. Pass one for each wildcard.")
     }
 }

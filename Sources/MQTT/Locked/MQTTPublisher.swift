@@ -225,8 +225,7 @@ struct MQTTPublisher {
     /// Hands a message over and returns when it is stored, or at once if there is no store.
     nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
         guard message.qos != .atMostOnce else {
-            throw MQTTError(
-                .invalidRequest,
+            throw .invalidRequest(
                 "A QoS 0 message has no delivery to wait for. Publish it, or enqueue it with QoS 1 or 2.")
         }
         if core.persistence != nil { try await core.prepareStore() }

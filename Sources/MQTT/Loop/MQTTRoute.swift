@@ -15,28 +15,24 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     var lostFilters = 0
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
-    var receivers = DeliveryReceivers<MQTTBatch, MQTTError>()
-    /// Whether its messages are responses to requests and go to `replies`.
-    let isForReplies: Bool
-    weak var replies: MQTTReplies?
+    var receivers: DeliveryReceivers<MQTTBatch, MQTTError>
     /// Messages of the read that is being handled, as indexes into its records.
     var pending: [UInt32] = []
 
     init(
         requests: [MQTTSubscriptionRequest], properties: MQTTProperties = [], policy: BufferPolicy,
-        acknowledgement: MQTTAcknowledgement, replies: MQTTReplies? = nil
+        acknowledgement: MQTTAcknowledgement, replies: MQTTClientCore.Replies? = nil
     ) {
         self.requests = requests
         self.properties = properties
         overlapping = Self.overlapping(requests, properties)
         self.policy = policy
         self.acknowledgement = acknowledgement
-        isForReplies = replies != nil
-        self.replies = replies
+        receivers = DeliveryReceivers(replies: replies)
     }
 
     /// Hands responses to their requests; those that no request waits for any more are dropped.
-    func receiveReplies(_ batch: MQTTBatch) { _ = replies?.receive(batch) }
+    func receiveReplies(_ batch: MQTTBatch) { _ = receivers.replies?.receive(batch) }
 
     // MARK: Overlapping filters
 

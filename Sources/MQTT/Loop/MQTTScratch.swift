@@ -73,7 +73,7 @@ final class MQTTScratch: LinkScratch {
         let batch = MQTTBatch(
             storage, aliasTopics: work.effects.aliasTopics, commonTopic: topic, version: work.version, core: core,
             route: route, pool: pool)
-        if route.isForReplies { return route.receiveReplies(batch) }
+        if route.receivers.areRequests { return route.receiveReplies(batch) }
         for (index, queue) in route.receivers.queues.enumerated() {
             // Each receiver gets its own batch, so that dropping messages from one does not affect the others.
             switch queue.push(index == 0 ? batch : batch.copy()) {

@@ -36,6 +36,17 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         return answer
     }
 
+    func makeReplyRoute(_ replies: MQTTClientCore.Replies) -> (address: String, route: MQTTRoute) {
+        // Wildcards may be in a client identifier, but not in a topic.
+        let client = String(core.link.perform { $0.engine.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
+        let topic = "responses/\(client)/\(UInt64.random(in: .min ... .max))"
+        let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
+        return (
+            topic,
+            MQTTRoute(requests: requests, policy: BufferPolicy(), acknowledgement: .automatic, replies: replies)
+        )
+    }
+
     /// Removes a route and waits for the server's answer. A cancelled task does not wait; UNSUBSCRIBE is sent all the
     /// same.
     nonisolated(nonsending) func unsubscribe(

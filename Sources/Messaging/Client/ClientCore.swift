@@ -82,6 +82,23 @@ extension ClientCore {
         do throws(UsageError) { return try link.perform(body) } catch { throw explain(error) }
     }
 
+    package typealias Replies = PendingReplies<Route.Batch.Message, Failure>
+
+    /// The requests of a client that wait for replies.
+    ///
+    /// - Parameter known: kept by the client, since they keep this object alive.
+    package func replies(_ known: borrowing MadeOnce<Replies>) -> Replies {
+        known.value {
+            Replies(loop: loop) { (replies) async throws(Failure) in
+                let (address, route) = self.subscriptions.makeReplyRoute(replies)
+                _ = try await self.subscriptions.register(route)
+                // Its own queue is never filled: the messages go to `replies`.
+                let handle = SubscriptionHandle(core: self, route: route, first: self.makeQueue(route.policy))
+                return Replies.Subscription(address: address, handle: handle)
+            }
+        }
+    }
+
     // MARK: What the supervisor asks
 
     package func report(_ event: Event) { news.tell(event) }

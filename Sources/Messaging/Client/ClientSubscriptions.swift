@@ -22,6 +22,8 @@ package protocol ClientSubscriptions: AnyObject, Sendable {
     func subscribeNow(_ route: Core.Route, _ call: PendingCall<Result<Answer, Core.Failure>>)
     /// The task that waits for the answer was cancelled: removes its route.
     func cancelSubscribe(_ route: Core.Route)
+    /// A route for the replies to requests, and the topic or destination that they are sent to; on any thread.
+    func makeReplyRoute(_ replies: Core.Replies) -> (address: String, route: Core.Route)
     /// Ends a subscription without waiting for the server's answer.
     func remove(_ route: Core.Route)
 }

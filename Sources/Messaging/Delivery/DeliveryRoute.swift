@@ -9,8 +9,6 @@ package protocol DeliveryRoute: AnyObject, Sendable {
 
     var policy: BufferPolicy { get }
     var receivers: DeliveryReceivers<Batch, Failure> { get set }
-    /// The requests that wait for messages of this subscription; nil for all other subscriptions, and after its end.
-    var replies: PendingReplies<Batch.Message, Failure>? { get set }
 }
 
 extension DeliveryRoute {
@@ -25,21 +23,29 @@ extension DeliveryRoute {
     /// Ends the subscription; the first end counts.
     package func finish(_ end: Queue.Next) {
         receivers.finish(end)
-        replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
-        replies = nil
+        receivers.replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
+        receivers.replies = nil
     }
 
     /// Whether the buffer of any receiver is full.
     @inlinable package var isFull: Bool { receivers.queues.contains { $0.isFull } }
 }
 
-/// The queues of the receivers of one subscription.
+/// The queues of the receivers of one subscription, or the requests that wait for its messages.
 @usableFromInline
-package struct DeliveryReceivers<Batch: DeliveryBatch, Failure: Error>: Sendable {
+package struct DeliveryReceivers<Batch: DeliveryBatch, Failure: ClientError>: Sendable
+where Batch.Message: ReplyMessage {
     @usableFromInline package var queues: [DeliveryQueue<Batch, Failure>] = []
     private var end: DeliveryQueue<Batch, Failure>.Next?
+    /// Whether the messages are replies to requests: they go to `replies`, and `queues` stay empty.
+    package let areRequests: Bool
+    /// The requests that wait for replies; nil after the end of the subscription.
+    package fileprivate(set) weak var replies: PendingReplies<Batch.Message, Failure>?
 
-    package init() {}
+    package init(replies: PendingReplies<Batch.Message, Failure>? = nil) {
+        areRequests = replies != nil
+        self.replies = replies
+    }
 
     package mutating func add(_ queue: DeliveryQueue<Batch, Failure>) {
         if let end { queue.finish(end) } else { queues.append(queue) }

@@ -31,6 +31,11 @@ extension ClientError {
             .disconnected, "The client is disconnected. Call connect() to use it again.", answer: nil, underlying: nil)
     }
 
+    /// The request cannot be sent as it is.
+    package static func invalidRequest(_ message: String) -> Self {
+        Self(.invalidRequest, message, answer: nil, underlying: nil)
+    }
+
     /// The client does not try to be connected: it was not started or was disconnected, or it stopped because of
     /// `failure`.
     package static func notSupervised(after failure: Self?) -> Self {

@@ -3,8 +3,6 @@ import STOMPCore
 import Synchronization
 import Transport
 
-typealias STOMPReplies = PendingReplies<STOMPMessage, STOMPError>
-
 extension STOMPClient {
     /// Sends a request and returns the reply, over a temporary queue that only this client reads.
     ///
@@ -22,7 +20,7 @@ extension STOMPClient {
         timeout: Duration? = nil
     ) async throws(STOMPError) -> STOMPMessage {
         guard options.replyTo == nil else {
-            throw STOMPError(.invalidRequest, "A request sets its replyTo itself. Leave it out.")
+            throw .invalidRequest("A request sets its replyTo itself. Leave it out.")
         }
         let timeout = timeout ?? core.configuration.requestTimeout
         let correlation = options.correlationID ?? "request-\(core.ids.add(1, ordering: .relaxed).newValue)"
@@ -78,7 +76,7 @@ extension STOMPClient {
         to request: STOMPMessage, with body: [UInt8], options: STOMPSendOptions = STOMPSendOptions()
     ) async throws(STOMPError) {
         guard let destination = request.header("reply-to"), !destination.isEmpty else {
-            throw STOMPError(.invalidRequest, "The message has no reply-to header to reply to.")
+            throw .invalidRequest("The message has no reply-to header to reply to.")
         }
         var options = options
         options.correlationID = options.correlationID ?? request.header("correlation-id")
@@ -104,20 +102,5 @@ extension STOMPClient {
         try await reply(to: request, with: body, options: options.declaring(coding.contentType))
     }
 
-    private nonisolated var replies: STOMPReplies {
-        knownReplies.value {
-            STOMPReplies(loop: core.loop) { [core] (replies) async throws(STOMPError) in
-                let token = core.ids.add(1, ordering: .relaxed).newValue
-                // RabbitMQ names the subscription of a reply as the SEND named its `reply-to`.
-                let name = "/temp-queue/replies-\(token)"
-                let route = STOMPRoute(
-                    id: name, token: token, destination: name, acknowledgement: .auto,
-                    options: STOMPSubscribeOptions(), policy: BufferPolicy(), replies: replies)
-                try await core.subscriptions.register(route)
-                // Its own queue is never filled: the messages go to `replies`.
-                let handle = STOMPSubscriptionHandle(core: core, route: route, first: core.makeQueue(route.policy))
-                return STOMPReplies.Subscription(address: name, handle: handle)
-            }
-        }
-    }
+    private nonisolated var replies: STOMPClientCore.Replies { core.replies(knownReplies) }
 }

@@ -23,7 +23,7 @@ extension STOMPClient {
         buffer: BufferPolicy = BufferPolicy()
     ) async throws(STOMPError) -> STOMPSubscription {
         guard !destination.isEmpty else {
-            throw STOMPError(.invalidRequest, "A destination must not be empty. Write for example /queue/orders.")
+            throw .invalidRequest("A destination must not be empty. Write for example /queue/orders.")
         }
         let token = core.ids.add(1, ordering: .relaxed).newValue
         let route = STOMPRoute(
@@ -80,8 +80,7 @@ public struct STOMPSubscribeOptions: Sendable {
                     "\(profile.name) is not known to support durable subscriptions. Set its own headers in `headers`.")
             }
             if case .named = profile.durable, clientID == nil {
-                throw STOMPError(
-                    .invalidRequest,
+                throw .invalidRequest(
                     "\(profile.name) stores a durable subscription under a client-id. Set `clientID` in the configuration."
                 )
             }
@@ -89,8 +88,7 @@ public struct STOMPSubscribeOptions: Sendable {
         }
         if let prefetch {
             guard prefetch > 0 else {
-                throw STOMPError(
-                    .invalidRequest,
+                throw .invalidRequest(
                     "The prefetch is \(prefetch), so that no message would arrive. Set it to 1 or more.")
             }
             guard !profile.prefetchNeedsAcknowledgement || acknowledgement != .auto else {

@@ -15,7 +15,7 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     /// Stored with the client, because making it for each message would cost a counted reference.
     let sender: STOMPSender
     nonisolated var core: STOMPClientCore { sender.core }
-    nonisolated let knownReplies = MadeOnce<STOMPReplies>()
+    nonisolated let knownReplies = MadeOnce<STOMPClientCore.Replies>()
 
     /// Makes a client; nothing is opened before ``start()`` or ``connect()``.
     ///

@@ -6,8 +6,6 @@ public typealias STOMPConnectionState = ConnectionState<STOMPError>
 
 /// Something that happened to a client, for logs and dashboards; see ``STOMPClient/events``.
 public enum STOMPEvent: ClientEvent {
-    package typealias Failure = STOMPError
-
     /// The connection's state changed.
     case stateChanged(STOMPConnectionState)
     /// The client tries to connect to this server.

@@ -97,7 +97,7 @@ public struct STOMPSendOptions: Sendable {
     /// The headers to send now.
     func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
         if let priority, !(0...9).contains(priority) {
-            throw STOMPError(.invalidRequest, "The priority \(priority) is not between 0 (lowest) and 9.")
+            throw .invalidRequest("The priority \(priority) is not between 0 (lowest) and 9.")
         }
         guard let (left, at) = try expiry() else { return prepared }
         var result = prepared
@@ -113,8 +113,7 @@ public struct STOMPSendOptions: Sendable {
         if let expiresAfter {
             let left = expiresAfter.inNanoseconds / 1_000_000
             guard left > 0 else {
-                throw STOMPError(
-                    .invalidRequest, "A message cannot expire after \(expiresAfter). Use a millisecond or more.")
+                throw .invalidRequest("A message cannot expire after \(expiresAfter). Use a millisecond or more.")
             }
             let (at, overflow) = WallClock.milliseconds.addingReportingOverflow(left)
             return (left, overflow ? .max : at)
@@ -122,9 +121,7 @@ public struct STOMPSendOptions: Sendable {
         guard let expiresAt else { return nil }
         let (left, overflow) = expiresAt.subtractingReportingOverflow(WallClock.milliseconds)
         guard !overflow, left > 0 else {
-            throw STOMPError(
-                .invalidRequest, "The message has already expired at \(expiresAt) ms since 1970. Set a later time."
-            )
+            throw .invalidRequest("The message has already expired at \(expiresAt) ms since 1970. Set a later time.")
         }
         return (left, expiresAt)
     }

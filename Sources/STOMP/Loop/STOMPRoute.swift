@@ -14,20 +14,17 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     let acknowledgement: STOMPAckMode
     let options: STOMPSubscribeOptions
     let policy: BufferPolicy
-    var receivers = DeliveryReceivers<STOMPBatch, STOMPError>()
+    var receivers: DeliveryReceivers<STOMPBatch, STOMPError>
     /// Messages of the read under way, as indexes into its records.
     var pending: [UInt32] = []
     /// Waits for the broker's answer to the first SUBSCRIBE.
     var call: Call?
     /// ERROR frames in a row that named no receipt: the first may refer to another frame.
     var presumedRefusals = 0
-    /// Whether its messages are replies to requests and go to `replies`.
-    let isForReplies: Bool
-    weak var replies: STOMPReplies?
 
     init(
         id: String, token: UInt64, destination: String, acknowledgement: STOMPAckMode, options: STOMPSubscribeOptions,
-        policy: BufferPolicy, replies: STOMPReplies? = nil
+        policy: BufferPolicy, replies: STOMPClientCore.Replies? = nil
     ) {
         self.id = id
         self.token = token
@@ -35,8 +32,6 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
         self.acknowledgement = acknowledgement
         self.options = options
         self.policy = policy
-        isForReplies = replies != nil
-        self.replies = replies
+        receivers = DeliveryReceivers(replies: replies)
     }
-
 }

@@ -93,8 +93,9 @@ final class STOMPScratch: LinkScratch {
 
     private func pass(_ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore)
     {
-        if route.isForReplies {
-            let unmatched = route.replies?.receive(makeBatch(records, of: bytes, route, core)) ?? records.count
+        if route.receivers.areRequests {
+            let unmatched =
+                route.receivers.replies?.receive(makeBatch(records, of: bytes, route, core)) ?? records.count
             core.counters.received(records.count - unmatched)
             if unmatched > 0 { core.unmatched(unmatched) }
             return

@@ -25,6 +25,18 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     // MARK: On the caller's task
 
+    func makeReplyRoute(_ replies: STOMPClientCore.Replies) -> (address: String, route: STOMPRoute) {
+        let token = core.ids.add(1, ordering: .relaxed).newValue
+        // RabbitMQ names the subscription of a reply as the SEND named its `reply-to`.
+        let name = "/temp-queue/replies-\(token)"
+        return (
+            name,
+            STOMPRoute(
+                id: name, token: token, destination: name, acknowledgement: .auto, options: STOMPSubscribeOptions(),
+                policy: BufferPolicy(), replies: replies)
+        )
+    }
+
     /// Removes a route and waits for the broker's receipt. A cancelled task does not wait; UNSUBSCRIBE is sent all the
     /// same.
     nonisolated(nonsending) func unsubscribe(_ route: STOMPRoute) async throws(STOMPError) {
@@ -66,7 +78,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Writes SUBSCRIBE with a receipt. True if the broker subscribes the route without SUBSCRIBE, and sends no receipt.
     private func write(_ route: STOMPRoute, to engine: inout STOMPEngine) -> Result<Bool, STOMPError> {
         do throws(STOMPError) {
-            if route.isForReplies, try expectReplies(on: route, &engine) { return .success(true) }
+            if route.receivers.areRequests, try expectReplies(on: route, &engine) { return .success(true) }
             let headers = try route.options.headers(
                 for: engine.profile, acknowledgement: route.acknowledgement, clientID: core.configuration.clientID)
             do throws(STOMPUsageError) {
@@ -226,7 +238,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         pausedRoutes.removeAll()
         unsubscribes.fail(reason)
         // A temporary queue ends with its connection.
-        for route in routes.values where route.isForReplies { route.replies?.fail(reason) }
+        for route in routes.values where route.receivers.areRequests { route.receivers.replies?.fail(reason) }
     }
 
     /// The client has stopped connecting: all subscriptions end, and all waiting callers fail.

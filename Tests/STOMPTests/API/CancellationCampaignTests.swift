@@ -26,7 +26,7 @@ struct CancellationCampaignTests {
 
     @Test func `every public asynchronous function of the client has a row`() throws {
         let covered = Self.calls.reduce(into: Set<String>()) { $0.formUnion($1.covers) }
-        let calls = try PublicCalls.asynchronous(in: "STOMP")
+        let calls = try PublicCalls.asynchronous(in: "STOMP", "Messaging")
         #expect(calls.subtracting(covered).isEmpty, "without a row: \(calls.subtracting(covered))")
         #expect(covered.subtracting(calls).isEmpty, "not in the sources: \(covered.subtracting(calls))")
     }
