@@ -13,11 +13,20 @@
 
         private let peerName: String
         private let hasIdentity: Bool
+        private let usesTLS: Bool
         private let state = Lock(State())
 
-        init(peerName: String, hasIdentity: Bool) {
+        /// For a connection without TLS.
+        init(peerName: String) {
             self.peerName = peerName
-            self.hasIdentity = hasIdentity
+            hasIdentity = false
+            usesTLS = false
+        }
+
+        init(peerName: String, tls: NetworkTLS) {
+            self.peerName = peerName
+            hasIdentity = tls.hasIdentity
+            usesTLS = true
         }
 
         /// Our verification refused the server's certificate; what the connection then fails with says less.
@@ -51,6 +60,12 @@
             case ECONNREFUSED:
                 return TransportError(
                     .connectionRefused, "\(peerName) refused the connection: nothing listens there", errno: code)
+            case ECONNRESET where usesTLS, EPIPE where usesTLS:
+                // TCP was open, since a refusal has another code: a server that does not read TLS reset it.
+                return TransportError(
+                    .notTLS,
+                    "\(peerName) reset the connection during the TLS handshake; does it speak TLS at this port?",
+                    errno: code)
             case ETIMEDOUT:
                 return TransportError(
                     .timedOut, "\(peerName) did not answer in time; check the address, or allow more time to connect",

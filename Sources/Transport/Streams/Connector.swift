@@ -75,7 +75,7 @@ extension Connector {
             to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, loop: EventLoop
         ) async throws(TransportError) -> any ByteStream {
             let name = peerName ?? "\(endpoint)"
-            let failures = NetworkFailures(peerName: name, hasIdentity: false)
+            let failures = NetworkFailures(peerName: name)
             return try await NetworkConnecting.open(
                 to: endpoint, parameters: parameters(tls: nil, proxy: nil), peerName: name, failures: failures,
                 deadline: MonotonicClock.now.advanced(byNanoseconds: timeout), loop: loop)
@@ -95,7 +95,7 @@ extension Connector {
             }
             let name = proxy.map { "\(endpoint), through the proxy \($0)," } ?? "\(endpoint)"
             let tls = try contexts.networkTLS()
-            let failures = NetworkFailures(peerName: name, hasIdentity: tls.hasIdentity)
+            let failures = NetworkFailures(peerName: name, tls: tls)
             let options = try tls.options(host: host, protocols: protocols, peerName: name, failures: failures)
             return try await NetworkConnecting.open(
                 to: endpoint, parameters: parameters(tls: options, proxy: try proxy?.configuration()), peerName: name,

@@ -50,6 +50,18 @@
             streams.server.endWriting()
         }
 
+        @Test func `what was written is reported, and nothing as acknowledged`() async throws {
+            let setting = try Setting(.automatic, .network)
+            let ends = try await setting.links()
+            ends.client.append(Array("0123456789\n".utf8))
+            #expect(await eventually { ends.server.probe.byteCount == 11 })
+            let stream = try await setting.streams().client
+            let result = Array("line\n".utf8).withUnsafeBytes { stream.write(from: $0) }
+            #expect(result == .bytes(5))
+            #expect(stream.progress == StreamProgress(written: 5, acknowledged: 0))
+            setting.loop.execute { stream.close() }
+        }
+
         @Test func `a refused connection and an unknown host have their errors`() async throws {
             await #expect { _ = try await connect(to: .host("127.0.0.1", port: UInt16(FreePort.next()))) } throws: {
                 ($0 as? TransportError)?.code == .connectionRefused

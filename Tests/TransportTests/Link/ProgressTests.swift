@@ -13,7 +13,7 @@ import Wire
         return link.probe.progress
     }
 
-    @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
+    @Test(arguments: SelectorKind.allCases, StreamKind.reportingAcknowledgements)
     func `all bytes are acknowledged once the peer has read them`(selector: SelectorKind, kind: StreamKind) async throws
     {
         let ends = try await Setting(selector, kind).links()
@@ -31,7 +31,7 @@ import Wire
         }
     }
 
-    @Test(arguments: SelectorKind.allCases, StreamKind.allCases)
+    @Test(arguments: SelectorKind.allCases, StreamKind.reportingAcknowledgements)
     func `what the peer does not take stays unacknowledged, wherever it waits`(
         selector: SelectorKind, kind: StreamKind
     ) async throws {

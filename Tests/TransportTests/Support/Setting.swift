@@ -8,6 +8,15 @@ enum StreamKind: CaseIterable, Sendable {
     #if canImport(Network)
         case network
     #endif
+
+    /// Those that report which bytes the peer's system has acknowledged: Network.framework does not.
+    static var reportingAcknowledgements: [StreamKind] {
+        #if canImport(Network)
+            allCases.filter { $0 != .network }
+        #else
+            allCases
+        #endif
+    }
 }
 
 /// One loop and pairs of connected streams on it; every test runs with both selectors.
