@@ -4,6 +4,7 @@
 @_exported public import struct MQTTCore.MQTTReasonCode
 @_exported public import enum MQTTCore.QoS
 @_exported public import enum STOMPCore.STOMPCommand
+@_exported public import class Transport.ManualClock
 @_exported public import struct Transport.TLSIdentity
 @_exported public import struct Transport.TLSServerOptions
 @_exported public import struct Transport.TransportError

@@ -26,14 +26,17 @@ public final class LoopbackBroker: Sendable {
 
     /// Starts to listen.
     ///
+    /// - Parameters:
+    ///   - options: ports, users, limits and faults. Default: free ports, everybody is let in.
+    ///   - clock: the clock of a test, whose time passes only when it is advanced. Default: nil, the system's clock.
     /// - Throws: `TransportError` with the code `cannotListen` when a port or socket is taken that was to be used
     ///   exactly, `badURL` for a number that is no port or a path that is too long, `tlsUnavailable` or
     ///   `tlsConfiguration` when TLS cannot be served.
     public static func start(
-        _ options: LoopbackBrokerOptions = LoopbackBrokerOptions()
+        _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), clock: ManualClock? = nil
     ) async throws(TransportError) -> LoopbackBroker {
-        let loop = try EventLoop.start()
-        let hub = Hub(options, loop: loop)
+        let hub = try Hub(options, clock: clock)
+        let loop = hub.loop
         var listeners: [Listener] = []
         do throws(TransportError) {
             var ports = Ports()
@@ -49,10 +52,11 @@ public final class LoopbackBroker: Sendable {
                 listeners.append(
                     try await Listener.listen(on: .unix(path: path), loop: loop) { hub.serve($0, as: Service(kind)) })
             }
+            hub.setMemoryServices(ports, isOpen: true)
             return LoopbackBroker(hub: hub, listeners: listeners, ports: ports)
         } catch {
             for listener in listeners { await listener.close() }
-            loop.stop()
+            if clock == nil { loop.stop() }
             throw error
         }
     }
@@ -66,21 +70,22 @@ public final class LoopbackBroker: Sendable {
 
     deinit {
         // Without a call of stop(): listening must end with the owner.
-        let (hub, listeners) = (hub, listeners)
+        let (hub, listeners, ports) = (hub, listeners, ports)
         guard !hub.state.withLock({ $0.isStopped }) else { return }
-        Task { await Self.stop(hub, listeners) }
+        Task { await Self.stop(hub, listeners, ports) }
     }
 
     /// Closes every connection and every port; all are free when it returns. A second call does nothing.
     public func stop() async {
-        await Self.stop(hub, listeners)
+        await Self.stop(hub, listeners, ports)
     }
 
-    private static func stop(_ hub: Hub, _ listeners: [Listener]) async {
+    private static func stop(_ hub: Hub, _ listeners: [Listener], _ ports: Ports) async {
         guard hub.beginStop() else { return }
+        hub.setMemoryServices(ports, isOpen: false)
         for listener in listeners { await listener.close() }
         await hub.closeAll()
-        hub.loop.stop()
+        if hub.clock == nil { hub.loop.stop() }
     }
 
     /// Cuts every connection without any packet or frame, as a failing network would; wills are published. New
@@ -93,13 +98,13 @@ public final class LoopbackBroker: Sendable {
     /// time passes, until ``thaw()``. To the other side it looks like a half-open link.
     public func freeze() async {
         hub.state.withLock { $0.isFrozen = true }
-        await hub.forEachConnection { $0.setFrozen(true) }
+        await hub.forEachConnection { [hub] in $0.setFrozen(true, at: hub.loop.now) }
     }
 
     /// Continues after ``freeze()`` with what has arrived meanwhile.
     public func thaw() async {
         hub.state.withLock { $0.isFrozen = false }
-        await hub.forEachConnection { $0.setFrozen(false) }
+        await hub.forEachConnection { [hub] in $0.setFrozen(false, at: hub.loop.now) }
     }
 
     /// Changes what goes wrong on purpose; it goes for what happens from now on.

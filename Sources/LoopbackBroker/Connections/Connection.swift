@@ -60,8 +60,7 @@ enum Connection: Sendable {
     }
 
     /// On the loop's thread.
-    func setFrozen(_ frozen: Bool) {
-        let now = MonotonicClock.now
+    func setFrozen(_ frozen: Bool, at now: Int64) {
         switch self {
         case .opening(let handshake, let stream):
             stream.setFrozen(frozen)

@@ -29,6 +29,8 @@ final class Hub: Sendable {
     }
 
     let loop: EventLoop
+    /// Owns the loop; nil if the broker does.
+    let clock: ManualClock?
     let options: LoopbackBrokerOptions
     let counters = Counters()
     let faults: Lock<LoopbackFaults>
@@ -37,9 +39,10 @@ final class Hub: Sendable {
     /// Wakes the router for the deadlines of sessions and wills; made with the first of them.
     private let alarm: Lock<LoopAlarm?> = Lock(nil)
 
-    init(_ options: LoopbackBrokerOptions, loop: EventLoop) {
+    init(_ options: LoopbackBrokerOptions, clock: ManualClock?) throws(TransportError) {
         self.options = options
-        self.loop = loop
+        self.clock = clock
+        if let clock { loop = clock.loop } else { loop = try EventLoop.start() }
         faults = Lock(options.faults)
         let router = Router(
             limits: options.limits, keepsSessions: options.keepsSessions,
@@ -63,7 +66,7 @@ final class Hub: Sendable {
         guard !isStopped else { return stream.close() }
         let served = ServedStream(stream, loop: loop, isFrozen: isFrozen, latency: latency)
         do throws(TransportError) {
-            guard let opening = try service.makeLayers() else {
+            guard let opening = try service.makeLayers(at: loop.now) else {
                 return begin(service.kind, id, served, isFrozen: isFrozen, layers: nil)
             }
             let handshake = LayerHandshake(serving: opening.layers, over: served, loop: loop)
@@ -90,7 +93,7 @@ final class Hub: Sendable {
     ) {
         let connection = Connection.make(kind, id: id, stream: served, hub: self)
         state.withLock { $0.connections[id] = connection }
-        if isFrozen { connection.setFrozen(true) }
+        if isFrozen { connection.setFrozen(true, at: loop.now) }
         connection.attach(served, layers: layers)
     }
 
@@ -181,7 +184,7 @@ final class Hub: Sendable {
     /// A STOMP connection that refused messages has room again; from any thread.
     func hasRoomAgain(_ id: Router.ConnectionID) {
         loop.execute { [self] in
-            let now = MonotonicClock.now
+            let now = loop.now
             route(at: now) { router, effects in router.hasRoomAgain(id, at: now, into: &effects) }
         }
     }
@@ -204,6 +207,21 @@ final class Hub: Sendable {
             defer { state.isStopped = true }
             return !state.isStopped
         }
+    }
+
+    /// Serves connections that are opened in memory, with the same manual clock, or ends that.
+    func setMemoryServices(_ ports: LoopbackBroker.Ports, isOpen: Bool) {
+        guard clock != nil else { return }
+        func set(_ endpoint: Endpoint, _ service: Service) {
+            guard isOpen else { return loop.setService(at: endpoint, nil) }
+            loop.setService(at: endpoint) { [weak self] stream in self?.serve(stream, as: service) }
+        }
+        // Mistakes in the certificate were found before.
+        for (port, _, service) in options.services(options.tls.map { TLSContexts(server: $0) }) {
+            guard let number = ports[keyPath: port] else { continue }
+            for host in ["127.0.0.1", "::1", "localhost"] { set(.host(host, port: UInt16(number)), service) }
+        }
+        for (path, kind) in options.sockets { set(.unix(path: path), Service(kind)) }
     }
 
     /// Closes every connection; returns when all are closed.

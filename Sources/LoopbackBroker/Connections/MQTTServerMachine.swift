@@ -48,7 +48,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         get { engine.output }
         set {
             engine.output = newValue
-            if newValue.isEmpty && !queue.isEmpty { drain(at: MonotonicClock.now) }
+            if newValue.isEmpty && !queue.isEmpty { drain(at: hub.loop.now) }
         }
     }
 

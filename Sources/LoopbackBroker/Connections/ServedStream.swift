@@ -89,7 +89,7 @@ final class ServedStream: ByteStream, @unchecked Sendable {
     func setFrozen(_ frozen: Bool) {
         guard frozen != isFrozen else { return }
         isFrozen = frozen
-        if !frozen { writeDue(at: MonotonicClock.now) }
+        if !frozen { writeDue(at: loop.now) }
         guard let handler else { return }
         if frozen { inner.detach() } else { inner.attach(handler, interest: interest) }
     }
@@ -104,7 +104,7 @@ final class ServedStream: ByteStream, @unchecked Sendable {
     private func delay(_ bytes: [UInt8]) {
         // Never before what was written earlier, when the latency has become shorter.
         let last = delayed.isEmpty ? 0 : delayed[delayed.count - 1].due
-        let due = max(last, MonotonicClock.now.advanced(byNanoseconds: latency))
+        let due = max(last, loop.now.advanced(byNanoseconds: latency))
         delayed.append((due, bytes))
         delayedBytes += bytes.count
         if alarm == nil { alarm = LoopAlarm(loop: loop) { [weak self] now in self?.writeDue(at: now) } }

@@ -46,13 +46,13 @@ package struct Service: Sendable {
     }
 
     /// The layers of one connection, and the one of them that knows what is spoken; nil for none.
-    func makeLayers() throws(TransportError) -> (layers: LayerStack, webSocket: WebSocketServerLayer?)? {
+    func makeLayers(at now: Int64) throws(TransportError) -> (layers: LayerStack, webSocket: WebSocketServerLayer?)? {
         var layers: [any ByteLayer] = []
         if let tls { layers.append(try TLSLayer(server: tls)) }
         let webSocket = webSocket.map { WebSocketServerLayer($0) }
         if let webSocket { layers.append(webSocket) }
         guard !layers.isEmpty else { return nil }
-        let deadline = MonotonicClock.now.advanced(byNanoseconds: Self.patience)
+        let deadline = now.advanced(byNanoseconds: Self.patience)
         let timeout = TransportError(.timedOut, "a client did not finish its handshakes in time")
         return (LayerStack(layers, deadline: deadline, timeout: timeout), webSocket)
     }

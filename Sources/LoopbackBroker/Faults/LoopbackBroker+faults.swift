@@ -43,7 +43,7 @@ extension LoopbackBroker {
         properties.serverReference = serverReference
         let farewell = Farewell(reason: reason, properties: properties)
         return await hub.forEachConnection(of: client) { [hub] id, connection in
-            let now = MonotonicClock.now
+            let now = hub.loop.now
             switch connection {
             case .opening: break
             case .mqtt(let link, _):
@@ -62,14 +62,14 @@ extension LoopbackBroker {
     @discardableResult
     public func forgetSession(of client: String) async -> Bool {
         let wasConnected = await hub.forEachConnection(of: client) { [hub] id, connection in
-            let now = MonotonicClock.now
+            let now = hub.loop.now
             if case .mqtt(let link, _) = connection {
                 MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(sendsWill: true, expiry: 0)
             }
             connection.drop()
         }
         return await hub.loop.result { [hub] in
-            let now = MonotonicClock.now
+            let now = hub.loop.now
             let wasKnown = hub.route(at: now) { router, effects in
                 let hadSession = router.forgetSession(of: client, at: now, into: &effects)
                 return router.forgetDurableSubscriptions(of: client) || hadSession

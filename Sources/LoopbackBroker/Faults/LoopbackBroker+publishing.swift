@@ -21,7 +21,7 @@ extension LoopbackBroker {
         guard MQTTTopicName.isValid(topic) else { return false }
         let payload = Array(payload)
         return await hub.loop.result { [hub] in
-            let now = MonotonicClock.now
+            let now = hub.loop.now
             let message = Message(
                 topic: topic, payload: payload, qos: qos, isRetained: retain, expiring: properties, at: now)
             return hub.route(at: now) { router, effects in router.publish(message, at: now, into: &effects) }
@@ -53,7 +53,7 @@ extension LoopbackBroker {
         fields["destination"] = destination
         let sent = fields
         return await hub.loop.result { [hub] in
-            let now = MonotonicClock.now
+            let now = hub.loop.now
             let message = Message(destination: destination, headers: sent, body: Array(body.utf8), at: now)
             return hub.route(at: now) { router, effects in
                 do throws(STOMPRefusal) {

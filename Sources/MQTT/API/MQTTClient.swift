@@ -1,7 +1,7 @@
 public import MQTTCore
 public import Messaging
 import Synchronization
-import Transport
+public import Transport
 
 /// A client for MQTT servers that keeps itself connected.
 ///
@@ -17,6 +17,8 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     let publisher: MQTTPublisher
     nonisolated var core: MQTTClientCore { publisher.core }
     nonisolated let knownReplies = MadeOnce<MQTTClientCore.Replies>()
+    /// Held because it owns the event loop; nil with the system's clock.
+    private nonisolated let clock: ManualClock?
 
     /// Makes a client; nothing is opened before ``start()`` or ``connect()``.
     ///
@@ -48,10 +50,28 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
         self.init(urls, configuration: configuration, loop: .shared, override: nil)
     }
 
+    /// Makes a client for a test, on a clock whose time passes only when it is advanced.
+    ///
+    /// - Parameters:
+    ///   - urls: one server, or several that are tried in turn.
+    ///   - clientID: see ``MQTTConfiguration/clientID``.
+    ///   - configuration: the options. Default: those of ``MQTTConfiguration``.
+    ///   - clock: also that of the broker, so that what the two exchange needs no time.
+    public init(
+        _ urls: String..., clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration(),
+        clock: ManualClock
+    ) {
+        var configuration = configuration
+        if !clientID.isEmpty { configuration.clientID = clientID }
+        self.init(urls, configuration: configuration, loop: clock.loop, override: nil, clock: clock)
+    }
+
     /// Makes a client on a loop and over streams of the caller's choice.
     package init(
-        _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?
+        _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?,
+        clock: ManualClock? = nil
     ) {
+        self.clock = clock
         let settings = MQTTSettings.of(configuration)
         let opener = StreamOpener(urls: urls, options: settings.streams, loop: loop, override: override)
         publisher = MQTTPublisher(

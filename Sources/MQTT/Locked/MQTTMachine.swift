@@ -30,9 +30,12 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// The server did not answer PINGREQ: what is in the outbox need not be written.
     private(set) var abandonsOutput = false
 
-    init(engine: consuming MQTTEngine, dropsOldest: Bool, unmatched policy: Shared<MQTTUnmatchedMessagePolicy>) {
+    init(
+        engine: consuming MQTTEngine, dropsOldest: Bool, unmatched policy: Shared<MQTTUnmatchedMessagePolicy>,
+        loop: EventLoop
+    ) {
         self.engine = engine
-        publishers = MQTTPublishers(dropsOldest: dropsOldest)
+        publishers = MQTTPublishers(dropsOldest: dropsOldest, loop: loop)
         unmatched = MQTTUnmatchedMessages(policy)
     }
 
@@ -56,7 +59,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     /// The time that a QoS 0 message is published at. While connected it only feeds keep alive, which the write updates
     /// anyway, so the time of the last write saves reading the clock.
-    var timeForQoS0: Int64 { engine.phase == .connected ? lastWrite : MonotonicClock.now }
+    var timeForQoS0: Int64 { engine.phase == .connected ? lastWrite : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var isAwaited: Bool { mutating get { engine.inFlightCount > 0 } }
     var wantsReadingPaused: Bool { reading.isPaused }

@@ -162,7 +162,7 @@ struct MQTTPublisher {
                 if Task.isCancelled { batch.failure = .cancelledWait }
                 batch.failure = batch.failure ?? machine.publishers.refusal?.value
                 if batch.failure == nil { machine.publishers.count += batch.takeUncounted() }
-                batch.feed(&machine.engine, at: MonotonicClock.now)
+                batch.feed(&machine.engine, at: core.loop.now)
                 machine.flushRecords()
                 if batch.isDone { return batch.takeEnd() }
                 machine.publishers.batches.add(batch)

@@ -30,8 +30,13 @@ struct MQTTPublishers: ~Copyable, Sendable {
     /// The messages that the engine has accepted.
     var count = 0
     private let dropsOldest: Bool
+    /// Whose clock is read.
+    let loop: EventLoop
 
-    init(dropsOldest: Bool) { self.dropsOldest = dropsOldest }
+    init(dropsOldest: Bool, loop: EventLoop) {
+        self.dropsOldest = dropsOldest
+        self.loop = loop
+    }
 
     // MARK: Publishing
 
@@ -40,7 +45,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
         _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
         _ waiter: consuming Table.QuickWaiter, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> Resumption<QuickAnswer<Answer>>? {
-        let now = MonotonicClock.now
+        let now = loop.now
         let token = table.add(waiter, at: now)
         let isConnected = engine.phase == .connected
         if !isConnected, journal?.failure == nil, let refusal {
@@ -64,7 +69,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
         let message = batch.messages[0]
         let failure = hand(
             message.topic, message.payload, message.qos, message.retain, message.properties,
-            token: Self.batchBit | batch.id, &engine, at: MonotonicClock.now)
+            token: Self.batchBit | batch.id, &engine, at: loop.now)
         guard failure == nil else { return failure }
         batch.next = 1
         batches.add(batch)
@@ -138,7 +143,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
             : journal?.failure
                 ?? hand(
                     message.topic, message.payload, message.qos, message.retain, message.properties,
-                    token: Self.unawaitedBit, &engine, at: MonotonicClock.now)
+                    token: Self.unawaitedBit, &engine, at: loop.now)
         guard failure == nil, journal != nil else {
             queue.value.storeSlots.release(token)
             return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))

@@ -37,7 +37,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         clientIDTemplate = clientID
         let machine = MQTTMachine(
             engine: MQTTEngine(settings.engine, clientID: MQTTSettings.expand(clientID)),
-            dropsOldest: options.queueOverflow == .dropOldest, unmatched: settings.unmatched)
+            dropsOldest: options.queueOverflow == .dropOldest, unmatched: settings.unmatched, loop: loop)
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
         supervisor = Supervisor(
             policy: settings.reconnect, serverCount: opener.serverCount, serverOrder: options.serverOrder,
@@ -74,7 +74,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     /// Acknowledges a message for its receiver.
     func acknowledge(_ delivery: UInt64) {
-        let now = MonotonicClock.now
+        let now = loop.now
         link.perform { machine in
             if delivery & MQTTUnmatchedMessages.deliveryBit != 0 {
                 // The server got its acknowledgement when the message was retained.
@@ -142,7 +142,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         negotiation.connectionClosed()
         subscriptions.connectionClosed(reason)
         negotiation.endReauthentications(.failure(reason))
-        supervisor.ended(reason, at: MonotonicClock.now)
+        supervisor.ended(reason, at: loop.now)
     }
 
     func handle(_ event: MQTTEngineEvent.Kind) {
@@ -193,7 +193,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions.
         subscriptions.resubscribe(
             sessionPresent: info.sessionPresent, isResumed: negotiation.blockedSession.isResumed)
-        supervisor.established(at: MonotonicClock.now)
+        supervisor.established(at: loop.now)
         news.tell(.connected(info))
         link.expectSilence()
     }
@@ -203,7 +203,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     /// Finishes the QoS 2 exchanges of received messages for up to two seconds, less than the supervisor waits for the
     /// end, and writes DISCONNECT as the last packet.
     func sayGoodbye(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {
-        let now = MonotonicClock.now
+        let now = loop.now
         let scratch = MQTTScratch()
         link.perform { machine in
             do throws(MQTTUsageError) {

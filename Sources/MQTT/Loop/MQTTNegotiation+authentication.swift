@@ -29,7 +29,7 @@ extension MQTTNegotiation {
         authenticationTask = nil
         switch response {
         case .success(let data):
-            let now = MonotonicClock.now
+            let now = core.loop.now
             // A failure means that the connection is ending.
             core.link.perform { try? $0.engine.authenticate(data: data, at: now) }
         case .failure(let error):
@@ -41,7 +41,7 @@ extension MQTTNegotiation {
     /// Begins a renewal; the call ends when it is complete.
     func beginReauthentication(data: [UInt8]?, _ call: PendingCall<Result<Void, MQTTError>>) {
         if call.isOver { return }
-        let now = MonotonicClock.now
+        let now = core.loop.now
         do throws(MQTTUsageError) {
             try core.link.perform { machine throws(MQTTUsageError) in
                 try machine.engine.authenticate(reason: .reauthenticate, data: data, at: now)

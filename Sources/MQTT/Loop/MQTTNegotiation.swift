@@ -119,7 +119,7 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
             let endpoint = core.opener.endpoints(inReference: reference).first
         else { return }
         let isPermanent = reason == .serverMoved
-        let wasStable = core.supervisor.isStable(at: MonotonicClock.now)
+        let wasStable = core.supervisor.isStable(at: core.loop.now)
         redirection.withLock { known in
             let redirection = known ?? MQTTRedirection()
             known = redirection

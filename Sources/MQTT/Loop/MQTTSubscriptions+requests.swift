@@ -44,7 +44,7 @@ extension MQTTSubscriptions {
         let requests = keys.compactMap { router.entries[$0]?.request }
         guard !requests.isEmpty else { return }
         let token = router.makeRequest(for: keys, comesFirst: comesFirst)
-        let now = MonotonicClock.now
+        let now = core.loop.now
         do throws(MQTTUsageError) {
             try core.link.perform(urgent: true) { machine throws(MQTTUsageError) in
                 try machine.engine.subscribe(requests, properties: properties, token: token, at: now)
@@ -70,7 +70,7 @@ extension MQTTSubscriptions {
         _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>? = nil
     ) {
         let token = router.makeRequest(forgetting: filters)
-        let now = MonotonicClock.now
+        let now = core.loop.now
         do throws(MQTTUsageError) {
             try core.link.perform { machine throws(MQTTUsageError) in
                 try machine.engine.unsubscribe(filters, properties: properties, token: token, at: now)
@@ -95,7 +95,7 @@ extension MQTTSubscriptions {
             sendSubscriptions(of: router, sessionPresent: sessionPresent)
         }
         let scratch = MQTTScratch()
-        let now = MonotonicClock.now
+        let now = core.loop.now
         core.link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: scratch) }
         scratch.perform(RawSpan())
     }

@@ -146,7 +146,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// Gives a new subscription the retained messages that match it, before any that arrive later.
     private func handUnmatched(to route: MQTTRoute) {
-        let now = MonotonicClock.now
+        let now = core.loop.now
         let (messages, drops) = core.link.perform { machine in
             let drops = machine.unmatched.expire(at: now, &machine.engine)
             machine.flushRecords()

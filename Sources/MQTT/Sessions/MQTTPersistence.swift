@@ -103,7 +103,7 @@ final class MQTTPersistence: Sendable {
             engine.maximumQueuedMessages = min(engine.maximumQueuedMessages, limits.maximumMessages)
             engine.maximumQueuedBytes = min(engine.maximumQueuedBytes, limits.maximumBytes)
             if let clientID { engine.clientID = clientID }
-            let now = MonotonicClock.now
+            let now = core.loop.now
             engine.wallClockOffset = WallClock.milliseconds * 1_000_000 - now
             let session = MQTTSession(
                 restoring: stored.records, at: now, wallClockOffset: engine.wallClockOffset
@@ -121,7 +121,7 @@ final class MQTTPersistence: Sendable {
     private static func persisted(through ticket: UInt64, _ core: MQTTClientCore) {
         core.loop.execute {
             let scratch = MQTTScratch()
-            let now = MonotonicClock.now
+            let now = core.loop.now
             var stored = core.link.perform(urgent: true) { machine in
                 machine.persisted(through: ticket, at: now, into: scratch)
             }

@@ -38,12 +38,12 @@ extension Link: ClientLink where Machine: ClientMachine, Machine: ~Copyable {
     }
 
     package func pauseReading() {
-        let now = MonotonicClock.now
+        let now = loop.now
         perform { $0.setReceiversFull(true, at: now) }
     }
 
     package func receiverHasRoom(resumes: Bool) {
-        let now = MonotonicClock.now
+        let now = loop.now
         perform { machine in
             machine.acknowledgeWithheld(at: now)
             if resumes { machine.setReceiversFull(false, at: now) }

@@ -125,7 +125,7 @@ package final class StreamOpener: Sendable {
     private func connect(
         to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
     ) async throws(TransportError) -> any ByteStream {
-        let timeout = max(0, deadline - MonotonicClock.now)
+        let timeout = max(0, deadline - loop.now)
         guard let proxy else { return try await Connector.open(to: url.endpoint, timeout: timeout, loop: loop) }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"
@@ -141,7 +141,7 @@ package final class StreamOpener: Sendable {
     ) async throws(TransportError) -> any ByteStream {
         try await Connector.openSecurely(
             to: url.endpoint, tls: tls(), protocols: protocols(for: url), proxy: proxy,
-            timeout: max(0, deadline - MonotonicClock.now), loop: loop)
+            timeout: max(0, deadline - loop.now), loop: loop)
     }
 
     /// A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.

@@ -10,8 +10,12 @@ package enum TimedCall {
         until deadline: Int64, on loop: EventLoop, late: any Error,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        let call = PendingCall<Result<Value, any Error>>()
-        let alarm = LoopAlarm(loop: loop) { _ in call.end(.failure(late)) }
+        // Nil at the deadline.
+        let call = PendingCall<Result<Value, any Error>?>()
+        let alarm = LoopAlarm(loop: loop) { [loop] _ in
+            // `body` may have slept on a manual clock, which is no work; from now on there is some.
+            if call.end(nil) { loop.beginWork() }
+        }
         loop.execute { alarm.set(deadline) }
         let task = Task {
             let result: Result<Value, any Error>
@@ -23,7 +27,12 @@ package enum TimedCall {
             call.end(.failure(CancellationError()))
         }
         task.cancel()
-        loop.execute { alarm.set(.max) }
+        let isLate = result == nil
+        loop.execute { [loop] in
+            alarm.set(.max)
+            if isLate { loop.endWork() }
+        }
+        guard let result else { throw late }
         return try result.get()
     }
 }

@@ -246,24 +246,28 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let attempt = ConnectionAttempt(
             number: schedule.attempt, server: servers?.current ?? 0,
             credentialsWereRefused: credentialsWereRefused,
-            deadline: MonotonicClock.now.advanced(byNanoseconds: connectTimeout))
+            deadline: loop.now.advanced(byNanoseconds: connectTimeout))
         attemptDeadline = attempt.deadline
         cancelAlarm()
         client.prepare(attempt)
         client.stateChanged(to: .connecting(attempt: attempt.number))
+        loop.beginWork()
         task = Task { [self, weak client] in
-            guard let client else { return }
-            let result: Result<OpenedStream, Client.Failure>
-            do throws(Client.Failure) {
-                result = .success(try await client.openStream(attempt))
-            } catch {
-                result = .failure(error)
+            await loop.asWork {
+                guard let client else { return loop.execute { self.loop.endWork() } }
+                let result: Result<OpenedStream, Client.Failure>
+                do throws(Client.Failure) {
+                    result = .success(try await client.openStream(attempt))
+                } catch {
+                    result = .failure(error)
+                }
+                loop.execute { self.opened(result, generation: mine) }
             }
-            loop.execute { self.opened(result, generation: mine) }
         }
     }
 
     private func opened(_ result: Result<OpenedStream, Client.Failure>, generation mine: UInt32) {
+        loop.endWork()
         task = nil
         guard mine == generation, phase == .opening, let client else {
             if case .success(let opened) = result { opened.stream.close() }
@@ -274,7 +278,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             phase = .settling
             client.attach(opened)
         case .failure(let failure):
-            ended(failure, at: MonotonicClock.now)
+            ended(failure, at: loop.now)
         }
     }
 
@@ -315,7 +319,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         task = nil
         client?.stateChanged(to: .disconnecting)
         if wasConnected {
-            setAlarm(MonotonicClock.now.advanced(byNanoseconds: Self.stopTimeout))
+            setAlarm(loop.now.advanced(byNanoseconds: Self.stopTimeout))
             goodbye()
         } else {
             if wasSettling { client?.dropConnection() }

@@ -70,7 +70,7 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         send: (_ address: String) async throws(Failure) -> Void
     ) async throws(Failure) -> Message {
         let request = Request(correlation)
-        let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout.inNanoseconds)
+        let deadline = loop.now.advanced(byNanoseconds: timeout.inNanoseconds)
         let address = await request.address.answer {
             loop.execute { self.begin(request, until: deadline, late) }
         } onCancel: {

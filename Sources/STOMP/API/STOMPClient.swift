@@ -1,7 +1,7 @@
 public import Messaging
 import STOMPCore
 import Synchronization
-import Transport
+public import Transport
 
 /// A client for STOMP brokers that keeps itself connected.
 ///
@@ -16,6 +16,8 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     let sender: STOMPSender
     nonisolated var core: STOMPClientCore { sender.core }
     nonisolated let knownReplies = MadeOnce<STOMPClientCore.Replies>()
+    /// Held because it owns the event loop; nil with the system's clock.
+    private nonisolated let clock: ManualClock?
 
     /// Makes a client; nothing is opened before ``start()`` or ``connect()``.
     ///
@@ -39,10 +41,24 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
         self.init(urls, configuration: configuration, loop: .shared, override: nil)
     }
 
+    /// Makes a client for a test, on a clock whose time passes only when it is advanced.
+    ///
+    /// - Parameters:
+    ///   - urls: one server, or several that are tried in turn.
+    ///   - configuration: the options. Default: those of ``STOMPConfiguration``.
+    ///   - clock: also that of the broker, so that what the two exchange needs no time.
+    public init(
+        _ urls: String..., configuration: STOMPConfiguration = STOMPConfiguration(), clock: ManualClock
+    ) {
+        self.init(urls, configuration: configuration, loop: clock.loop, override: nil, clock: clock)
+    }
+
     /// Makes a client on a loop and over streams of the caller's choice.
     package init(
-        _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?
+        _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?,
+        clock: ManualClock? = nil
     ) {
+        self.clock = clock
         let opener = StreamOpener(
             urls: urls, options: Shared(configuration.streamOptions), loop: loop,
             override: override)

@@ -41,7 +41,7 @@ struct STOMPSender {
     ) throws(STOMPError) -> Answer {
         try core.link.perform(urgent: urgent) { machine throws(STOMPError) in
             do throws(STOMPUsageError) {
-                return try body(&machine.engine, MonotonicClock.now)
+                return try body(&machine.engine, core.loop.now)
             } catch {
                 throw core.explain(error)
             }
@@ -54,7 +54,7 @@ struct STOMPSender {
     ) throws(STOMPError) {
         try core.link.perform { machine throws(STOMPError) in
             do throws(STOMPUsageError) {
-                try body(&machine.engine, messageHeaders, MonotonicClock.now)
+                try body(&machine.engine, messageHeaders, core.loop.now)
             } catch {
                 throw core.explain(error)
             }
@@ -75,7 +75,7 @@ struct STOMPSender {
             let ended = core.link.perform(urgent: true) {
                 machine -> Resumption<QuickAnswer<STOMPMachine.ReceiptAnswer>>? in
                 guard let waiter = waiter.take() else { return nil }
-                let now = MonotonicClock.now
+                let now = core.loop.now
                 let token = machine.receipts.add(waiter, at: now)
                 do throws(STOMPUsageError) {
                     try body(&machine.engine, token, now)
@@ -145,7 +145,7 @@ struct STOMPSender {
         let limit = core.configuration.maximumOutboxBytes
         var index = next
         defer { next = index }
-        let now = MonotonicClock.now
+        let now = core.loop.now
         let all = messages.span
         return try core.link.perform { machine throws(STOMPError) in
             if let failure = group?.failure { throw failure }

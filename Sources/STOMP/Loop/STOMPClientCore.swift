@@ -96,7 +96,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
         closeReason = nil
         subscriptions.connectionClosed(reason)
-        supervisor.ended(reason, at: MonotonicClock.now)
+        supervisor.ended(reason, at: loop.now)
         // After the state has changed.
         if reason.code != .disconnected { news.tell(.connectionLost(reason)) }
     }
@@ -117,7 +117,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             counters.connected()
             // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
             for (route, result) in written { subscriptions.settle(route, result) }
-            supervisor.established(at: MonotonicClock.now)
+            supervisor.established(at: loop.now)
             news.tell(.connected(connected))
         case .errorReceived(let error):
             news.tell(.errorReceived(error))
@@ -140,7 +140,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     /// Writes DISCONNECT with a receipt; the connection ends when the receipt arrives, or without it after two seconds.
     func sayGoodbye() {
-        let now = MonotonicClock.now
+        let now = loop.now
         link.perform(urgent: true) { machine in
             do throws(STOMPUsageError) {
                 try machine.engine.disconnect(at: now)

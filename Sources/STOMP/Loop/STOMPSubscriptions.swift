@@ -85,7 +85,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
                 try engine.subscribe(
                     id: route.id, destination: route.destination, acknowledgement: route.acknowledgement,
                     headers: headers, token: route.token,
-                    receiptToken: STOMPMachine.requestBit | route.token, at: MonotonicClock.now)
+                    receiptToken: STOMPMachine.requestBit | route.token, at: core.loop.now)
             } catch {
                 return .failure(STOMPError(error))
             }
@@ -151,7 +151,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             case .timedOut:
                 fail(route, error)
                 // The broker may have subscribed it nevertheless.
-                core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
+                core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: core.loop.now) }
             default: fail(route, error)
             }
         }
@@ -196,7 +196,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         defer { core.news.tell(.unsubscribed(destination: route.destination)) }
         guard core.supervisor.isConnected else { return }
         // An error means that the connection is ending, and the subscription with it.
-        core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: MonotonicClock.now) }
+        core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: core.loop.now) }
     }
 
     private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {

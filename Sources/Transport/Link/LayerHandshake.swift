@@ -53,7 +53,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         if isCancelled { return cancel() }
         stream.attach(self, interest: .read)
         loop.setDeadline(self, to: layers.deadline)
-        let now = MonotonicClock.now
+        let now = loop.now
         advance { () throws(TransportError) in try layers.begin(at: now) }
     }
 
@@ -156,7 +156,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         stream.detach()
         guard let failure else { return completion(.success(())) }
         if lingering {
-            Lingering.start(stream, loop: loop, at: MonotonicClock.now)
+            Lingering.start(stream, loop: loop, at: loop.now)
         } else {
             stream.close()
         }

@@ -4,7 +4,7 @@ import Wire
 /// Connections come and go; on the loop's thread.
 extension Link where Machine: ~Copyable {
     func adopt(_ stream: any ByteStream, layers: LayerStack?) {
-        let now = MonotonicClock.now
+        let now = loop.now
         connectionEnded(nil, at: now)
         self.layers = layers
         watched = .read

@@ -11,6 +11,8 @@ extension Link where Machine: ~Copyable {
     ///
     /// - Returns: whether callers are still publishing and no task waits for an answer.
     func gather() -> Bool {
+        // No time passes between two checks.
+        if loop.isManual { return false }
         var seen = 0
         for _ in 0..<16 {
             let (waiting, maybeFlood) = state.withLock { state in
@@ -34,7 +36,7 @@ extension Link where Machine: ~Copyable {
     /// Leaves the outbox to the callers: they fill it faster than the loop could check, and send by themselves whenever
     /// there is enough. The loop sends later what they leave behind.
     func watchFlood() {
-        let now = MonotonicClock.now
+        let now = loop.now
         let (level, deadline) = state.withLock { state in
             // No caller has to wake the loop until then.
             state.settleIsDue = true
@@ -45,7 +47,7 @@ extension Link where Machine: ~Copyable {
 
     /// Whether callers are still publishing. Bytes then wait for five checks at most, and mostly for less than one.
     func callersStillSend() -> Bool {
-        let now = MonotonicClock.now
+        let now = loop.now
         // Callers do not call the loop meanwhile: what else they would call it for is looked for here.
         let (level, loopHasToLook) = state.withLock { state in
             (

@@ -113,7 +113,7 @@ extension Link where Machine: ~Copyable {
             wireIsChunk = layers == nil
             if let layers {
                 if machineWrote {
-                    machine.value.outputTaken(at: MonotonicClock.now)
+                    machine.value.outputTaken(at: loop.now)
                     swap(&machine.value.output, &plain)
                     tap = state.tap
                 }
@@ -121,7 +121,7 @@ extension Link where Machine: ~Copyable {
                 loopHasToLook = claimSettle(&state, closes: false)
                 return .wrap(stream, layers)
             }
-            machine.value.outputTaken(at: MonotonicClock.now)
+            machine.value.outputTaken(at: loop.now)
             swap(&machine.value.output, &wire)
             state.queuedBytes &+= wire.count
             tap = state.tap

@@ -22,7 +22,14 @@ package final class EventLoop: @unchecked Sendable {
     ///
     /// - Throws: `systemLimit` when no descriptor or thread is left for it.
     package static func start(selector kind: SelectorKind = .automatic) throws(TransportError) -> EventLoop {
-        let loop = EventLoop(selector: try kind.make())
+        try start(selector: kind, time: nil)
+    }
+
+    /// - Parameter time: the time of a ``ManualClock``; nil for the system's.
+    static func start(
+        selector kind: SelectorKind = .automatic, time: ManualTime?
+    ) throws(TransportError) -> EventLoop {
+        let loop = EventLoop(selector: try kind.make(), time: time)
         let code = startThread(named: "messaging-loop") { loop.run() }
         guard code == 0 else {
             throw TransportError(.systemLimit, "cannot start a thread: \(System.describe(code))", errno: code)
@@ -74,9 +81,12 @@ package final class EventLoop: @unchecked Sendable {
     /// time.
     @safe @exclusivity(unchecked) private var inside = Inside()
     private let thread = Atomic<UInt>(0)
+    /// Nil where the system's clock is read.
+    let manualTime: ManualTime?
 
-    private init(selector: any Selector) {
+    private init(selector: any Selector, time: ManualTime?) {
         self.selector = selector
+        manualTime = time
     }
 
     deinit {
@@ -84,6 +94,15 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     // MARK: From any thread
+
+    /// The present time of all that lives on this loop: nanoseconds since some moment in the past; never goes back.
+    package var now: Int64 {
+        if let manualTime { return manualTime.now }
+        return MonotonicClock.now
+    }
+
+    /// Whether time passes only when a ``ManualClock`` is advanced.
+    package var isManual: Bool { manualTime != nil }
 
     /// Calls `handler.posted(code)` soon. Posts and jobs run in the order in which they were handed in.
     package func post(_ handler: LoopHandler, _ code: Int) {
@@ -168,7 +187,7 @@ package final class EventLoop: @unchecked Sendable {
             events.removeAll(keepingCapacity: true)
             selector.wait(timeout: timeout, events: &events)
 
-            let now = MonotonicClock.now
+            let now = self.now
             for event in events {
                 let slot = event.token & 0xFFFF_FFFF
                 guard inside.generations[slot] == event.token >> 32 else { continue }
@@ -185,13 +204,16 @@ package final class EventLoop: @unchecked Sendable {
                 case .task(let task): unsafe task.runSynchronously(on: asUnownedTaskExecutor())
                 }
             }
+            let isQuiet = events.isEmpty && work.isEmpty
             work.removeAll(keepingCapacity: work.capacity <= 4096)
             // Each timer gets one turn per round: one that is always due again must not starve the descriptors.
-            var turns = inside.timers.count
+            let count = inside.timers.count
+            var turns = count
             while turns > 0, let handler = inside.timers.popExpired(at: now) {
                 handler.deadlineReached(at: now)
                 turns -= 1
             }
+            manualTime?.finishRound(isQuiet: isQuiet && turns == count)
         }
         letGo()
     }
@@ -210,6 +232,7 @@ package final class EventLoop: @unchecked Sendable {
         case .stopped: return nil
         case .nothing:
             let next = inside.timers.nextDeadline
+            if let manualTime { return manualTime.timeToWait(nextDeadline: next) }
             return next == .max ? .max : max(0, next &- MonotonicClock.now)
         }
     }

@@ -53,7 +53,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         do throws(TransportError) {
             if let known = try endpoint.knownAddresses {
                 waiting = Connector.interleaved(known).reversed()
-                return startNext(at: MonotonicClock.now)
+                return startNext(at: loop.now)
             }
         } catch {
             return finish(.failure(error))
@@ -73,7 +73,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private func resolved(_ family: NameQuery.Family, _ answer: NameQuery.Answer) {
         guard !call.isOver else { return }
         lookUps[family] = nil
-        let now = MonotonicClock.now
+        let now = loop.now
         switch answer {
         case .success(let addresses) where family == .ipv4 && lookUps[.ipv6] != nil:
             // IPv6 is preferred if it comes soon (RFC 8305 section 3).
@@ -161,7 +161,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     func failed(_ code: Int32) {
         failedAtOnce(code)
-        startNext(at: MonotonicClock.now)
+        startNext(at: loop.now)
     }
 
     /// Notes why an attempt failed, without starting another.
@@ -231,7 +231,7 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
             return 0
         case EAGAIN where address.family == AF_UNIX:
             // The listener's queue is full, and nothing reports when it no longer is.
-            loop.setDeadline(self, to: MonotonicClock.now.advanced(byNanoseconds: 10_000_000))
+            loop.setDeadline(self, to: loop.now.advanced(byNanoseconds: 10_000_000))
             return 0
         default:
             return code

@@ -16,7 +16,7 @@ package enum Connector {
     package static func connect(
         to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, resolver: Resolver = .shared, loop: EventLoop
     ) async throws(TransportError) -> SocketStream {
-        let deadline = MonotonicClock.now.advanced(byNanoseconds: timeout)
+        let deadline = loop.now.advanced(byNanoseconds: timeout)
         let race = ConnectRace(
             endpoint: endpoint, peerName: peerName ?? "\(endpoint)", deadline: deadline, resolver: resolver, loop: loop)
         let result = await race.call.answer {
@@ -46,6 +46,7 @@ extension Connector {
     package static func open(
         to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
+        if let stream = loop.connectInMemory(to: endpoint) { return stream }
         #if canImport(Network) && !os(macOS) && !os(Linux)
             if case .host = endpoint {
                 return try await connectByNetwork(to: endpoint, peerName: peerName, timeout: timeout, loop: loop)
@@ -78,7 +79,7 @@ extension Connector {
             let failures = NetworkFailures(peerName: name)
             return try await NetworkConnecting.open(
                 to: endpoint, parameters: parameters(tls: nil, proxy: nil), peerName: name, failures: failures,
-                deadline: MonotonicClock.now.advanced(byNanoseconds: timeout), loop: loop)
+                deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
         }
 
         /// Connects by Network.framework, with TLS that is established when this returns.
@@ -99,7 +100,7 @@ extension Connector {
             let options = try tls.options(host: host, protocols: protocols, peerName: name, failures: failures)
             return try await NetworkConnecting.open(
                 to: endpoint, parameters: parameters(tls: options, proxy: try proxy?.configuration()), peerName: name,
-                failures: failures, deadline: MonotonicClock.now.advanced(byNanoseconds: timeout), loop: loop)
+                failures: failures, deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
         }
 
         private static func parameters(

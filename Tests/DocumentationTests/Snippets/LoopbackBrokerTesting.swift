@@ -61,6 +61,32 @@ func repeatAReading(broker: LoopbackBroker, meter: MQTTClient) async throws {
     assert(first?.text == second?.text && connect?.packet == .mqtt(.connect))
 }
 
+func noticeASilentServer() async throws {
+    let clock = try ManualClock()
+    let broker = try await LoopbackBroker.start(clock: clock)
+    let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "meter", clock: clock)
+    try await client.connect()
+
+    await broker.freeze()
+    await clock.advance(by: .seconds(3600))
+    assert(!client.state.isConnected)
+    await broker.thaw()
+    await clock.advance(by: .seconds(120))
+    assert(client.state.isConnected)
+
+    await client.disconnect()
+    await broker.stop()
+}
+
+func timeOut(broker: LoopbackBroker, client: MQTTClient, clock: ManualClock) async throws {
+    broker.changeFaults { $0.withholdsAcknowledgements = true }
+    var arrivals = broker.arrivals().makeAsyncIterator()
+    let subscription = Task { try await client.subscribe(to: "alerts") }
+    _ = await arrivals.next()
+    await clock.advance(by: .seconds(10))
+    do { _ = try await subscription.value } catch let error as MQTTError { assert(error.code == .timedOut) }
+}
+
 func makeImpatientClient(_ broker: LoopbackBroker) -> MQTTClient {
     var configuration = MQTTConfiguration(clientID: "impatient")
     configuration.reconnect = ReconnectPolicy(initialDelay: .milliseconds(1), maximumDelay: .milliseconds(10))

@@ -1,0 +1,157 @@
+import Synchronization
+import Wire
+
+/// A clock for tests: its time passes only when a test advances it. Clients and brokers that are made with it run on an
+/// event loop of their own, so that keep alive, delays before an attempt, timeouts and expiry are tested in no time.
+///
+///     let clock = try ManualClock()
+///     let broker = try await LoopbackBroker.start(clock: clock)
+///     let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
+///     try await client.connect()
+///     await clock.advance(by: .seconds(60))
+///
+/// Clients and brokers with the same clock are connected in memory. Without this clock nothing changes: clients read the
+/// system's clock.
+public final class ManualClock: Clock {
+    /// A moment on the clock.
+    public struct Instant: InstantProtocol {
+        let nanoseconds: Int64
+
+        public func advanced(by duration: Duration) -> Instant {
+            Instant(nanoseconds: nanoseconds.advanced(byNanoseconds: duration.inNanoseconds))
+        }
+
+        public func duration(to other: Instant) -> Duration { .nanoseconds(other.nanoseconds - nanoseconds) }
+        public static func < (one: Instant, other: Instant) -> Bool { one.nanoseconds < other.nanoseconds }
+    }
+
+    package let loop: EventLoop
+
+    /// Starts the event loop of the clock.
+    ///
+    /// - Throws: `TransportError` with the code `systemLimit` when no descriptor or thread is left for it.
+    public init() throws(TransportError) {
+        loop = try EventLoop.start(time: ManualTime())
+    }
+
+    deinit { loop.stop() }
+
+    /// The present moment.
+    public var now: Instant { Instant(nanoseconds: loop.now) }
+    /// A nanosecond.
+    public var minimumResolution: Duration { .nanoseconds(1) }
+
+    /// Lets time pass, from one deadline to the next, and returns when what became due has happened in the clients and
+    /// brokers that run on the clock: packets have been exchanged, attempts to connect have succeeded or failed, and their
+    /// states and events have been reported.
+    ///
+    /// Your own tasks are not waited for: await what they do. A `credentialsProvider` is; if it has to take time, let it
+    /// sleep on this clock.
+    public func advance(by duration: Duration) async {
+        let call = PendingCall<Void>()
+        loop.execute { [loop] in loop.advance(byNanoseconds: max(0, duration.inNanoseconds), call) }
+        await call.answer()
+    }
+
+    /// Waits until the clock has been advanced to a moment.
+    public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+        let call = PendingCall<Bool>()
+        // While the caller sleeps, an advance need not wait for it.
+        let isWork = ManualTime.isWork
+        let alarm = LoopAlarm(loop: loop) { [loop] _ in
+            if call.end(true), isWork { loop.beginWork() }
+        }
+        loop.execute { [loop] in
+            if isWork { loop.endWork() }
+            alarm.set(deadline.nanoseconds)
+        }
+        let isDue = await call.answer {
+        } onCancel: { [loop] in
+            loop.execute {
+                alarm.set(.max)
+                if call.end(false), isWork { loop.beginWork() }
+            }
+        }
+        if !isDue { throw CancellationError() }
+    }
+}
+
+/// The time of an event loop with a ``ManualClock``, and what an advance waits for.
+final class ManualTime: @unchecked Sendable {
+    // Sendable because `nanoseconds` is atomic, `services` is locked, and the rest is touched on the loop's thread only.
+
+    /// Whether the task belongs to the work that an advance waits for.
+    @TaskLocal static var isWork = false
+
+    /// An hour, so that times before the start are not negative.
+    private let nanoseconds = Atomic<Int64>(3_600_000_000_000)
+    let services = Lock<[Endpoint: @Sendable (any ByteStream) -> Void]>([:])
+    /// Work outside the loop whose end is posted to it.
+    var workCount = 0
+    private var advances: [(target: Int64, call: PendingCall<Void>)] = []
+    /// Nothing has happened since the selector was last asked.
+    private var isQuiet = false
+
+    var now: Int64 { nanoseconds.load(ordering: .acquiring) }
+
+    func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
+        advances.append((now.advanced(byNanoseconds: duration), call))
+    }
+
+    /// A round of the loop is over.
+    func finishRound(isQuiet: Bool) {
+        self.isQuiet = isQuiet
+    }
+
+    /// How long the selector may wait, in nanoseconds, when no work is posted: moves on to the next deadline once nothing
+    /// is left to happen at the present time.
+    func timeToWait(nextDeadline: Int64) -> Int64 {
+        guard nextDeadline > now else { return 0 }
+        guard !advances.isEmpty else { return .max }
+        // The end of that work wakes the loop.
+        guard workCount == 0 else { return .max }
+        guard isQuiet else { return 0 }
+        let target = advances.map(\.target).max() ?? now
+        guard now < target else {
+            let ended = advances
+            advances = []
+            for advance in ended { advance.call.end(()) }
+            return .max
+        }
+        nanoseconds.store(min(target, nextDeadline), ordering: .releasing)
+        isQuiet = false
+        return 0
+    }
+}
+
+extension EventLoop {
+    /// Serves connections to `endpoint` that are opened on this loop without the network; nil ends that. Has an effect only
+    /// with a ``ManualClock``.
+    package func setService(at endpoint: Endpoint, _ accepted: (@Sendable (any ByteStream) -> Void)?) {
+        manualTime?.services.withLock { $0[endpoint] = accepted }
+    }
+
+    /// A connection in memory to a service of this loop, if there is one at the endpoint.
+    func connectInMemory(to endpoint: Endpoint) -> MemoryStream? {
+        guard let accept = manualTime?.services.withLock({ $0[endpoint] }) else { return nil }
+        let (client, server) = MemoryPair.make()
+        accept(server)
+        return client
+    }
+
+    /// Work begins outside the loop that an advance of its ``ManualClock`` waits for; on the loop's thread.
+    package func beginWork() { manualTime?.workCount += 1 }
+
+    /// That work has ended; on the loop's thread.
+    package func endWork() { manualTime?.workCount -= 1 }
+
+    /// Runs a part of that work, in its task.
+    package nonisolated(nonsending) func asWork(_ body: nonisolated(nonsending) () async -> Void) async {
+        guard manualTime != nil else { return await body() }
+        await ManualTime.$isWork.withValue(true) { await body() }
+    }
+
+    func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
+        manualTime?.advance(byNanoseconds: duration, call)
+    }
+}

@@ -1,0 +1,267 @@
+import LoopbackBroker
+import MQTT
+import STOMP
+import TestSupport
+import Testing
+
+/// Minutes and hours of both clients and of the broker, in no time.
+@Suite(.turns) struct ManualClockTests {
+    // MARK: Silence
+
+    @Test func aSilentServerIsNoticedAfterKeepAliveAndPingTimeout() async throws {
+        try await withMQTT { broker, client, clock in
+            var pings = broker.arrivals().makeAsyncIterator()
+            for _ in 0..<3 {
+                await clock.advance(by: .seconds(60))
+                #expect(await pings.next()?.packet == .mqtt(.pingreq))
+            }
+            await broker.freeze()
+            await clock.advance(by: .seconds(69))
+            #expect(client.state.isConnected)
+            await clock.advance(by: .seconds(2))
+            #expect(!client.state.isConnected)
+            await broker.thaw()
+            await clock.advance(by: .seconds(1))
+            #expect(client.state.isConnected)
+            #expect(client.counters.connections == 2)
+        }
+    }
+
+    @Test func aPingThatGetsLostEndsTheConnection() async throws {
+        try await withMQTT { broker, client, clock in
+            broker.inject(.drop, .received, .mqtt(.pingreq))
+            var states = client.states.makeAsyncIterator()
+            _ = await states.next()
+            await clock.advance(by: .seconds(89))
+            while let state = await states.next(), state.isConnected {}
+            #expect(client.state.isConnected)
+            #expect(broker.statistics.connections == 2)
+        }
+    }
+
+    @Test func aSilentSTOMPServerIsNoticedAfterTwoHeartBeats() async throws {
+        try await withSTOMP { broker, client, clock in
+            await clock.advance(by: .seconds(3600))
+            #expect(client.counters.connections == 1)
+            await broker.freeze()
+            await clock.advance(by: .seconds(25))
+            #expect(!client.state.isConnected)
+            await broker.thaw()
+            await clock.advance(by: .seconds(120))
+            #expect(client.state.isConnected)
+            #expect(client.counters.connections == 2)
+        }
+    }
+
+    // MARK: Connecting again
+
+    @Test(arguments: [true, false]) func attemptsAreMadeAfterDelaysThatGrowToMinutes(isMQTT: Bool) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let policy = ReconnectPolicy(
+            initialDelay: .seconds(60), maximumDelay: .seconds(600), jitter: 0, stableAfter: .zero)
+        var mqtt = MQTTConfiguration()
+        mqtt.reconnect = policy
+        var stomp = STOMPConfiguration()
+        stomp.reconnect = policy
+        let clients = (
+            MQTTClient(broker.urls.mqtt ?? "", configuration: mqtt, clock: clock),
+            STOMPClient(broker.urls.stomp ?? "", configuration: stomp, clock: clock)
+        )
+        if isMQTT { try await clients.0.connect() } else { try await clients.1.connect() }
+        broker.changeFaults { $0.refusesConnections = true }
+        await broker.dropAllConnections()
+        // After 1, 3, 7, 15 and 25 minutes.
+        for (minutes, attempts) in [(0.9, 1), (0.2, 2), (2, 3), (4, 4), (8, 5), (10, 6), (9.5, 6), (0.5, 7)] {
+            await clock.advance(by: .seconds(minutes * 60))
+            #expect(broker.statistics.connections == attempts, "\(minutes)")
+        }
+        broker.changeFaults { $0.refusesConnections = false }
+        await clock.advance(by: .seconds(600))
+        #expect(isMQTT ? clients.0.state.isConnected : clients.1.state.isConnected)
+        await clients.0.disconnect()
+        await clients.1.disconnect()
+        await broker.stop()
+    }
+
+    @Test func anAttemptThatIsNotAnsweredEndsAtItsTimeout() async throws {
+        let clock = try ManualClock()
+        var options = LoopbackBrokerOptions()
+        options.faults.ignoresConnect = true
+        let broker = try await LoopbackBroker.start(options, clock: clock)
+        let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
+        var arrivals = broker.arrivals().makeAsyncIterator()
+        let connecting = Task { try await client.connect() }
+        #expect(await arrivals.next()?.packet == .mqtt(.connect))
+        await clock.advance(by: .seconds(30))
+        await #expect(throws: MQTTError.self) { try await connecting.value }
+        await broker.stop()
+    }
+
+    @Test func aCredentialsProviderMaySleepOnTheClock() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = STOMPConfiguration()
+        configuration.reconnect = ReconnectPolicy(firstConnectAttempts: nil)
+        configuration.credentialsProvider = { request in
+            try await clock.sleep(for: .seconds(request.attempt == 1 ? 300 : 5))
+            return Credentials(userName: "late")
+        }
+        let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
+        var states = client.states.makeAsyncIterator()
+        async let connecting: Void = client.connect()
+        while let state = await states.next() {
+            if case .connecting = state { break }
+        }
+        await clock.advance(by: .seconds(20))
+        #expect(broker.statistics.connections == 0)
+        await clock.advance(by: .seconds(60))
+        try await connecting
+        #expect(broker.statistics.connections == 1)
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    // MARK: Expiry
+
+    @Test func aSessionExpires() async throws {
+        try await withMQTT { broker, client, clock in
+            await client.disconnect()
+            await clock.advance(by: .seconds(599))
+            #expect(broker.sessionCount == 1)
+            await clock.advance(by: .seconds(1))
+            #expect(broker.sessionCount == 0)
+        }
+    }
+
+    @Test func messagesExpireAndRetainedOnesToo() async throws {
+        try await withMQTT { broker, client, clock in
+            let received = try await client.subscribe(to: "#", qos: .atLeastOnce)
+            await client.suspend()
+            var properties = MQTTProperties()
+            properties.messageExpiryInterval = 30
+            await broker.publish("gone", to: "a", retain: true, properties: properties)
+            properties.messageExpiryInterval = 90
+            await broker.publish("there", to: "b", retain: true, properties: properties)
+            await clock.advance(by: .seconds(40))
+            client.resume()
+            try await client.connect()
+            var messages = received.makeAsyncIterator()
+            let first = try await messages.next()
+            #expect(first?.text == "there")
+            #expect(first?.properties.messageExpiryInterval == 50)
+            let retained = try await client.subscribe(to: "+", qos: .atLeastOnce)
+            var kept = retained.makeAsyncIterator()
+            #expect(try await kept.next()?.text == "there")
+            await clock.advance(by: .seconds(50))
+            let last = try await client.subscribe(to: "+/#", qos: .atLeastOnce)
+            try await client.publish("end", to: "c", qos: .atLeastOnce)
+            var rest = last.makeAsyncIterator()
+            #expect(try await rest.next()?.text == "end")
+        }
+    }
+
+    // MARK: Timeouts and latency
+
+    @Test func requestsTimeOut() async throws {
+        try await withMQTT { broker, client, clock in
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            let subscription = Task { _ = try await client.subscribe(to: "a") }
+            #expect(await arrivals.next()?.packet == .mqtt(.subscribe))
+            await clock.advance(by: .seconds(10))
+            let failure = await #expect(throws: MQTTError.self) { try await subscription.value }
+            #expect(failure?.code == .timedOut)
+            broker.changeFaults { $0.withholdsAcknowledgements = false }
+        }
+        try await withSTOMP { broker, client, clock in
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            let sending = Task { try await client.sendAndConfirm("1", to: "/queue/a") }
+            #expect(await arrivals.next()?.packet == .stomp(.send))
+            await clock.advance(by: .seconds(30))
+            let failure = await #expect(throws: STOMPError.self) { try await sending.value }
+            #expect(failure?.code == .timedOut)
+            broker.changeFaults { $0.withholdsAcknowledgements = false }
+        }
+    }
+
+    @Test func latencyIsMeasuredOnTheClock() async throws {
+        try await withMQTT { broker, client, clock in
+            await broker.setLatency(.seconds(3))
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            let start = clock.now
+            let publishing = Task {
+                try await client.publish("1", to: "a", qos: .atLeastOnce)
+                return clock.now
+            }
+            #expect(await arrivals.next()?.topic == "a")
+            await clock.advance(by: .seconds(3))
+            let end = try await publishing.value
+            #expect(start.duration(to: end) == .seconds(3))
+            await broker.setLatency(.zero)
+        }
+    }
+
+    // MARK: The clock
+
+    @Test func noTimePassesByItself() async throws {
+        let clock = try ManualClock()
+        let start = clock.now
+        async let late: Void = clock.sleep(until: start.advanced(by: .seconds(10)))
+        async let early: Void = clock.sleep(until: start.advanced(by: .seconds(5)))
+        await clock.advance(by: .seconds(-1))
+        #expect(clock.now == start)
+        await clock.advance(by: .seconds(5))
+        #expect(start.duration(to: clock.now) == .seconds(5))
+        _ = try await early
+        await clock.advance(by: .seconds(100))
+        try await late
+        let sleeping = Task { try await clock.sleep(for: .seconds(1)) }
+        sleeping.cancel()
+        await #expect(throws: CancellationError.self) { try await sleeping.value }
+    }
+
+    @Test func webSocketsAndSocketFilesAreServedInMemoryToo() async throws {
+        let clock = try ManualClock()
+        let directory = try ScratchDirectory("clock")
+        var options = LoopbackBrokerOptions()
+        options.mqttSocket = directory.file("mqtt")
+        let broker = try await LoopbackBroker.start(options, clock: clock)
+        for url in [broker.urls.ws, broker.urls.mqttSocket] {
+            let client = MQTTClient(url ?? "", clock: clock)
+            try await client.connect()
+            await clock.advance(by: .seconds(3600))
+            #expect(client.counters.connections == 1)
+            await client.disconnect()
+        }
+        await broker.stop()
+        let client = MQTTClient(broker.urls.ws ?? "", clock: clock)
+        await #expect(throws: MQTTError.self) { try await client.connect() }
+    }
+
+    // MARK: Parts
+
+    private func withMQTT(_ body: (LoopbackBroker, MQTTClient, ManualClock) async throws -> Void) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "meter")
+        configuration.version = .v5_0
+        configuration.sessionExpiry = .seconds(600)
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        try await body(broker, client, clock)
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    private func withSTOMP(_ body: (LoopbackBroker, STOMPClient, ManualClock) async throws -> Void) async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let client = STOMPClient(broker.urls.stomp ?? "", clock: clock)
+        try await client.connect()
+        try await body(broker, client, clock)
+        await client.disconnect()
+        await broker.stop()
+    }
+}
