@@ -36,12 +36,14 @@ extension STOMPClient: DeviceClient {
     }
 
     package static func final(_ failure: STOMPError) -> DeviceFailure {
+        if failure.code != .connectionLost, failure.code != .noCredentials,
+            let error = failure.underlying as? TransportError
+        {
+            return DeviceFailure(connecting: error)
+        }
         let status: ExitStatus
         switch failure.code {
-        case .connectFailed:
-            guard let error = failure.underlying as? TransportError else { fallthrough }
-            return DeviceFailure(connecting: error)
-        case .refused, .unsupportedByBroker: status = .unavailable
+        case .connectFailed, .refused, .unsupportedByBroker: status = .unavailable
         case .badCredentials: status = .noPermission
         case .unsupportedVersion, .protocolError: status = .protocolError
         case .invalidRequest: status = .usage

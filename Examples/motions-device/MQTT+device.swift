@@ -25,12 +25,14 @@ extension MQTTClient: DeviceClient {
     }
 
     package static func final(_ failure: MQTTError) -> DeviceFailure {
+        if failure.code != .connectionLost, failure.code != .noCredentials,
+            let error = failure.underlying as? TransportError
+        {
+            return DeviceFailure(connecting: error)
+        }
         let status: ExitStatus
         switch failure.code {
-        case .connectFailed:
-            guard let error = failure.underlying as? TransportError else { fallthrough }
-            return DeviceFailure(connecting: error)
-        case .refused, .notAllowed: status = .unavailable
+        case .connectFailed, .refused, .notAllowed: status = .unavailable
         case .badCredentials: status = .noPermission
         case .unsupportedVersion, .protocolError: status = .protocolError
         case .invalidRequest: status = .usage

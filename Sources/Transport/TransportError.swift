@@ -23,7 +23,12 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     public var description: String { message }
 }
 
-extension TransportError.Code {
+/// An error whose code may be the kind of a failure of the network, of TLS, of a proxy or of a WebSocket.
+public protocol TransportErrorCodes {}
+
+extension TransportError: TransportErrorCodes {}
+
+extension ErrorCode where Failure: TransportErrorCodes {
     /// The name did not resolve to an address.
     public static var unknownHost: Self { Self("unknownHost") }
     /// No program listens at the address.
@@ -89,7 +94,7 @@ extension TransportError.Code {
     }
 }
 
-extension TransportError.Code {
+extension ErrorCode where Failure: TransportErrorCodes {
     /// The proxy did not open the connection; the message holds its status or reply.
     public static var proxyRefused: Self { Self("proxyRefused") }
     /// The proxy requires a user name and a password, or rejected those of its URL.
@@ -100,7 +105,7 @@ extension TransportError.Code {
     public static var proxyClosed: Self { Self("proxyClosed") }
 }
 
-extension TransportError.Code {
+extension ErrorCode where Failure: TransportErrorCodes {
     /// The server answered the WebSocket handshake with another status than 101; the message holds it.
     public static var webSocketRefused: Self { Self("webSocketRefused") }
     /// The peer violated the WebSocket protocol, or does not speak it.

@@ -5,7 +5,7 @@ public import Wire
 
 /// Everything that can go wrong for a user of ``MQTTClient``: a code, and a sentence that says what happened and what to
 /// do about it.
-public struct MQTTError: ClientError, CustomStringConvertible {
+public struct MQTTError: ClientError, Equatable, CustomStringConvertible {
     /// What kind of failure it is. More codes may come, so give a `switch` over it a `default`.
     public typealias Code = ErrorCode<MQTTError>
 
@@ -36,6 +36,12 @@ public struct MQTTError: ClientError, CustomStringConvertible {
     }
 
     public var description: String { message }
+
+    /// Whether code, message and the server's answer are equal; `underlying` is not compared.
+    public static func == (one: MQTTError, other: MQTTError) -> Bool {
+        one.code == other.code && one.message == other.message && one.reasonCode == other.reasonCode
+            && one.properties == other.properties
+    }
 
     @usableFromInline package static let cancelledWait = makeCancelledWait()
     @usableFromInline package static let disconnectedByUser = makeDisconnectedByUser()

@@ -25,10 +25,10 @@ struct MQTTRetryOptions {
         case .refused:
             let isFinal = failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
             return isFinal ? .giveUp : .wait
-        case .connectFailed:
-            return (failure.underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
-        default:
+        case .noCredentials:
             return .wait
+        default:
+            return (failure.underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
         }
     }
 

@@ -52,7 +52,7 @@ extension ClientError {
 
     /// An attempt to connect failed before the protocol began.
     package init(connecting error: TransportError) {
-        self.init(.connectFailed, error.message, answer: nil, underlying: error)
+        self.init(ErrorCode(connecting: error.code), error.message, answer: nil, underlying: error)
     }
 
     /// The connection is gone.
@@ -69,7 +69,7 @@ extension ClientError {
         let isRefusal = error.code == .clientCertificateRefused
         let hint = error.code == .connectionLost ? hint : ""
         let message = hint.isEmpty ? error.message : Self.withoutFullStop(error.message) + "." + hint
-        self.init(isRefusal ? .connectFailed : .connectionLost, message, answer: nil, underlying: error)
+        self.init(isRefusal ? .clientCertificateRefused : .connectionLost, message, answer: nil, underlying: error)
     }
 
     /// The message, with a full stop.

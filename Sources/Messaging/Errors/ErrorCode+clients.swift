@@ -1,12 +1,14 @@
+public import Transport
 public import Wire
 
 /// An error of a client: its code may be one of those that all clients have.
-public protocol ClientErrorCodes {}
+public protocol ClientErrorCodes: TransportErrorCodes {}
 
 extension ErrorCode where Failure: ClientErrorCodes {
     /// There is no connection at the moment.
     public static var notConnected: Self { Self("notConnected") }
-    /// The connection could not be opened; `underlying` is a `TransportError`.
+    /// The connection could not be opened, for a reason that has no code of its own; `underlying` is a `TransportError`. The
+    /// usual reasons have the codes of `TransportError`: `unknownHost`, `connectionRefused`, `certificateExpired`.
     public static var connectFailed: Self { Self("connectFailed") }
     /// The connection broke or the server ended it; it may be opened again.
     public static var connectionLost: Self { Self("connectionLost") }
@@ -30,4 +32,11 @@ extension ErrorCode where Failure: ClientErrorCodes {
     public static var invalidRequest: Self { Self("invalidRequest") }
     /// A queue is full.
     public static var queueFull: Self { Self("queueFull") }
+
+    /// The code of an attempt to connect that failed below the protocol.
+    package init(connecting code: TransportError.Code) {
+        // These are about a connection that was open.
+        let hasCode = code != .closedByPeer && code != .connectionLost && code != .cancelled
+        self.init(hasCode ? code.name : "connectFailed")
+    }
 }

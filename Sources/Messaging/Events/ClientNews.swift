@@ -22,6 +22,8 @@ public enum ConnectionState<Failure: Error & Sendable>: Sendable {
     }
 }
 
+extension ConnectionState: Equatable where Failure: Equatable {}
+
 /// The present state of a client, and the sequences of its states and events.
 ///
 /// Most clients have no listener: what sends is made for the first one, and until then only the present state is stored.

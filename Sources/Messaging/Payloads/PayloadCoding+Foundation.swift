@@ -1,5 +1,5 @@
-// The one file of the libraries that needs Foundation, for its coders. FoundationEssentials has them too and loads a third
-// of the code, which a program notices when it starts; Apple's systems do not have it.
+// Foundation's coders. FoundationEssentials has them too and loads a third of the code, which a program notices when it
+// starts; Apple's systems do not have it.
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

@@ -5,7 +5,7 @@ public import Wire
 
 /// Everything that can go wrong for a user of ``STOMPClient``: a code, and a sentence that says what happened and what to
 /// do about it.
-public struct STOMPError: ClientError, CustomStringConvertible {
+public struct STOMPError: ClientError, Equatable, CustomStringConvertible {
     /// What kind of failure it is. More codes may come, so give a `switch` over it a `default`.
     public typealias Code = ErrorCode<STOMPError>
 
@@ -32,6 +32,11 @@ public struct STOMPError: ClientError, CustomStringConvertible {
     }
 
     public var description: String { message }
+
+    /// Whether code, message and the ERROR frame are equal; `underlying` is not compared.
+    public static func == (one: STOMPError, other: STOMPError) -> Bool {
+        one.code == other.code && one.message == other.message && one.serverError == other.serverError
+    }
 
     @usableFromInline package static let cancelledWait = makeCancelledWait()
     @usableFromInline package static let disconnectedByUser = makeDisconnectedByUser()

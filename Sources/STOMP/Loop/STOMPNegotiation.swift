@@ -63,8 +63,8 @@ struct STOMPRetryOptions {
         switch failure.code {
         case .badCredentials: hasCredentialsProvider ? .askForCredentials : .giveUp
         case .unsupportedVersion, .invalidRequest: .giveUp
-        case .connectFailed: (failure.underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
-        default: .wait
+        case .noCredentials: .wait
+        default: (failure.underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
         }
     }
 }

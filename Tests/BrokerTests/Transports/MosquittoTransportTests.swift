@@ -44,7 +44,7 @@ struct MosquittoTransportTests {
         var tls = TLSOptions.trusting(certificates)
         let anonymous = client(url) { $0.tls = tls }
         let error = try #require(await failure(anonymous))
-        #expect(error.code == .connectFailed, "\(error) \(String(describing: error.underlying))")
+        #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlying))")
         #expect((error.underlying as? TransportError)?.code == .clientCertificateRefused)
         tls.identity = TLSIdentity(
             certificates: .file(certificates.client.certificate), key: .file(certificates.encryptedClientKey),

@@ -120,7 +120,7 @@ struct ServersTests {
         await #expect { try await connecting.value } throws: { error in
             let error = error as? MQTTError
             // The error lists each server with its reason.
-            return error?.code == .connectFailed && error?.message.hasPrefix("None of the 3 servers") == true
+            return error?.code == .connectionRefused && error?.message.hasPrefix("None of the 3 servers") == true
                 && round.allSatisfy { error?.message.contains("\($0): ") == true }
         }
     }

@@ -144,7 +144,7 @@ struct UsageErrorTests {
     @Test func `a URL that is none`() async throws {
         let client = MQTTClient("nonsense")
         let error = await error { () throws(MQTTError) in try await client.connect() }
-        #expect(error?.code == .connectFailed)
+        #expect(error?.code == .badURL)
         #expect(error?.message.contains("scheme") == true)
     }
 

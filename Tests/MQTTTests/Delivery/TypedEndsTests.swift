@@ -1,8 +1,9 @@
 import LoopbackBroker
 import MQTT
-import struct Messaging.PropertyListPayload
 import TestSupport
 import Testing
+
+import struct Messaging.PropertyListPayload
 
 private struct Question: Codable, Sendable, Equatable {
     var number: Int

@@ -254,7 +254,7 @@ import Testing
         await expectError(.invalidRequest) { try await client.connect() }
         #expect(provided.load(ordering: .relaxed) == 0)
         #expect(server.count == 0)
-        await expectError(.connectFailed) { try await STOMPClient("stomp//nowhere").connect() }
+        await expectError(.badURL) { try await STOMPClient("stomp//nowhere").connect() }
     }
 
     @Test func withoutAConnectionNothingIsSent() async throws {

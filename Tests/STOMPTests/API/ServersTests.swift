@@ -77,7 +77,7 @@ import Testing
     @Test func mistakeInAnyURLIsPermanent() async throws {
         try await withBroker { broker in
             for urls in [[url(broker), "mqtt://localhost"], []] {
-                await expectError(.connectFailed) { try await client(urls).connect() }
+                await expectError(.badURL) { try await client(urls).connect() }
             }
             #expect(broker.statistics.connections == 0)
         }

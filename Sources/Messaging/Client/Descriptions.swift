@@ -1,0 +1,100 @@
+public import Transport
+public import Wire
+
+#if canImport(FoundationEssentials)
+    public import protocol FoundationEssentials.LocalizedError
+#else
+    public import protocol Foundation.LocalizedError
+#endif
+
+// How values are shown: in one line each, with payloads shortened and secrets masked, and errors by their messages.
+//
+// `LocalizedError` is in FoundationEssentials, which the payload formats load anyway: nothing more is loaded when a program
+// starts. The modules below have no Foundation, so that the conformances of their errors are here and in the clients.
+
+extension TransportError: LocalizedError {
+    public var errorDescription: String? { message }
+}
+
+extension CodedError: LocalizedError {
+    public var errorDescription: String? { message }
+}
+
+extension DecodeFailure: LocalizedError {
+    public var errorDescription: String? { message }
+}
+
+extension ConnectionState: CustomStringConvertible {
+    /// The state, with what belongs to it: `waiting 0.5 seconds after attempt 1: …`.
+    public var description: String {
+        switch self {
+        case .disconnected(nil): "disconnected"
+        case .disconnected(let failure?): "disconnected: \(OneLine.text("\(failure)"))"
+        case .connecting(let attempt): "connecting, attempt \(attempt)"
+        case .connected: "connected"
+        case .waiting(let delay, let attempt, let failure):
+            "waiting \(delay) after attempt \(attempt): \(OneLine.text("\(failure)"))"
+        case .disconnecting: "disconnecting"
+        case .suspended: "suspended"
+        }
+    }
+}
+
+extension DecodedMessage: CustomStringConvertible {
+    /// The message, which shows the beginning of its payload.
+    public var description: String { "\(message)" }
+}
+
+extension DecodedMessages: CustomStringConvertible {
+    /// The subscription, with the type of its values.
+    public var description: String { "\(subscription) as \(Value.self)" }
+}
+
+/// Makes descriptions of one line.
+package enum OneLine {
+    /// Text without line breaks and control characters, shortened.
+    package static func text(_ text: String, limit: Int = 400) -> String {
+        let scalars = text.unicodeScalars
+        var line = ""
+        for scalar in scalars.prefix(limit) {
+            let breaks =
+                scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || scalar == "\u{2028}"
+                || scalar == "\u{2029}"
+            if breaks { line += scalar.escaped(asASCII: true) } else { line.unicodeScalars.append(scalar) }
+        }
+        return scalars.count > limit ? line + "…" : line
+    }
+
+    /// The first bytes, as quoted text where they are text and otherwise in hexadecimal digits.
+    package static func payload(_ bytes: ArraySlice<UInt8>) -> String {
+        let shown = bytes.prefix(64)
+        let isCut = shown.count < bytes.count
+        // A character that is cut in two has at most three bytes here.
+        let text = (0...(isCut ? 3 : 0)).lazy.compactMap { String(validating: shown.dropLast($0), as: UTF8.self) }.first
+        let rest = isCut ? "… (\(bytes.count) bytes)" : ""
+        if let text, !text.utf8.contains(0) { return "\"\(self.text(text))\"" + rest }
+        let digits = bytes.prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+        return digits + (bytes.count > 16 ? "… (\(bytes.count) bytes)" : "")
+    }
+
+    /// The case of an enumeration with its values, or nil for a case without any.
+    package static func values(of event: Any) -> String? {
+        guard let child = Mirror(reflecting: event).children.first, let name = child.label else { return nil }
+        let payload = Mirror(reflecting: child.value)
+        guard payload.displayStyle == .tuple else { return "\(name)(\(text("\(child.value)")))" }
+        let values = payload.children.map { label, value in
+            let isNamed = label.map { !$0.hasPrefix(".") } ?? false
+            return (isNamed ? "\(label ?? ""): " : "") + text("\(value)")
+        }
+        return "\(name)(\(values.joined(separator: ", ")))"
+    }
+
+    /// A type's name with the values of its stored properties.
+    package static func properties<Subject>(of subject: Subject) -> String {
+        let values = Mirror(reflecting: subject).children.map { label, value in
+            let name = label.map { $0.hasPrefix("_") ? String($0.dropFirst()) : $0 } ?? ""
+            return "\(name): \(text("\(value)"))"
+        }
+        return "\(Subject.self)(\(values.joined(separator: ", ")))"
+    }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import MQTT
+import MQTTCore
+import STOMP
+import STOMPCore
+import Testing
+import Transport
+
+/// What a user interface shows of an error: its message, and not "The operation could not be completed."
+@Suite struct PublicErrorTests {
+    /// One of each public type of errors.
+    static let errors: [String: (error: any Error, message: String)] = [
+        "MQTTError": (MQTTError(.refused, "Refused."), "Refused."),
+        "MQTTProtocolError": (
+            MQTTProtocolError(.malformedPacket, "Malformed.", clause: "MQTT-1.5.4-1"),
+            "Malformed. [MQTT-1.5.4-1, malformed packet (0x81)]"
+        ),
+        "SessionStoreError": (SessionStoreError("Full."), "Full."),
+        "STOMPError": (STOMPError(.stale, "Stale."), "Stale."),
+        "STOMPConnectionFailure": (
+            STOMPConnectionFailure(.closed, "Closed."), "\(STOMPConnectionFailure(.closed, "Closed."))"
+        ),
+        "TransportError": (TransportError(.unknownHost, "Unknown."), "Unknown."),
+        "DecodeFailure": (DecodeFailure("No value."), "No value."),
+        "CodedError": (MQTTUsageError(.queueFull, "Full."), "Full."),
+    ]
+
+    @Test func `the description for people is the message, for every public error`() {
+        for (name, (error, message)) in Self.errors {
+            #expect(error.localizedDescription == message, "\(name)")
+            #expect((error as? any LocalizedError)?.errorDescription == message, "\(name)")
+        }
+    }
+
+    @Test func `no public error of the sources is missing`() throws {
+        var found: Set<String> = []
+        let declaration = /public (?:struct|enum|final class) (\w+)(?:<\w+>)?: ([^{]*)\{/
+        let sources = DocumentationPage.root.appending(path: "Sources")
+        let files = FileManager.default.enumerator(atPath: sources.path)?.compactMap { $0 as? String } ?? []
+        for file in files where file.hasSuffix(".swift") {
+            let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
+            for match in text.matches(of: declaration)
+            where match.2.split(whereSeparator: { ", \n".contains($0) }).contains(where: { $0.hasSuffix("Error") }) {
+                found.insert(String(match.1))
+            }
+        }
+        #expect(found == Set(Self.errors.keys))
+    }
+}
