@@ -24,4 +24,19 @@ extension MQTTWill {
             topic: topic, payload: payload, qos: qos, retain: retain, delay: delay,
             properties: properties.declaring(coding.contentType))
     }
+
+    /// Makes a will whose payload is a value of a topic, with the topic's format, QoS and retain flag.
+    ///
+    /// - Parameters:
+    ///   - value: what the server publishes.
+    ///   - topic: a topic without wildcards.
+    ///   - delay: how long the server waits for the client to come back before it publishes the will; 5.0 only.
+    /// - Throws: ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    public init<Value>(_ value: Value, to topic: MQTTTopic<Value>, delay: Duration? = nil) throws(MQTTError) {
+        let payload = try topic.format.payload(of: value, for: topic.name, throwing: MQTTError.self)
+        let properties: MQTTProperties = topic.contentType.map { [.contentType($0)] } ?? []
+        self.init(
+            topic: topic.name, payload: payload, qos: topic.qos, retain: topic.retain, delay: delay,
+            properties: properties)
+    }
 }

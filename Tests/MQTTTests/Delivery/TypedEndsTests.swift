@@ -117,6 +117,30 @@ struct TypedEndsTests {
         #expect(throws: MQTTError.self) { try MQTTWill(topic: "a", payload: Double.infinity, as: .json) }
     }
 
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a will of a topic has the topic's format, QoS and retain flag`(version: MQTTVersion) async throws {
+        let bench = try await Bench()
+        let observer = try await bench.connected()
+        let topic = MQTTTopic<[Int]>("wills", as: .json, qos: .exactlyOnce, retain: true)
+        let will = try MQTTWill([1, 2], to: topic)
+        #expect(will.qos == .exactlyOnce && will.retain)
+        let wills = try await observer.subscribe(to: topic)
+        let client = try await bench.connected {
+            $0.version = version
+            $0.will = will
+            $0.reconnect = .never
+        }
+        await bench.broker.dropAllConnections()
+        for try await element in wills {
+            #expect(try element.value == [1, 2])
+            break
+        }
+        #expect(throws: MQTTError.self) { try MQTTWill(Double.nan, to: MQTTTopic("wills", as: .json)) }
+        await client.disconnect()
+        await observer.disconnect()
+        await bench.stop()
+    }
+
     @Test func `a will of text is published to the observer of a connection that was cut`() async throws {
         let bench = try await Bench()
         let observer = try await bench.connected { $0.version = .v5_0 }
