@@ -178,6 +178,12 @@ struct OptionTests {
         #expect(failure { try motions("--device-id", id) }?.status == .usage)
     }
 
+    @Test(arguments: ["a/b", "a.b", "a*", "a>", "a b"])
+    func deviceIDsThatThePageWouldNotShowAreRefused(id: String) {
+        #expect(failure { try locations("--device-id", id) }?.status == .usage)
+        #expect(failure { try locations("--fleet", "2", "--name", id) }?.status == .usage)
+    }
+
     @Test func optionsBeatTheURLAndTheURLBeatsTheEnvironment() throws {
         let environment = ["MESSAGING_USER": "eve", "MESSAGING_PASSWORD": "env"]
         try withFile("from file\r\nsecond line\n") { path in

@@ -108,9 +108,9 @@ package struct DeviceOptions: Sendable {
         guard let id = arguments.text(option) else {
             return (0..<count).map { _ in UUID().uuidString }
         }
-        // The id becomes one level of a topic and one part of a destination, so what separates those and what
-        // stands for "any" in them cannot be in it; nor can what the MQTT client replaces by random digits.
-        let forbidden = arguments.device == .motions ? "/+#%" : "/*>"
+        // The identifier becomes one level of a topic or one part of a destination: it cannot contain their separators and
+        // wildcards, or a page that subscribes with a wildcard never shows the device. The MQTT client replaces "%".
+        let forbidden = arguments.device == .motions ? "/+#%" : "/.*>"
         let isPlain = id.unicodeScalars.allSatisfy { $0.value > 0x20 && !(0x7F...0x9F).contains($0.value) }
         guard id.utf8.count <= 200, isPlain, !id.utf8.contains(where: forbidden.utf8.contains) else {
             throw arguments.malformed(
