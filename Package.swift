@@ -164,6 +164,7 @@ let package = Package(
         tests("Broker", with: ["MQTT", "STOMP"] + devices),
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),
+        tests("Cookbook", with: []),
         tests("Benchmark", with: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
         tests(

@@ -1,0 +1,37 @@
+@preconcurrency import Foundation
+
+/// Runs a program: reads its options, prints errors as a sentence, and ends it with 0, 1, or 64 for a wrong option.
+///
+/// Ctrl-C and SIGTERM cancel the body, so that clients disconnect gracefully.
+@MainActor public func recipe(_ usage: String, _ body: @escaping @MainActor (Options) async throws -> Void) async {
+    setvbuf(stdout, nil, _IOLBF, 0)
+    do {
+        let options = try Options(Array(CommandLine.arguments.dropFirst()), usage: usage)
+        if options.has("--help") { return print(usage) }
+        let task = Task { try await body(options) }
+        let signals = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number)
+            source.setEventHandler { task.cancel() }
+            source.resume()
+            return source
+        }
+        defer { for source in signals { source.cancel() } }
+        do {
+            try await task.value
+        } catch {
+            guard task.isCancelled else { throw error }
+        }
+    } catch let error as UsageError {
+        complain("\(error) --help lists the options.")
+        exit(64)
+    } catch {
+        complain("\(error)")
+        exit(1)
+    }
+}
+
+/// Writes a line to standard error.
+public func complain(_ line: String) {
+    FileHandle.standardError.write(Data((line + "\n").utf8))
+}

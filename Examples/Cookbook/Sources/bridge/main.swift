@@ -1,0 +1,58 @@
+import LoopbackBroker
+import MQTT
+import Recipe
+import STOMP
+
+await recipe(
+    """
+    Carries readings from MQTT to STOMP, and commands from STOMP to MQTT.
+    Usage: bridge [--mqtt URL] [--stomp URL]
+
+      --mqtt URL      where readings come from (default: a broker inside this program)
+      --stomp URL     where they go to (default: another broker inside this program)
+
+    home/ROOM/reading    -> /queue/readings, with the topic as a header
+    /queue/commands      -> the MQTT topic in the message's header "topic"
+
+    One end acknowledges a message when the other end has confirmed it: none is lost, some may come twice.
+    """
+) { options in
+    let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())
+    let mqttURL = options["--mqtt"] ?? brokers.0.urls.mqtt ?? ""
+    let stompURL = options["--stomp"] ?? brokers.1.urls.stomp ?? ""
+    try await MQTTClient(mqttURL, clientID: "bridge-%%%%").withConnection { mqtt in
+        try await STOMPClient(stompURL).withConnection { stomp in
+            let readings = try await mqtt.subscribe(to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
+            let commands = try await stomp.subscribe(to: "/queue/commands", acknowledgement: .clientIndividual)
+            print("bridging \(mqttURL) and \(stompURL)")
+            try await withThrowingTaskGroup { group in
+                group.addTask { try await carry(readings, to: stomp) }
+                group.addTask { try await carry(commands, to: mqtt) }
+                try await group.waitForAll()
+            }
+        }
+    }
+}
+
+func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {
+    for try await reading in readings {
+        try await stomp.sendAndConfirm(
+            reading.bytes, to: "/queue/readings",
+            options: STOMPSendOptions(persistent: true, headers: ["topic": reading.topic]))
+        reading.acknowledge()
+        print("\(reading.topic) -> /queue/readings")
+    }
+}
+
+func carry(_ commands: STOMPSubscription, to mqtt: MQTTClient) async throws {
+    for try await command in commands {
+        guard let topic = command.header("topic") else {
+            complain("A command without a topic is rejected.")
+            try command.reject(requeue: false)
+            continue
+        }
+        try await mqtt.publish(command.bytes, to: topic, qos: .atLeastOnce)
+        try command.acknowledge()
+        print("/queue/commands -> \(topic)")
+    }
+}

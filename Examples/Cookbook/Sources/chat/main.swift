@@ -1,0 +1,46 @@
+import MQTT
+import Recipe
+
+/// What somebody typed, or that they came or left.
+struct Line: Codable, Sendable {
+    var name: String
+    var text: String?
+    var isPresent = true
+}
+
+extension MQTTTopic<Line> {
+    /// The last level is the room.
+    static let rooms = MQTTTopic("chat/rooms/+", as: .json, qos: .atLeastOnce)
+}
+
+await recipe(
+    """
+    Talks with others in a room: each line of standard input goes to everybody there.
+    Usage: chat --name NAME [--room ROOM] [--broker URL]
+
+      -n, --name NAME   who you are
+      -r, --room ROOM   where you talk (default lobby)
+      -b, --broker URL  mqtt:, mqtts:, ws: or wss: (default: a broker inside this program, which others may join)
+    """
+) { options in
+    guard let name = options["--name"] else { throw UsageError("A --name is missing.") }
+    let room = try MQTTTopic.rooms.at(options["--room"] ?? "lobby")
+    try await withBroker(options) { url in
+        var configuration = MQTTConfiguration(clientID: "chat-%%%%")
+        configuration.will = try MQTTWill(Line(name: name, isPresent: false), to: room)
+        try await MQTTClient(url, configuration: configuration).withConnection { client in
+            let lines = try await client.subscribe(to: room)
+            let show = Task {
+                for try await element in lines {
+                    guard let line = try? element.value, line.name != name else { continue }
+                    print(line.isPresent ? "\(line.name): \(line.text ?? "(is here)")" : "\(line.name) has left")
+                }
+            }
+            print("You are \(name) at \(url)")
+            try await client.publish(Line(name: name), to: room)
+            for await text in inputLines() { try await client.publish(Line(name: name, text: text), to: room) }
+            try await client.publish(Line(name: name, isPresent: false), to: room)
+            show.cancel()
+        }
+    }
+}

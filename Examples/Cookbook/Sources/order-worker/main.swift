@@ -1,0 +1,70 @@
+import Recipe
+import STOMP
+
+struct Order: Codable, Sendable {
+    var number: Int
+    var pizza: String
+}
+
+struct Invoice: Codable, Sendable {
+    var order: Int
+    var euros: Double
+}
+
+extension STOMPDestination<Order> {
+    static let orders = STOMPDestination("/queue/orders", as: .json)
+}
+
+extension STOMPDestination<Invoice> {
+    static let invoices = STOMPDestination("/queue/invoices", as: .json)
+}
+
+await recipe(
+    """
+    Works off a queue of orders: each becomes an invoice, and what is no order becomes a dead letter.
+    Usage: order-worker [--broker URL] [--orders NUMBER]
+
+      -b, --broker URL     stomp:, stomps:, ws: or wss: (default: a broker inside this program)
+      -o, --orders NUMBER  how many orders are placed before the work begins (default 3)
+    """
+) { options in
+    let count = try options.number("--orders", in: 1...1000) ?? 3
+    try await withBroker(options, \.stomp) { url in
+        try await STOMPClient(url).withConnection { client in
+            for number in 1...count {
+                try await client.sendAndConfirm(Order(number: number, pizza: "Margherita"), to: .orders)
+            }
+            try await client.sendAndConfirm("one pizza, please", to: "/queue/orders")
+            try await work(client, on: count + 1)
+
+            for try await letter in try await client.subscribe(to: "/queue/orders.dead") {
+                print("dead letter: \(letter.text ?? "") (\(letter.header("reason") ?? "for no reason"))")
+                break
+            }
+        }
+    }
+}
+
+/// Works off so many messages. What becomes of a message and its acknowledgement happen together or not at all, so a
+/// worker that is killed at any moment neither loses an order nor bills it twice.
+func work(_ client: STOMPClient, on count: Int) async throws {
+    let orders = try await client.subscribe(
+        to: .orders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 10))
+    var left = count
+    for try await element in orders {
+        try await client.withTransaction { transaction in
+            do {
+                let order = try element.value
+                try await client.send(Invoice(order: order.number, euros: 9.5), to: .invoices, in: transaction)
+                print("order \(order.number): \(order.pizza)")
+            } catch let failure as DecodeFailure {
+                try await client.send(
+                    element.message.bytes, to: "/queue/orders.dead",
+                    options: STOMPSendOptions(headers: ["reason": "\(failure)"]), in: transaction)
+            }
+            try element.message.acknowledge(in: transaction)
+        }
+        left -= 1
+        if left == 0 { break }
+    }
+}

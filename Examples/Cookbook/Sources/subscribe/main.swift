@@ -1,0 +1,66 @@
+import MQTT
+import Recipe
+
+await recipe(
+    """
+    Prints messages that arrive over MQTT, as mosquitto_sub does.
+    Usage: subscribe -t FILTER… [options]
+
+      -t, --topic FILTER     what to subscribe to, with + and # as wildcards; may be repeated
+      -q, --qos QOS          the highest quality of service to ask for: 0, 1 or 2 (default 0)
+      -C, --count NUMBER     end after this many messages
+      -W, --timeout SECONDS  end after this time
+      -R, --no-retained      skip messages that the broker had retained
+      -F, --format FORMAT    what to print: %t topic, %p payload, %x payload in hexadecimal, %l its length, %q QoS,
+                             %r retained (0 or 1), %c content type, %P user properties, %% a percent sign (default %p)
+      -v, --verbose          the same as --format '%t %p'
+      -b, --broker URL       mqtt:, mqtts:, ws:, wss: or unix: (default mqtt://localhost)
+      -i, --id ID            client identifier; each % becomes a random byte (default subscribe-%%%%)
+      -c, --keep-session     the broker keeps messages of QoS 1 and 2 while the program is away; needs an --id
+      -5, --mqtt5            MQTT 5.0 instead of 3.1.1
+      --will-topic TOPIC     where the broker publishes a will if the program is killed
+      --will-payload TEXT    its payload
+      --will-qos QOS         its quality of service (default 0)
+      --will-retain          the broker retains it
+    """
+) { options in
+    let qos = try options.qos("--qos")
+    let requests = options.all("--topic").map { MQTTSubscriptionRequest(filter: $0, qos: qos) }
+    guard !requests.isEmpty else { throw UsageError("A --topic is missing.") }
+    let limit = try options.number("--count", in: 1...Int.max)
+    let format = options["--format"] ?? (options.has("--verbose") ? "%t %p" : "%p")
+
+    var configuration = try options.mqttConfiguration(clientID: "subscribe-%%%%")
+    if options.has("--mqtt5") { configuration.version = .v5_0 }
+    if options.has("--keep-session") {
+        guard options["--id"] != nil else { throw UsageError("--keep-session needs an --id to come back with.") }
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(86_400)
+    }
+    let client = MQTTClient(options["--broker"] ?? "mqtt://localhost", configuration: configuration)
+    if let seconds = try options.number("--timeout") {
+        Task {
+            try await Task.sleep(for: .seconds(seconds))
+            await client.disconnect()
+        }
+    }
+    // A session keeps its subscriptions if they are released after the client has disconnected.
+    let kept = try await client.withConnection { client in
+        let messages = try await client.subscribe(to: requests)
+        for (filter, code) in zip(messages.filters, messages.reasonCodes) where code.isError {
+            complain("The broker refused \(filter): \(code).")
+        }
+        var count = 0
+        do {
+            for try await message in messages where !(message.isRetained && options.has("--no-retained")) {
+                print(message.formatted(format))
+                count += 1
+                if count == limit { break }
+            }
+        } catch let error as MQTTError where error.code == .cancelled {
+            // By Ctrl-C.
+        }
+        return messages
+    }
+    withExtendedLifetime(kept) {}
+}

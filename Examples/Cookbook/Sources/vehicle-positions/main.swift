@@ -1,0 +1,34 @@
+import MQTT
+import Recipe
+
+await recipe(
+    """
+    Follows the vehicles of a city, as public transport authorities publish them:
+    {"VP":{"veh":"H9171","lat":60.20808,"long":24.920565,"spd":7.5,"hdg":135,"dl":60}}
+    Usage: vehicle-positions [--broker URL] [--vehicles NUMBER] [--count NUMBER]
+
+      -b, --broker URL       where positions are published (default: a broker inside this program)
+      -v, --vehicles NUMBER  also publish the positions of so many invented vehicles (default 5; 0 with --broker)
+      -c, --count NUMBER     end after so many positions
+    """
+) { options in
+    let vehicles = try options.number("--vehicles", in: 0...10_000) ?? (options.has("--broker") ? 0 : 5)
+    let limit = try options.number("--count", in: 1...Int.max)
+    try await withBroker(options) { url in
+        try await MQTTClient(url, clientID: "positions-%%%%").withConnection { client in
+            let positions = try await client.subscribe(to: .positions)
+            let feed = Task { try await publishPositions(of: vehicles, with: client) }
+            defer { feed.cancel() }
+            var count = 0
+            for try await element in positions {
+                do {
+                    print(try element.value.position)
+                } catch {
+                    complain("\(element.topic) is skipped: \(error)")
+                }
+                count += 1
+                if count == limit { break }
+            }
+        }
+    }
+}

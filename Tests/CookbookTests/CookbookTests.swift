@@ -1,0 +1,132 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What the other programs of the Cookbook print, with a broker of their own and with real ones.
+@Suite(.requiresCookbook)
+struct CookbookTests {
+    @Test(arguments: [[], ["--stomp"]])
+    func `request-reply adds numbers`(protocols: [String]) async throws {
+        let (status, output, errors) = try await CookbookProgram.requestReply.run(protocols + ["1", "2", "39"])
+        #expect(status == .exited(0) && output == ["42"] && errors == [])
+    }
+
+    @Test(.requires(.mosquitto)) func `request-reply adds numbers over Mosquitto`() async throws {
+        let broker = try await SharedBrokers.mosquitto()
+        let (_, output, _) = try await CookbookProgram.requestReply.run(
+            ["--broker", "mqtt://127.0.0.1:\(broker.port)", "1", "2", "39"])
+        #expect(output == ["42"])
+    }
+
+    @Test(arguments: Worker.allCases.filter(\.isUsable))
+    func `order-worker bills each order once, and puts aside what is no order`(broker: Worker) async throws {
+        let (status, output, errors) = try await CookbookProgram.orderWorker.run(
+            broker.arguments() + ["--orders", "3"])
+        #expect(status == .exited(0) && errors == [])
+        #expect(output.count == 4)
+        #expect(output.prefix(3) == ["order 1: Margherita", "order 2: Margherita", "order 3: Margherita"])
+        #expect(output.last?.hasPrefix("dead letter: one pizza, please (17 bytes are not a valid Order") == true)
+    }
+
+    enum Worker: CaseIterable {
+        case embedded, rabbitMQ, activeMQ
+
+        var isUsable: Bool {
+            switch self {
+            case .embedded: true
+            case .rabbitMQ: Broker.rabbitMQ.isInstalled || Broker.areRequired
+            case .activeMQ: Broker.activeMQ.isInstalled || Broker.areRequired
+            }
+        }
+
+        func arguments() async throws -> [String] {
+            switch self {
+            case .embedded: []
+            case .rabbitMQ:
+                ["--broker", "stomp://guest:guest@127.0.0.1:\(try await SharedBrokers.rabbitMQ().stompPort)"]
+            case .activeMQ: ["--broker", "stomp://127.0.0.1:\(try await SharedBrokers.activeMQ().stompPort)"]
+            }
+        }
+    }
+
+    @Test func `vehicle-positions prints the positions of its own feed`() async throws {
+        let (status, output, errors) = try await CookbookProgram.vehiclePositions.run(["--count", "6"])
+        #expect(status == .exited(0) && errors == [])
+        #expect(output.count == 6)
+        #expect(output.first?.contains(/^H9171  60\.\d{5} 24\.\d{5}  27 km\/h \d+°  60 s early$/) == true, "\(output)")
+        #expect(output.contains { $0.hasSuffix("in time") } && output.contains { $0.hasSuffix("60 s late") })
+    }
+
+    @Test(.requires(.mosquitto), .requires(program: "mosquitto_pub"))
+    func `vehicle-positions prints what others publish, and skips what is no position`() async throws {
+        let broker = try await Mosquitto.start()
+        let program = try await CookbookProgram.vehiclePositions.start(
+            ["--broker", "mqtt://127.0.0.1:\(broker.port)", "--count", "3"])
+        let position = #"{"VP":{"veh":"H9171","lat":60.20808,"long":24.920565,"spd":7.5,"hdg":135,"dl":60}}"#
+        for (number, payload) in [position, "{}", #"{"VP":{"veh":"H1","lat":null}}"#].enumerated() {
+            try await MosquittoClients.publish(
+                payload, to: "transport/positions/\(number)", port: broker.port, ["-r", "-q", "1"])
+        }
+        #expect(try await program.waitForEnd() == .exited(0))
+        #expect(
+            Set(program.lines()) == ["H9171  60.20808 24.92056  27 km/h 135°  60 s early", "H1  somewhere  ?  in time"])
+        #expect(program.lines(.errors).first?.hasPrefix("transport/positions/1 is skipped: ") == true)
+        await broker.stop()
+    }
+
+    @Test func `smart-home shows what its lamps do`() async throws {
+        let (status, output, errors) = try await CookbookProgram.smartHome.run([
+            "kitchen=on", "hall=off", "kitchen=off",
+        ])
+        #expect(status == .exited(0) && errors == [])
+        // The two lamps are devices of their own, so only the order of each one's states is certain.
+        #expect(output.contains("hall: off"))
+        #expect(
+            output.filter { $0.hasPrefix("kitchen: ") && !$0.hasSuffix("(as it was)") } == [
+                "kitchen: on", "kitchen: off",
+            ])
+    }
+
+    @Test func `view-model shows a screen that was offline`() async throws {
+        let (status, output, errors) = try await CookbookProgram.viewModel.run([])
+        #expect(status == .exited(0) && errors == [])
+        #expect(output.contains { $0.contains("19.5 -> 21.0 (to be sent)") }, "\(output)")
+        #expect(output.last?.hasPrefix("[connected] 21.0 -> 21.0") == true, "\(output)")
+    }
+
+    @Test func `chat carries lines between two people, and reports one who leaves or is killed`() async throws {
+        let ann = try await CookbookProgram.chat.start(["--name", "Ann"], input: .pipe)
+        let url = try #require(try await ann.waitForLine(containing: "You are Ann at ").text.split(separator: " ").last)
+        let bob = try await CookbookProgram.chat.start(["-n", "Bob", "-b", "\(url)"], input: .pipe)
+        try await ann.waitForLine(containing: "Bob: (is here)")
+        try await bob.write("hello, Ann\n")
+        try await ann.waitForLine(containing: "Bob: hello, Ann")
+        try await ann.write("naïve Bob\n")
+        try await bob.waitForLine(containing: "Ann: naïve Bob")
+        await bob.kill()
+        try await ann.waitForLine(containing: "Bob has left")
+        ann.closeInput()
+        #expect(try await ann.waitForEnd() == .exited(0))
+    }
+
+    @Test(.requires(.mosquitto, .rabbitMQ), .requires(program: "mosquitto_pub"), .requiresPythonClients)
+    func `bridge carries readings and commands between Mosquitto and RabbitMQ`() async throws {
+        let (mosquitto, rabbit) = (try await Mosquitto.start(), try await SharedBrokers.rabbitMQ())
+        let bridge = try await CookbookProgram.bridge.start([
+            "--mqtt", "mqtt://127.0.0.1:\(mosquitto.port)", "--stomp",
+            "stomp://guest:guest@127.0.0.1:\(rabbit.stompPort)",
+        ])
+        try await bridge.waitForLine(containing: "bridging ")
+        let lamp = try await MosquittoClients.subscribe(to: "home/hall/lamp", port: mosquitto.port)
+        let shop = try await PythonClients.stomp(port: rabbit.stompPort, host: "/", user: rabbit.user)
+        try await shop.subscribe(to: "/queue/readings", id: "1")
+        try await MosquittoClients.publish("21.5", to: "home/kitchen/reading", port: mosquitto.port, ["-q", "1"])
+        try await bridge.waitForLine(containing: "home/kitchen/reading -> /queue/readings")
+        #expect(try await shop.next("message").text == "21.5")
+        try await shop.send(Array("on".utf8), to: "/queue/commands", headers: ["topic": "home/hall/lamp"])
+        try await lamp.waitForLine(containing: "on")
+        try await bridge.waitForLine(containing: "/queue/commands -> home/hall/lamp")
+        #expect(try await bridge.end() == .exited(0))
+        await mosquitto.stop()
+    }
+}
