@@ -1,0 +1,37 @@
+import Logging
+import MQTT
+import ServiceLifecycle
+
+// A service that converts temperatures, until SIGINT or SIGTERM:
+//
+//     temperature-service mqtt://localhost
+
+/// Publishes each temperature in degrees Fahrenheit too.
+struct Converter: Service {
+    let client: MQTTClient
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown { try await convert() }
+        } catch let error as MQTTError where error.code == .cancelled {
+            // The group shuts down.
+        }
+    }
+
+    private func convert() async throws {
+        for try await celsius in try await client.subscribe(to: "celsius/+", as: Double.self) {
+            guard let value = try? celsius.value else { continue }
+            let topic = "fahrenheit/\(celsius.captures[0])"
+            try await client.publish(value * 1.8 + 32, as: .json, to: topic, qos: .atLeastOnce)
+        }
+    }
+}
+
+let logger = Logger(label: "temperature-service")
+let client = MQTTClient(CommandLine.arguments.dropFirst().first ?? "mqtt://localhost", clientID: "converter-%%%%")
+// From here on the subscription waits for a connection; the service below disconnects in the end.
+await client.start()
+let group = ServiceGroup(
+    services: [MQTTService(client: client, logger: logger), Converter(client: client)],
+    gracefulShutdownSignals: [.sigint, .sigterm], logger: logger)
+try await group.run()
