@@ -40,8 +40,9 @@ public struct MQTTConfiguration: Sendable, Equatable {
     public var serverOrder = ServerOrder.listed
     /// User name and password for every server; the user info in a server's URL is used when this is nil. Default: nil.
     public var credentials: Credentials?
-    /// Asked for credentials before each attempt to connect, and once more when they were refused; takes precedence over
-    /// `credentials`. An error that it throws fails this attempt only. Default: nil.
+    /// Called for credentials before each attempt to connect, and once more when they were refused; takes precedence over
+    /// `credentials`. It may also change the URL, its query and the header fields of the WebSocket handshake. An error that
+    /// it throws fails this attempt only. Default: nil.
     @Uncompared public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
     /// The steps of an authentication that is more than a password; 5.0 only. Default: nil.
     @Uncompared public var authentication: MQTTAuthentication?

@@ -53,7 +53,7 @@ public struct BrokerURL: Sendable, Hashable {
     public let scheme: Scheme
     /// The path and query of a WebSocket, `/` when the URL has none. Descriptions hide the query's values, which may be
     /// tokens.
-    public let resource: String
+    public private(set) var resource: String
     /// The user info of the URL, percent-decoded.
     public var credentials: Credentials? { login?.value }
     private let login: Shared<Credentials>?
@@ -115,6 +115,22 @@ public struct BrokerURL: Sendable, Hashable {
     package func redirected(to endpoint: Endpoint) -> BrokerURL {
         var other = self
         other.endpoint = endpoint
+        return other
+    }
+
+    /// The same URL with another query.
+    ///
+    /// - Throws: ``TransportError/Code/badURL`` if it is not the URL of a WebSocket, or the query is not percent-encoded.
+    package func with(query: String) throws(TransportError) -> BrokerURL {
+        guard scheme.isWebSocket else {
+            throw Self.bad(description, "it can have no query: only WebSocket URLs have one. Leave `query` out")
+        }
+        guard query.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
+            throw Self.bad(description, "the `query` of the credentials has characters that must be percent-encoded")
+        }
+        var other = self
+        let path = resource.utf8.firstIndex(of: UInt8(ascii: "?")).map { String(resource[..<$0]) } ?? resource
+        other.resource = "\(path)?\(query)"
         return other
     }
 

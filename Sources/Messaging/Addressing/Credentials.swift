@@ -1,14 +1,27 @@
 package import Transport
 
-/// The user name and password of a client. Descriptions hide them.
+/// What a client shows to a server to be let in: user name and password, a signed URL, tokens in its query or in header
+/// fields. Descriptions hide all of it.
+///
+///     var credentials = Credentials()
+///     credentials.webSocketHeaders["Authorization"] = "Bearer \(token)"
 public struct Credentials: Sendable, Hashable {
-    /// The user name, or the login of STOMP.
-    public var userName: String
-    /// The password, or the passcode of STOMP; nil sends none.
+    /// The user name, or the login of STOMP. Default: nil, which sends none.
+    public var userName: String?
+    /// The password, or the passcode of STOMP. Default: nil, which sends none.
     public var password: String?
+    /// The URL to connect to instead of the one that the client was made with, for URLs that are signed. A user name and
+    /// password in it are used if there are none here. Default: nil, the client's URL.
+    public var url: String?
+    /// The query of the WebSocket URL, percent-encoded and without the question mark, in place of the one that is there.
+    /// Default: nil, the URL's query.
+    public var query: String?
+    /// Header fields of the WebSocket handshake, in place of those with the same names in `WebSocketOptions`, and in
+    /// addition to the others. Default: none.
+    public var webSocketHeaders: [String: String] = [:]
 
     /// Makes credentials.
-    public init(userName: String, password: String? = nil) {
+    public init(userName: String? = nil, password: String? = nil) {
         self.userName = userName
         self.password = password
     }

@@ -159,7 +159,7 @@ enum ProxyURL {
         do throws(URLAuthority.Flaw) {
             let authority = try URLAuthority(rest)
             let login = authority.credentials.map {
-                ProxyServer.Login(userName: $0.userName, password: $0.password ?? "")
+                ProxyServer.Login(userName: $0.userName ?? "", password: $0.password ?? "")
             }
             let port = authority.port ?? (named == .http ? 80 : 1080)
             return ProxyServer(named, endpoint: .host(authority.host, port: port), login: login)

@@ -41,7 +41,7 @@ package final class StreamOpener: Sendable {
     private enum Tried {
         case none
         case listed(Int32)
-        case redirected(Shared<BrokerURL>)
+        case other(Shared<BrokerURL>)
     }
 
     /// - Parameters:
@@ -65,7 +65,7 @@ package final class StreamOpener: Sendable {
         switch state.withLock({ $0.tried }) {
         case .none: nil
         case .listed(let index): try? servers.server(at: Int(index))
-        case .redirected(let url): url.value
+        case .other(let url): url.value
         }
     }
 
@@ -87,20 +87,39 @@ package final class StreamOpener: Sendable {
     package func choose(_ index: Int, redirectedTo other: Endpoint? = nil) throws(TransportError) -> BrokerURL {
         let listed = try servers.server(at: index)
         let url = other.map { listed.redirected(to: $0) } ?? listed
-        let tried = other == nil ? Tried.listed(Int32(index)) : .redirected(Shared(url))
+        let tried = other == nil ? Tried.listed(Int32(index)) : .other(Shared(url))
         state.withLock { $0.tried = tried }
         return url
     }
 
+    /// The URL for these credentials, which may change the one that was chosen.
+    ///
+    /// - Parameter other: as when it was chosen.
+    package func url(
+        of chosen: BrokerURL, for credentials: Credentials?, redirectedTo other: Endpoint? = nil
+    ) throws(TransportError) -> BrokerURL {
+        guard let credentials, credentials.url != nil || credentials.query != nil else { return chosen }
+        var url = chosen
+        if let text = credentials.url {
+            url = try BrokerURL(text).limited(to: options.value.schemes)
+            if let other { url = url.redirected(to: other) }
+        }
+        if let query = credentials.query { url = try url.with(query: query) }
+        let tried = Shared(url)
+        state.withLock { $0.tried = .other(tried) }
+        return url
+    }
+
     /// - Parameters:
+    ///   - headers: fields of the WebSocket handshake that the options do not have.
     ///   - isRedirected: whether a server redirected the client here; a test's `override` does not replace it.
     ///   - deadline: for name resolution, the connection and the handshakes below the protocol.
     package func open(
-        _ url: BrokerURL, isRedirected: Bool = false, deadline: Int64
+        _ url: BrokerURL, headers: [String: String] = [:], isRedirected: Bool = false, deadline: Int64
     ) async throws(TransportError) -> OpenedStream {
         if let override, !isRedirected { return try await override() }
         do throws(TransportError) {
-            return try await openNow(url, deadline)
+            return try await openNow(url, headers, deadline)
         } catch {
             // Certificates may have been replaced since they were read.
             if url.scheme.isSecure { tls().reload() }
@@ -108,11 +127,13 @@ package final class StreamOpener: Sendable {
         }
     }
 
-    private func openNow(_ url: BrokerURL, _ deadline: Int64) async throws(TransportError) -> OpenedStream {
+    private func openNow(
+        _ url: BrokerURL, _ headers: [String: String], _ deadline: Int64
+    ) async throws(TransportError) -> OpenedStream {
         // Before the connection, so that mistakes in the options are reported without a server.
         let proxy = try proxies?.value.proxy(for: url.endpoint)
         let systemDoesTLS = url.scheme.isSecure ? try tls().usesSystem() : false
-        let layers = try layers(for: url, proxy, systemDoesTLS: systemDoesTLS)
+        let layers = try layers(for: url, headers, proxy, systemDoesTLS: systemDoesTLS)
         let stream =
             systemDoesTLS
             ? try await connectSecurely(to: url, proxy, deadline) : try await connect(to: url, proxy, deadline)
@@ -151,7 +172,7 @@ package final class StreamOpener: Sendable {
 
     /// The lowest first.
     private func layers(
-        for url: BrokerURL, _ proxy: ProxyServer?, systemDoesTLS: Bool
+        for url: BrokerURL, _ headers: [String: String], _ proxy: ProxyServer?, systemDoesTLS: Bool
     ) throws(TransportError) -> [any ByteLayer] {
         guard case .host(let host, let port) = url.endpoint else { return [] }
         let options = options.value
@@ -164,7 +185,8 @@ package final class StreamOpener: Sendable {
             layers.append(
                 try WebSocketLayer(
                     host: host, port: port, isSecure: url.scheme.isSecure, target: url.resource,
-                    subprotocols: options.subprotocols, options: options.webSocket, acceptsText: options.acceptsText))
+                    subprotocols: options.subprotocols, options: options.webSocket.replacing(headers),
+                    acceptsText: options.acceptsText))
         }
         return layers
     }

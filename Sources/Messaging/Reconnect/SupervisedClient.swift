@@ -70,15 +70,28 @@ extension ConnectingClient {
             throw Failure(connecting: error)
         }
         report(.connecting(to: server))
-        let credentials: Credentials?
+        var credentials: Credentials?
         do {
             credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
         } catch {
             throw Failure(credentials: error)
         }
+        let url: BrokerURL
+        do throws(TransportError) {
+            url = try opener.url(of: server, for: credentials, redirectedTo: other)
+        } catch {
+            throw Failure(connecting: error)
+        }
+        if url != server { report(.connecting(to: url)) }
+        if credentials?.url != nil, credentials?.userName == nil, credentials?.password == nil {
+            credentials?.userName = url.credentials?.userName
+            credentials?.password = url.credentials?.password
+        }
         try await prepare(credentials)
         do throws(TransportError) {
-            return try await opener.open(server, isRedirected: other != nil, deadline: attempt.deadline)
+            return try await opener.open(
+                url, headers: credentials?.webSocketHeaders ?? [:], isRedirected: other != nil,
+                deadline: attempt.deadline)
         } catch {
             throw Failure(connecting: error)
         }

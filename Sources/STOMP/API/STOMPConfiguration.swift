@@ -14,7 +14,8 @@ public struct STOMPConfiguration: Sendable {
     /// The login and passcode for every server; nil uses those in the server's URL. Default: nil.
     public var credentials: Credentials?
     /// Called for credentials before each attempt to connect, and once more when they were refused; takes precedence over
-    /// `credentials`. An error that it throws fails this attempt only. Default: nil.
+    /// `credentials`. It may also change the URL, its query and the header fields of the WebSocket handshake. An error that
+    /// it throws fails this attempt only. Default: nil.
     public var credentialsProvider: (@Sendable (CredentialsRequest) async throws -> Credentials?)?
     /// The `client-id` header, which ActiveMQ needs for durable subscriptions and accepts from one client at a time.
     public var clientID: String?

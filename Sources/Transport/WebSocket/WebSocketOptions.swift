@@ -18,6 +18,16 @@ public struct WebSocketOptions: Sendable, Equatable {
     /// Makes options without further headers.
     public init() {}
 
+    /// The same with these header fields in place of those with the same names.
+    package func replacing(_ fields: [String: String]) -> WebSocketOptions {
+        guard !fields.isEmpty else { return self }
+        var options = self
+        let names = Set(fields.keys.map { $0.lowercased() })
+        options.headers.removeAll { names.contains($0.name.lowercased()) }
+        options.headers += fields.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        return options
+    }
+
     public static func == (one: Self, other: Self) -> Bool {
         one.headers.elementsEqual(other.headers, by: ==) && one.subprotocols == other.subprotocols
             && one.sendsText == other.sendsText && one.validatesText == other.validatesText

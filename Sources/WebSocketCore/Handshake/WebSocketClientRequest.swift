@@ -69,8 +69,10 @@ package struct WebSocketClientRequest: Sendable, Hashable {
         let bytes = target.utf8
         guard bytes.first == UInt8(ascii: "/"), bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
         else {
+            // The query may be a token.
+            let path = target.prefix { $0 != "?" }
             throw WebSocketError(
-                .invalidTarget, "\"\(target)\" is no request target; begin with a slash and percent-encode the rest")
+                .invalidTarget, "\"\(path)\" is no request target; begin with a slash and percent-encode the rest")
         }
     }
 

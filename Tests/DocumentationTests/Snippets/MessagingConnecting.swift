@@ -24,6 +24,18 @@ func makeTokenClient(_ fetchToken: @escaping @Sendable (_ isFresh: Bool) async t
     return MQTTClient("mqtts://broker.example.com", configuration: configuration)
 }
 
+func makeGatewayClient(_ fetchToken: @escaping @Sendable () async throws -> String) -> MQTTClient {
+    var configuration = MQTTConfiguration(clientID: "browser-1")
+    configuration.credentialsProvider = { _ in
+        var credentials = Credentials()
+        credentials.webSocketHeaders["Authorization"] = "Bearer \(try await fetchToken())"
+        credentials.webSocketHeaders["Cookie"] = "session=7"
+        credentials.query = "token=\(try await fetchToken())"
+        return credentials
+    }
+    return MQTTClient("wss://gateway.example.com/mqtt", configuration: configuration)
+}
+
 func makeProxiedClient() -> MQTTClient {
     var configuration = MQTTConfiguration(clientID: "meter-1")
     configuration.proxy = .http("http://user:secret@proxy.example.com:3128")

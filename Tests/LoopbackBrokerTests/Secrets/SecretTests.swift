@@ -37,7 +37,10 @@ private let secret = "hush-5ecret"
     }
 
     private static func holders() -> [Holder] {
-        let credentials = Credentials(userName: secret, password: secret)
+        var credentials = Credentials(userName: secret, password: secret)
+        credentials.url = "wss://host/?\(secret)"
+        credentials.query = secret
+        credentials.webSocketHeaders = ["Authorization": secret]
         let identity = TLSIdentity(certificates: .file("a"), key: .text(secret), passphrase: secret)
         var webSocket = WebSocketOptions()
         webSocket.headers = [("Authorization", "Bearer \(secret)"), ("Cookie", secret)]
