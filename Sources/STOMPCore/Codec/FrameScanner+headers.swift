@@ -13,31 +13,49 @@ struct TextTraits {
     /// range that does not lie inside the span traps.
     init(_ bytes: RawSpan, from start: Int, to end: Int) {
         bytes.require(start, end)
-        var offset = start
-        var high: UInt64 = 0
-        var found: UInt64 = 0
         // Backslash and CR differ in the bits 0x51: with these set both are 0x5D, as L, M and ] are, which is sorted
-        // out below. One comparison for both keeps this loop as short as it was for one.
-        let differing = WordBits.copies(of: 0x51)
-        let either = WordBits.copies(of: 0x5D)
-        while end &- offset >= 8 {
-            // Safe: inside, as was checked above.
-            let word = unsafe bytes.uncheckedWord(at: offset)
-            high |= word
-            found |= WordBits.matches(word | differing, either)
-            offset &+= 8
+        // out below. One comparison for both keeps this as short as it was for one.
+        let isFound: Bool
+        if end &- start >= 16 {
+            var high = SIMD16<UInt8>()
+            var found = SIMDMask<SIMD16<Int8>>()
+            var offset = start
+            let last = end &- 16
+            // The last bytes overlap with those before them unless there are whole groups.
+            while offset < last {
+                unsafe Self.add(bytes, offset, &high, &found)
+                offset &+= 16
+            }
+            unsafe Self.add(bytes, last, &high, &found)
+            // A mask consists of 16 bytes. Asking it whether any of them is set would be a loop over them.
+            let (marks, highs) = unsafe (
+                unsafeBitCast(found, to: SIMD2<UInt64>.self), unsafeBitCast(high, to: SIMD2<UInt64>.self)
+            )
+            isFound = marks.x | marks.y != 0
+            isASCII = (highs.x | highs.y) & WordBits.highs == 0
+        } else {
+            var (high, isFoundYet) = (UInt8(0), false)
+            for offset in start..<end {
+                let byte = bytes.byte(at: offset)
+                high |= byte
+                isFoundYet = isFoundYet || byte | 0x51 == 0x5D
+            }
+            isFound = isFoundYet
+            isASCII = high < 0x80
         }
-        var isFound = found & WordBits.highs != 0
-        while offset < end {
-            let byte = bytes.byte(at: offset)
-            high |= UInt64(byte)
-            isFound = isFound || byte | 0x51 == 0x5D
-            offset &+= 1
-        }
-        isASCII = high & WordBits.highs == 0
         guard isFound else { return }
         hasBackslash = bytes.firstOffset(of: UInt8(ascii: "\\"), from: start, to: end) != nil
         hasReturn = bytes.firstOffset(of: UInt8(ascii: "\r"), from: start, to: end) != nil
+    }
+
+    @inline(__always) @unsafe
+    private static func add(
+        _ bytes: RawSpan, _ offset: Int, _ high: inout SIMD16<UInt8>, _ found: inout SIMDMask<SIMD16<Int8>>
+    ) {
+        // The caller has checked that sixteen bytes are there.
+        let group = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: SIMD16<UInt8>.self)
+        high |= group
+        found = found .| ((group | SIMD16(repeating: 0x51)) .== SIMD16(repeating: 0x5D))
     }
 }
 

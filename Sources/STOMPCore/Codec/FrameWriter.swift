@@ -196,29 +196,31 @@ private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePo
         unsafe to.storeBytes(of: other, toByteOffset: count &- 8, as: UInt64.self)
         return (specials(one) | specials(other)) & WordBits.highs == 0
     }
-    var found = SIMD16<UInt8>()
+    var found = SIMDMask<SIMD16<Int8>>()
     var offset = 0
     let last = count &- 16
     while offset < last {
-        unsafe found |= copy(from, to, offset)
+        found = unsafe found .| copy(from, to, offset)
         offset &+= 16
     }
-    unsafe found |= copy(from, to, last)
-    return found == SIMD16()
+    found = unsafe found .| copy(from, to, last)
+    // A mask consists of 16 bytes. Asking it whether any of them is set would be a loop over them.
+    let words = unsafe unsafeBitCast(found, to: SIMD2<UInt64>.self)
+    return words.x | words.y == 0
 }
 
-/// Copies 16 bytes. A byte of the result is not 0 if and only if it is a backslash, a colon, CR or LF.
+/// Copies 16 bytes and marks those that are a backslash, a colon, CR or LF.
 @inline(__always) @unsafe
 private func copy(
     _ source: UnsafeRawPointer, _ place: UnsafeMutableRawPointer, _ offset: Int
-) -> SIMD16<UInt8> {
+) -> SIMDMask<SIMD16<Int8>> {
     // The caller has so many bytes in both places.
     let bytes = unsafe source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
     unsafe place.storeBytes(of: bytes, toByteOffset: offset, as: SIMD16<UInt8>.self)
-    let isSpecial =
-        (bytes .== UInt8(ascii: "\\")) .| (bytes .== UInt8(ascii: ":"))
-        .| (bytes .== UInt8(ascii: "\n")) .| (bytes .== UInt8(ascii: "\r"))
-    return SIMD16<UInt8>().replacing(with: 1, where: isSpecial)
+    @inline(__always)
+    func equal(_ byte: UInt8) -> SIMDMask<SIMD16<Int8>> { bytes .== SIMD16(repeating: byte) }
+    return (equal(UInt8(ascii: "\\")) .| equal(UInt8(ascii: ":")))
+        .| (equal(UInt8(ascii: "\n")) .| equal(UInt8(ascii: "\r")))
 }
 
 /// Has the highest bit of some byte set if and only if one of them is a backslash, a colon, CR or LF.

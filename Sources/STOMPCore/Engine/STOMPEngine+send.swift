@@ -55,34 +55,46 @@ extension STOMPEngine {
     private mutating func sendAgain(
         _ destination: String, _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, at now: Int64
     ) throws(STOMPUsageError) {
-        let isSame = sendHead.isFor(destination)
-        if !isSame {
-            try check(destination: destination)
-            try checkBrokerLimits(destination)
+        let known = sendHead.bytes
+        // An array of UInt8 consists of bytes: nothing to reinterpret.
+        let bytes = unsafe known.span.bytes
+        let (lineBytes, split) = (sendHead.lineBytes, sendHead.split)
+        if sendHead.isFor(destination) {
+            return try write(body, receiptToken, omitsContentLength, headRoom: known.count, at: now) { writer, number in
+                guard number != 0 else { return writer.put(bytes.extracting(lineBytes...)) }
+                writer.put(bytes.extracting(lineBytes..<split))
+                writer.put("receipt", number)
+                writer.put(bytes.extracting(split...))
+            }
         }
+        try check(destination: destination)
+        try checkBrokerLimits(destination)
+        let room = FrameWriter.room(for: destination) &+ SendHead.frame &+ lineBytes
+        try write(body, receiptToken, omitsContentLength, headRoom: room, at: now) { writer, number in
+            writer.putSend(to: destination)
+            if number != 0 { writer.put("receipt", number) }
+            writer.put(bytes.extracting(..<lineBytes))
+        }
+        sendHead.sent(to: destination, STOMPEscaping(version))
+    }
+
+    /// Writes a frame whose headers need no further check.
+    @inline(__always)
+    private mutating func write(
+        _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, headRoom: Int, at now: Int64,
+        _ head: (inout FrameWriter, _ receipt: UInt64) -> Void
+    ) throws(STOMPUsageError) {
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken == nil ? 0 : receipts.nextNumber
         let isCounted = Self.isCounted(body, omitsContentLength)
-        let known = sendHead.bytes
-        let room =
-            known.count &+ (isSame ? 0 : FrameWriter.room(for: destination)) &+ 32 &+ SendHead.frame
-            &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
-        // An array of UInt8 consists of bytes: nothing to reinterpret.
-        let lines = unsafe known.span.bytes.extracting(..<sendHead.lineBytes)
-        let head = unsafe known.span.bytes.extracting(sendHead.lineBytes...)
+        let room = headRoom &+ 32 &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
         let escaping = STOMPEscaping(version)
         var problem: FrameWriter.Problem?
         output.append(addingCapacity: room) { span in
             // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: false)
-                if isSame {
-                    writer.put(head)
-                } else {
-                    writer.putSend(to: destination)
-                }
-                if number != 0 { writer.put("receipt", number) }
-                writer.put(lines)
+                head(&writer, number)
                 if isCounted { writer.put("content-length", UInt64(body.byteCount)) }
                 writer.put(UInt8(ascii: "\n"))
                 writer.put(body)
@@ -92,7 +104,6 @@ extension STOMPEngine {
             }
         }
         if let problem { throw STOMPUsageError(problem, escaping) }
-        if !isSame { sendHead.sent(to: destination, escaping) }
         timing.wrote(at: now)
         if let receiptToken { addReceipt(receiptToken, nil, at: now) }
     }
@@ -140,10 +151,13 @@ struct SendHead: Sendable {
     private var destination = ""
     private var isKnown = false
     private var isWritten = false
-    /// The lines of the headers, then the command and the line of the destination if it came again.
+    /// The lines of the headers, and behind them, if the destination came again, a whole head: the command, the line of
+    /// the destination and the same lines.
     private(set) var bytes: [UInt8] = []
-    /// Where the lines of the headers end.
+    /// Where the lines of the headers end and the whole head begins.
     private(set) var lineBytes = 0
+    /// Where the lines of the headers begin in the whole head.
+    private(set) var split = 0
 
     /// The bytes around a destination.
     static let frame = 18
@@ -187,6 +201,8 @@ struct SendHead: Sendable {
         let room = FrameWriter.room(for: destination) &+ Self.frame
         guard room <= Self.largest else { return }
         append(room, escaping) { $0.putSend(to: destination) }
+        split = bytes.count
+        bytes += bytes[..<lineBytes]
     }
 
     private mutating func append(_ room: Int, _ escaping: STOMPEscaping, _ write: (inout FrameWriter) -> Void) {
