@@ -133,6 +133,7 @@ package final class StreamOpener: Sendable {
         // Before the connection, so that mistakes in the options are reported without a server.
         let proxy = try proxies?.value.proxy(for: url.endpoint)
         let systemDoesTLS = url.scheme.isSecure ? try tls().usesSystem() : false
+        if url.scheme.isSecure { try await tls().prepare() }
         let layers = try layers(for: url, headers, proxy, systemDoesTLS: systemDoesTLS)
         let stream =
             systemDoesTLS

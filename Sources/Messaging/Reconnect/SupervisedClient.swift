@@ -10,7 +10,7 @@ package protocol SupervisedClient: AnyObject, Sendable {
     static var stopped: Failure { get }
     /// An attempt begins: called before `openStream`.
     func prepare(_ attempt: ConnectionAttempt)
-    /// Opens a stream to a server; called in a task of its own for each attempt.
+    /// Opens a stream to a server; called in a task of its own for each attempt, which runs on the loop's thread.
     func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream
     /// Passes the stream to the link, which begins the protocol's handshake.
     func attach(_ opened: OpenedStream)

@@ -252,16 +252,18 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         client.prepare(attempt)
         client.stateChanged(to: .connecting(attempt: attempt.number))
         loop.beginWork()
-        task = Task { [self, weak client] in
+        // On the loop's thread, since most steps of an attempt wait for the loop: a switch of threads for each of them
+        // would cost more than the attempt. What may block runs elsewhere.
+        task = Task(executorPreference: loop) { [self, weak client] in
             await loop.asWork {
-                guard let client else { return loop.execute { self.loop.endWork() } }
+                guard let client else { return loop.executeNow { self.loop.endWork() } }
                 let result: Result<OpenedStream, Client.Failure>
                 do throws(Client.Failure) {
                     result = .success(try await client.openStream(attempt))
                 } catch {
                     result = .failure(error)
                 }
-                loop.execute { self.opened(result, generation: mine) }
+                loop.executeNow { self.opened(result, generation: mine) }
             }
         }
     }

@@ -116,6 +116,12 @@ package final class EventLoop: @unchecked Sendable {
         if wake { selector.wake() }
     }
 
+    /// Runs `job` at once if the caller is on the loop's thread, else soon. For a caller that holds no lock and does not
+    /// need work that was handed in before to be done first.
+    package func executeNow(_ job: @escaping @Sendable () -> Void) {
+        if isCurrent { job() } else { execute(job) }
+    }
+
     /// Runs the next piece of a task soon on the loop's thread.
     func run(_ task: UnownedJob) {
         let wake = inbox.withLock { $0.add(.task(task)) }

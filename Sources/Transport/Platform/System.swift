@@ -82,6 +82,12 @@ package enum System {
         return Int(count)
     }
 
+    /// Whether a socket takes bytes at the moment, or has failed: whether a non-blocking connect has ended.
+    package static func isWritable(_ descriptor: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        return unsafe poll(&entry, 1, 0) > 0
+    }
+
     /// The pending error of a socket, or 0: how a non-blocking connect ended.
     package static func takeSocketError(_ descriptor: Int32) -> Int32 {
         var code: Int32 = 0

@@ -34,7 +34,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     func start() {
-        loop.execute {
+        loop.executeNow {
             if !self.call.isOver { self.findAddresses() }
         }
     }
@@ -113,6 +113,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
             let attempt = ConnectAttempt(address, race: self, loop: loop)
             attempts.append(attempt)
             if attempt.start() {
+                if call.isOver { return }
                 nextAttempt = now.advanced(byNanoseconds: Self.attemptDelay)
                 return arm()
             }
@@ -221,12 +222,18 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
         return false
     }
 
-    /// Returns 0 when the connection is under way, or why not.
+    /// Returns 0 when the connection is under way or established, or why not.
     private func begin() -> Int32 {
         let result = unsafe address.withPointer { unsafe connect(descriptor, $0, $1) }
         let code = result == 0 ? 0 : errno
         switch code {
         case 0, EINPROGRESS, EINTR:
+            // Within one machine the outcome is known by now, and the loop need not wait for it.
+            if System.isWritable(descriptor) {
+                let code = System.takeSocketError(descriptor)
+                if code == 0 { succeed() }
+                return code
+            }
             loop.register(self, descriptor: descriptor, interest: .write)
             return 0
         case EAGAIN where address.family == AF_UNIX:
@@ -250,16 +257,17 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
         guard !isOver else { return }
         let code = System.takeSocketError(descriptor)
         loop.unregister(self, descriptor: descriptor)
+        if code == 0 { return succeed() }
+        close()
+        race.failed(code)
+    }
+
+    private func succeed() {
         isOver = true
-        if code == 0 {
-            let isTCP = address.family == AF_INET || address.family == AF_INET6
-            let stream = SocketStream(descriptor: descriptor, peerName: race.peerName, isTCP: isTCP)
-            descriptor = -1
-            race.succeeded(stream)
-        } else {
-            close()
-            race.failed(code)
-        }
+        let isTCP = address.family == AF_INET || address.family == AF_INET6
+        let stream = SocketStream(descriptor: descriptor, peerName: race.peerName, isTCP: isTCP)
+        descriptor = -1
+        race.succeeded(stream)
     }
 
     func abandon() {

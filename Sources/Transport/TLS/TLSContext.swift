@@ -183,6 +183,34 @@ package final class TLSContexts: Sendable {
         return made
     }
 
+    /// Reads the files for the next connection, unless that has been done: not on the caller's thread, which may be the
+    /// loop's.
+    ///
+    /// - Throws: `tlsUnavailable`, `tlsConfiguration`.
+    package func prepare() async throws(TransportError) {
+        #if canImport(Network)
+            let isPrepared = current.withLock { $0 != nil } || currentOfSystem.withLock { $0 != nil }
+        #else
+            let isPrepared = current.withLock { $0 != nil }
+        #endif
+        if isPrepared { return }
+        let result = await Task.detached { () -> Result<Void, TransportError> in
+            do throws(TransportError) {
+                #if canImport(Network)
+                    if try self.usesSystem() {
+                        _ = try self.networkTLS()
+                        return .success(())
+                    }
+                #endif
+                _ = try self.context()
+                return .success(())
+            } catch {
+                return .failure(error)
+            }
+        }.value
+        try result.get()
+    }
+
     /// The next connection reads the files anew: a failure may be due to certificates that were replaced since.
     package func reload() {
         current.withLock { $0 = nil }
