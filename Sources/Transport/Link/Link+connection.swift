@@ -97,6 +97,7 @@ extension Link where Machine: ~Copyable {
             machine.value.reportDiscarded(into: scratch)
             return state.takeRoomWaiters()
         }
+        connections.subtract(1, ordering: .relaxed)
         sendIsBlocked = false
         isReadingPaused = false
         closing = ClosingProgress()
@@ -139,19 +140,32 @@ struct ClosingProgress {
 /// Reads and drops what a peer still sends after we have said everything, until it ends or two seconds are over.
 ///
 /// Closing a socket with unread bytes resets the connection, and a reset can destroy our own last bytes on their way.
+///
+/// Most peers end at once, and nothing depends on when we notice: the first look comes a moment later, together with
+/// those at other streams, so that the loop need not wake for each of them.
 final class Lingering: LoopHandler, @unchecked Sendable {
     // Sendable because all is touched on the loop's thread only.
     private var stream: (any ByteStream)?
+    private var isAttached = false
+    private var end = Int64.max
+
+    /// Nanoseconds between two moments at which streams are looked at for the first time.
+    private static let pause: Int64 = 16_000_000
 
     static func start(_ stream: any ByteStream, loop: EventLoop, at now: Int64) {
         let lingering = Lingering(loop: loop)
         lingering.stream = stream
+        lingering.end = now.advanced(byNanoseconds: 2_000_000_000)
         stream.endWriting()
-        stream.attach(lingering, interest: .read)
-        loop.setDeadline(lingering, to: now.advanced(byNanoseconds: 2_000_000_000))
+        loop.setDeadline(lingering, to: (now / pause + 2) * pause)
     }
 
     override func ready(_ readiness: Readiness, at now: Int64) {
+        read()
+    }
+
+    /// Reads once; closes the stream at its end.
+    private func read() {
         guard let stream else { return }
         switch unsafe stream.read(into: loop.readBuffer) {
         case .bytes, .wouldBlock: break
@@ -160,7 +174,12 @@ final class Lingering: LoopHandler, @unchecked Sendable {
     }
 
     override func deadlineReached(at now: Int64) {
-        finish()
+        guard !isAttached, now < end else { return finish() }
+        isAttached = true
+        read()
+        guard let stream else { return }
+        stream.attach(self, interest: .read)
+        loop.setDeadline(self, to: end)
     }
 
     private func finish() {

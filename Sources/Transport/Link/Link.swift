@@ -25,6 +25,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// below stay constant.
     @safe @exclusivity(unchecked) @usableFromInline package var machine: Box<Machine>
 
+    /// The connection that there is, and those that were attached and that the loop has not adopted yet.
+    let connections = Atomic<Int32>(0)
+
     // Owned by the sender (`state.sending`).
     var wire: [UInt8] = []
     var wireOffset = 0
@@ -91,12 +94,14 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     ///
     /// A connection that is still there is ended first. Attaching and dropping happen in the order of the calls.
     package func attach(_ stream: any ByteStream, layers: LayerStack? = nil) {
+        connections.add(1, ordering: .relaxed)
         loop.execute { self.adopt(stream, layers: layers) }
     }
 
     /// Ends the connection, if there is one, as if the peer had; the machine is notified.
     package func dropConnection() {
-        loop.post(self, LinkPost.drop)
+        // Most clients are released after their connection has ended: the loop need not wake for them.
+        if connections.load(ordering: .relaxed) > 0 { loop.post(self, LinkPost.drop) }
     }
 
     // MARK: On the loop's thread
