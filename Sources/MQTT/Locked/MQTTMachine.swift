@@ -147,6 +147,21 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return publishers.takeStored(through: ticket)
     }
 
+    mutating func takeDeferred(at now: Int64, into scratch: MQTTScratch) {
+        guard let core else { return }
+        scratch.work.core = core
+        var deferred = core.deferred.take()
+        deferred.drain { request in
+            let message = request.message
+            let ended = publishers.publish(
+                message.payload, message.topic, message.qos, message.retain, message.properties, request.waiter,
+                &engine, journal)
+            if let ended { scratch.work.resumptions.quick.append(ended) }
+        }
+        scratch.work.hasDropped = publishers.hasDropped
+        flushRecords()
+    }
+
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {
         reading.receiversAreFull = isFull
         reading.update(&engine, at: now)

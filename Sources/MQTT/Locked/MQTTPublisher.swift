@@ -122,22 +122,30 @@ struct MQTTPublisher {
         }
     }
 
-    /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
+    /// Begins to publish with QoS 1 or 2. Order and packet identifier are settled before this returns, unless another
+    /// thread has the lock: then the loop settles them.
     func publish(
         _ payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties,
         _ waiter: consuming MQTTPublishers.Table.QuickWaiter
     ) {
         var waiter: MQTTPublishers.Table.QuickWaiter? = waiter
         var ended: Resumption<QuickAnswer<MQTTPublishers.Answer>>?
-        let hasDropped = link.perform(urgent: true) { machine in
+        let hasDropped = link.performIfFree(urgent: true) { machine in
             guard let waiter = waiter.take() else { return false }
             ended = machine.publishers.publish(
                 payload, topic, qos, retain, properties, waiter, &machine.engine, machine.journal)
             machine.flushRecords()
             return machine.publishers.hasDropped
         }
-        if hasDropped { reportDropped() }
-        ended.take()?.resume()
+        if let hasDropped {
+            if hasDropped { reportDropped() }
+            ended.take()?.resume()
+        } else if let waiter = waiter.take() {
+            let message = MQTTOutgoingMessage(
+                topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+            core.deferred.add(MQTTDeferredPublish(message: message, waiter: waiter))
+            link.askToTakeDeferred()
+        }
     }
 
     /// Publishes messages of any QoS, and waits for the last acknowledgement.
@@ -258,7 +266,7 @@ struct MQTTPublisher {
     }
 
     /// Resumes the publishers of messages that were dropped for newer ones, and reports the enqueued ones.
-    private func reportDropped() {
+    func reportDropped() {
         var dropped = link.perform { $0.publishers.takeDropped() }
         dropped.resume()
         for error in dropped.enqueued { core.news.tell(.undelivered(error)) }
@@ -286,4 +294,10 @@ struct MQTTPublisher {
         if Task.isCancelled { throw .cancelledWait }
         if let failure = link.perform({ $0.journal?.failure }) { throw failure }
     }
+}
+
+/// A message with QoS 1 or 2 and its publisher, until the loop hands it to the engine.
+struct MQTTDeferredPublish: ~Copyable, Sendable {
+    let message: MQTTOutgoingMessage
+    let waiter: MQTTPublishers.Table.QuickWaiter
 }

@@ -34,6 +34,7 @@ final class MQTTScratch: LinkScratch {
             if !drops.isEmpty { core.subscriptions.report(drops) }
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
             if let failure = work.openFailure { core.connectionFailed(failure) }
+            if work.hasDropped { core.publisher.reportDropped() }
             if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
             if let closed = work.closed { core.connectionClosed(closed) }
         }
@@ -105,6 +106,8 @@ struct MQTTWork: ~Copyable {
     var unmatchedDrops: [MQTTUnmatchedMessages.Drop] = []
     /// QoS 0 messages that were not sent before their connection ended.
     var unsentCount = 0
+    /// Messages were dropped for newer ones, and are not reported yet.
+    var hasDropped = false
     /// A connection of the loop has had nothing to do.
     var isQuiet = false
     /// The connection could not even begin.
@@ -121,6 +124,7 @@ struct MQTTWork: ~Copyable {
         uniformRoute = nil
         core = nil
         unsentCount = 0
+        hasDropped = false
         isQuiet = false
         openFailure = nil
         closed = nil

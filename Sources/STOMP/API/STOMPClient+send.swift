@@ -40,15 +40,10 @@ extension STOMPClient {
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         let headers = try options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
-        while core.link.outboxIsFull {
-            if Task.isCancelled { throw .cancelledWait }
-            await core.link.room()
-        }
-        try await sender.confirmed(countsAsSent: true) { engine, token, now throws(STOMPUsageError) in
-            try engine.send(
-                destination: destination, headers: headers, body: body, receiptToken: token,
-                transaction: transaction?.transaction, omitsContentLength: options.omitsContentLength, at: now)
-        }
+        try await sender.sendConfirmed(
+            STOMPConfirmedSend(
+                body: body, destination: destination, headers: headers, omitsContentLength: options.omitsContentLength,
+                transaction: transaction?.transaction))
     }
 
     /// Sends text as UTF-8 and returns when the broker has processed it (RECEIPT).

@@ -33,6 +33,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     /// Set in the tokens of frames that belong to a group.
     static let groupBit: UInt64 = 1 << 62
 
+    /// The code for a sender that has to wait for room in the outbox, and to try again.
+    static let outboxWasFull: UInt8 = 1
+
     init(engine: consuming STOMPEngine) {
         self.engine = engine
     }
@@ -101,6 +104,47 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         engine.handleTimeout(at: now, into: &scratch.effects)
         if scratch.hasLostHeartBeat { abandonsOutput = true }
         collect(into: scratch)
+    }
+
+    /// Writes SEND with a receipt. Returns the waiter with its answer if it need not wait.
+    mutating func send(
+        _ message: STOMPConfirmedSend, _ waiter: consuming ReceiptTable.QuickWaiter, _ core: STOMPClientCore
+    ) -> Resumption<QuickAnswer<ReceiptAnswer>>? {
+        guard engine.output.count < core.configuration.maximumOutboxBytes else {
+            return Resumption(waiter, .success(Self.outboxWasFull))
+        }
+        let ended = awaitReceipt(waiter, core) { engine, token, now throws(STOMPUsageError) in
+            try engine.send(
+                destination: message.destination, headers: message.headers, body: message.body, receiptToken: token,
+                transaction: message.transaction, omitsContentLength: message.omitsContentLength, at: now)
+        }
+        if ended == nil { sentCount += 1 }
+        return ended
+    }
+
+    /// Lets `body` write a frame with a receipt. Returns the waiter with its answer if it was refused.
+    mutating func awaitReceipt(
+        _ waiter: consuming ReceiptTable.QuickWaiter, _ core: STOMPClientCore,
+        _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
+    ) -> Resumption<QuickAnswer<ReceiptAnswer>>? {
+        let now = core.loop.now
+        let token = receipts.add(waiter, at: now)
+        do throws(STOMPUsageError) {
+            try body(&engine, token, now)
+            return nil
+        } catch {
+            return receipts.answerAtOnce(token, .failure(core.explain(error)))
+        }
+    }
+
+    mutating func takeDeferred(at now: Int64, into scratch: STOMPScratch) {
+        guard let core else { return }
+        scratch.core = core
+        var deferred = core.deferred.take()
+        deferred.drain { request in
+            let message = request.message
+            if let ended = send(message, request.waiter, core) { scratch.resumptions.quick.append(ended) }
+        }
     }
 
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {

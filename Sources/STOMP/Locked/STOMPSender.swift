@@ -65,29 +65,45 @@ struct STOMPSender {
 
     /// Lets `body` write a frame with a receipt, and waits for the receipt.
     nonisolated(nonsending) func confirmed(
-        countsAsSent: Bool = false,
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
     ) async throws(STOMPError) {
         if Task.isCancelled { throw .cancelledWait }
         let first = await waiting { waiter in
             var waiter: STOMPMachine.ReceiptTable.QuickWaiter? = waiter
-            // Order is settled here, before the caller suspends.
             let ended = core.link.perform(urgent: true) {
                 machine -> Resumption<QuickAnswer<STOMPMachine.ReceiptAnswer>>? in
                 guard let waiter = waiter.take() else { return nil }
-                let now = core.loop.now
-                let token = machine.receipts.add(waiter, at: now)
-                do throws(STOMPUsageError) {
-                    try body(&machine.engine, token, now)
-                    if countsAsSent { machine.sentCount += 1 }
-                    return nil
-                } catch {
-                    return machine.receipts.answerAtOnce(token, .failure(core.explain(error)))
-                }
+                return machine.awaitReceipt(waiter, core, body)
             }
             ended?.resume()
         }
         if let call = first.call { try await call.answer(ifCancelled: .failure(.cancelledWait)).get() }
+    }
+
+    /// Sends a message, and waits for its receipt.
+    nonisolated(nonsending) func sendConfirmed(_ message: STOMPConfirmedSend) async throws(STOMPError) {
+        while true {
+            if Task.isCancelled { throw .cancelledWait }
+            let first = await waiting { waiter in send(message, waiter) }
+            if let call = first.call { return try await call.answer(ifCancelled: .failure(.cancelledWait)).get() }
+            if first.code != STOMPMachine.outboxWasFull { return }
+            await core.link.room()
+        }
+    }
+
+    /// Order is settled here, before the caller suspends, unless another thread has the lock: then the loop settles it.
+    private func send(_ message: STOMPConfirmedSend, _ waiter: consuming STOMPMachine.ReceiptTable.QuickWaiter) {
+        var waiter: STOMPMachine.ReceiptTable.QuickWaiter? = waiter
+        var ended: Resumption<QuickAnswer<STOMPMachine.ReceiptAnswer>>?
+        let isDone: Void? = core.link.performIfFree(urgent: true) { machine in
+            if let waiter = waiter.take() { ended = machine.send(message, waiter, core) }
+        }
+        if isDone != nil {
+            ended.take()?.resume()
+        } else if let waiter = waiter.take() {
+            core.deferred.add(STOMPDeferredSend(message: message, waiter: waiter))
+            core.link.askToTakeDeferred()
+        }
     }
 
     /// Waits until at most `few` receipts of a group are outstanding.
@@ -172,6 +188,21 @@ struct STOMPSender {
             return .sent
         }
     }
+}
+
+/// A message that is sent with a receipt.
+struct STOMPConfirmedSend: Sendable {
+    let body: [UInt8]
+    let destination: String
+    let headers: STOMPHeaders
+    let omitsContentLength: Bool
+    let transaction: STOMPTransaction?
+}
+
+/// A message and its sender, until the loop hands it to the engine.
+struct STOMPDeferredSend: ~Copyable, Sendable {
+    let message: STOMPConfirmedSend
+    let waiter: STOMPMachine.ReceiptTable.QuickWaiter
 }
 
 /// Frames whose receipts are awaited together: an array of messages, or one message whose receipt is awaited later.

@@ -21,6 +21,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     let supervisor: Supervisor<STOMPClientCore>
     let news = ClientNews<STOMPConnectionState, STOMPEvent>(.disconnected(nil))
     let counters = ClientCounting()
+    /// Messages whose senders found the link's lock taken.
+    let deferred = DeferredRequests<STOMPDeferredSend>()
     /// Numbers of subscriptions, requests and groups of receipts.
     let ids = Atomic<UInt64>(1)
     let negotiation: STOMPNegotiation

@@ -15,6 +15,7 @@ extension Link where Machine: ~Copyable {
         if loop.isManual { return false }
         var seen = 0
         for _ in 0..<16 {
+            if deferredIsDue.load(ordering: .relaxed) { takeDeferred(at: loop.now) }
             let (waiting, maybeFlood) = state.withLock { state in
                 (
                     state.sending || state.stream == nil ? 0 : machine.value.outputCount,

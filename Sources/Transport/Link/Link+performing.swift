@@ -22,6 +22,36 @@ extension Link where Machine: ~Copyable {
         }
     }
 
+    /// The same unless another thread has the lock: then `body` is not called, and the result is nil.
+    ///
+    /// For callers that wait for an answer anyway. What they would wait for is often a large read that the loop parses,
+    /// for longer than their own work takes, and with many callers every thread of the pool would spin meanwhile. They
+    /// leave a request with the machine and call ``askToTakeDeferred()`` instead.
+    @inlinable
+    package func performIfFree<Result>(urgent: Bool = false, _ body: (inout Machine) -> Result) -> Result? {
+        var action = LinkAction.nothing
+        defer { if action != .nothing { act(action) } }
+        return state.withLockIfAvailable { (state) -> Result in
+            defer { action = decide(&state, urgent: urgent) }
+            return body(&machine.value)
+        }
+    }
+
+    /// Lets the loop take the requests that callers have left with the machine.
+    package func askToTakeDeferred() {
+        if !deferredIsDue.exchange(true, ordering: .sequentiallyConsistent) {
+            loop.post(self, LinkPost.takeDeferred)
+        }
+    }
+
+    /// Takes them; on the loop's thread.
+    func takeDeferred(at now: Int64) {
+        deferredIsDue.store(false, ordering: .sequentiallyConsistent)
+        let scratch = self.scratch
+        state.withLock { _ in machine.value.takeDeferred(at: now, into: scratch) }
+        scratch.perform(RawSpan())
+    }
+
     @inlinable
     package func decide(_ state: inout LinkState, urgent: Bool) -> LinkAction {
         var loopHasToLook = machine.value.nextDeadline < state.armedDeadline

@@ -25,6 +25,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// below stay constant.
     @safe @exclusivity(unchecked) @usableFromInline package var machine: Box<Machine>
 
+    /// Whether callers have left requests with the machine, which the loop was asked to take.
+    let deferredIsDue = Atomic(false)
+
     /// The connection that there is, and those that were attached and that the loop has not adopted yet.
     let connections = Atomic<Int32>(0)
 
@@ -109,6 +112,9 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     override package func posted(_ code: Int, at now: Int64) {
         switch code {
         case LinkPost.settle:
+            if gather() { watchFlood() } else { settle(at: now) }
+        case LinkPost.takeDeferred:
+            takeDeferred(at: now)
             if gather() { watchFlood() } else { settle(at: now) }
         case LinkPost.continueSending: send(rounds: 16)
         case LinkPost.broken: endBrokenConnection(at: now)
@@ -223,6 +229,7 @@ enum LinkPost {
     static let broken = 2
     static let drop = 3
     static let reportDiscarded = 4
+    static let takeDeferred = 5
 }
 
 /// What a link and its callers share, but for the machine.

@@ -34,6 +34,15 @@
             defer { unsafe pthread_mutex_unlock(handle) }
             return try unsafe body(&value.pointee)
         }
+
+        @usableFromInline
+        package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
+            _ body: (inout sending Value) throws(Failure) -> sending Result
+        ) throws(Failure) -> sending Result? {
+            guard unsafe pthread_mutex_trylock(handle) == 0 else { return nil }
+            defer { unsafe pthread_mutex_unlock(handle) }
+            return try unsafe body(&value.pointee)
+        }
     }
 #else
     public import Synchronization
