@@ -42,12 +42,29 @@ import Testing
             }
         }
 
+        @Test func receivingManyTopicsAndPropertiesAllocatesNoMoreThanWhatIsRead() async throws {
+            let table = try await BenchmarkTable.run(
+                ["traffic-receive", "traffic-properties", "traffic-filters"], scale: 0.02)
+            for topics in ["10", "1,000", "10,000"] {
+                #expect(try table.allocations("MQTT receive, \(topics) topics, slices") < 0.05, "\(topics)")
+            }
+            // The payload and the topic.
+            #expect(try table.allocations("MQTT receive, 1,000 topics, owned") < 2.05)
+            #expect(try table.allocations("MQTT receive, QoS 1, one topic, window 1,000") < 0.1)
+            #expect(try table.calls("MQTT receive, QoS 1, one topic, window 1,000") < 0.05)
+            for name in ["publish singly", "publish arrays", "receive"] {
+                let row = "MQTT 5.0 \(name), two user properties ÷ a payload 36 bytes longer"
+                #expect(try table.allocations(row) < 0.05, "\(name)")
+            }
+        }
+
         @Test(
             .requires(program: "valgrind"),
             arguments: [
                 // Two versions of the protocol in the first three.
                 ("codec-mqtt-encode", 1_000.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
-                ("codec-mqtt-engine", 250), ("codec-stomp-send", 1_200), ("codec-stomp-receive", 2_900),
+                ("codec-mqtt-engine", 250), ("codec-mqtt-topics", 250), ("codec-mqtt-properties", 600),
+                ("codec-stomp-send", 1_200), ("codec-stomp-receive", 2_900),
             ])
         func instructionsStayFew(_ row: String, limit: Double) async throws {
             let valgrind = try #require(Command.path(of: "valgrind"))

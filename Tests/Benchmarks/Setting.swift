@@ -22,6 +22,8 @@ final class Setting {
         ("codec-mqtt-decode", { try $0.forBothVersions($0.decodePublish) }),
         ("codec-mqtt-packets", { try $0.forBothVersions($0.decodeWhole) }),
         ("codec-mqtt-engine", { [try $0.engineReceives()] }),
+        ("codec-mqtt-topics", { [try $0.engineReceivesTopics()] }),
+        ("codec-mqtt-properties", { [try $0.engineReceivesProperties()] }),
         ("codec-stomp-send", { [try $0.encodeSend()] }),
         ("codec-stomp-receive", { [try $0.decodeMessage()] }),
     ]

@@ -41,7 +41,7 @@ final class MQTTRouter {
     }
 
     /// The routes that topics have in common.
-    private struct Destination {
+    struct Destination {
         var routes: [MQTTRoute] = []
         var copies: [MQTTCopies] = []
     }
@@ -51,9 +51,9 @@ final class MQTTRouter {
     private(set) var entries: [ByteKey: Entry] = [:]
     private var tree = MQTTFilterTree<Entry>()
     /// The number of the destination of each topic that was looked up since the filters changed.
-    private var topics = TopicTable(seed: .random(in: .min ... .max))
+    private(set) var topics = TopicTable(seed: .random(in: .min ... .max))
     /// The destinations by their numbers; number 0 is not used.
-    private var destinations = [Destination()]
+    private(set) var destinations = [Destination()]
     /// The numbers of those that topics may share.
     private var sharedDestinations: [[ObjectIdentifier]: UInt32] = [:]
     private var requests: [UInt64: Request] = [:]

@@ -1,25 +1,26 @@
-// The hot path of sending: a message without properties, written in one pass.
+// The hot path of sending: a message whose properties need no check, written in one pass.
 
 import Wire
 
 extension MQTTPacket.Publish {
-    /// Appends a PUBLISH below 16 KiB without properties and topic alias, as most are. Returns false and appends nothing
-    /// for any other, invalid topics and too large packets included: the general path handles or refuses it.
+    /// Appends a PUBLISH below 16 KiB without topic alias, as most are. Returns false and appends nothing for any other,
+    /// invalid topics and too large packets included: the general path handles or refuses it.
     ///
     /// The topic is checked while it is copied, eight bytes at a time.
     /// - Parameters:
     ///   - flags: flags that do not contradict each other.
     ///   - packetID: 0 at QoS 0, and only there.
+    ///   - properties: properties that are plain; none before 5.0.
     @inline(__always)
     static func encodePlain(
         into output: inout [UInt8], hasProperties: Bool, flags: MQTTPublishFlags, packetID: UInt16,
-        topic: RawSpan,
-        payload: RawSpan, maximumPacketSize: Int
+        topic: RawSpan, properties: RawSpan, payload: RawSpan, maximumPacketSize: Int
     ) -> Bool {
         let topicCount = topic.byteCount
         let payloadCount = payload.byteCount
         guard topicCount > 0, topicCount < 16_384, payloadCount < 16_384 else { return false }
-        let bodyCount = 2 + topicCount + (packetID == 0 ? 0 : 2) + (hasProperties ? 1 : 0) + payloadCount
+        let middleCount = (packetID == 0 ? 0 : 2) + (hasProperties ? 1 : 0) + properties.byteCount
+        let bodyCount = 2 + topicCount + middleCount + payloadCount
         let count = bodyCount + (bodyCount < 128 ? 2 : 3)
         guard bodyCount < 16_384, count <= maximumPacketSize else { return false }
         var isWritten = false
@@ -32,7 +33,7 @@ extension MQTTPacket.Publish {
                 unsafe writeHead(&to, flags: flags, bodyCount: bodyCount, topicCount: topicCount)
                 guard unsafe TextScan.copyName(topic, to: to) else { return }
                 unsafe to += topicCount
-                unsafe writeMiddle(&to, packetID: packetID, hasProperties: hasProperties)
+                unsafe writeMiddle(&to, packetID: packetID, hasProperties: hasProperties, properties)
                 unsafe payload.copyWords(to: to)
                 initialized += count
                 isWritten = true
@@ -61,14 +62,17 @@ extension MQTTPacket.Publish {
 
     /// Writes what is between topic and payload, and advances to where the payload begins.
     @inline(__always) @unsafe
-    static func writeMiddle(_ to: inout UnsafeMutableRawPointer, packetID: UInt16, hasProperties: Bool) {
+    static func writeMiddle(
+        _ to: inout UnsafeMutableRawPointer, packetID: UInt16, hasProperties: Bool, _ properties: RawSpan
+    ) {
         if packetID != 0 {
             unsafe to.storeBytes(of: packetID.bigEndian, as: UInt16.self)
             unsafe to += 2
         }
         if hasProperties {
-            unsafe to.storeBytes(of: 0, as: UInt8.self)
-            unsafe to += 1
+            unsafe to.storeBytes(of: UInt8(truncatingIfNeeded: properties.byteCount), as: UInt8.self)
+            unsafe properties.copyWords(to: to + 1)
+            unsafe to += 1 + properties.byteCount
         }
     }
 }

@@ -64,12 +64,14 @@ extension MQTTPacket.Publish {
         _ head: PublishHead, _ properties: MQTTProperties = MQTTProperties(), payload: RawSpan,
         into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
     ) throws(MQTTEncodingError) {
-        if properties.isEmpty, head.alias == 0, head.isConsistent {
+        if properties.arePlain, version.hasProperties || properties.isEmpty, head.alias == 0, head.isConsistent {
             let (flags, packetID) = (head.flags, head.packetID)
             let isWritten = head.topic.withUTF8Span { topic in
+                // The bytes of an array of bytes: nothing to reinterpret.
                 encodePlain(
                     into: &output, hasProperties: version.hasProperties, flags: flags, packetID: packetID,
-                    topic: topic, payload: payload, maximumPacketSize: maximumPacketSize)
+                    topic: topic, properties: unsafe properties.encoded.span.bytes, payload: payload,
+                    maximumPacketSize: maximumPacketSize)
             }
             if isWritten { return }
         }

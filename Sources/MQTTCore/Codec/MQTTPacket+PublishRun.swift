@@ -27,7 +27,7 @@ extension MQTTPacket.Publish {
         while goesOn, done < messages.count, output.count < run.outputLimit {
             // Room for many at a time: asking for each whether there is some costs half as much as writing it.
             guard let first = unsafe LentMessage(base + done) else { break }
-            let most = unsafe first.topic.count + first.payload.count + 8
+            let most = unsafe first.topic.count + first.properties.count + first.payload.count + 8
             let room = max(most, min(most * (messages.count - done), 16_384))
             let limit = run.outputLimit - output.count
             output.append(addingCapacity: room) { output in
@@ -58,6 +58,7 @@ extension MQTTPacket.Publish {
         var lastTopic: UnsafeRawPointer?
         var lastTopicCount = 0
         var lastPayloadCount = 0
+        var lastPropertiesCount = 0
         var lastFlags = MQTTPublishFlags(rawValue: 0)
         var lastCount = 0
         var lastHead = 0
@@ -71,11 +72,16 @@ extension MQTTPacket.Publish {
             }
             let topicCount = unsafe message.topic.count
             let payloadCount = unsafe message.payload.count
+            let propertiesCount = unsafe message.properties.count
+            guard propertiesCount == 0 || run.hasProperties else {
+                goesOn = false
+                break
+            }
             let flags = unsafe MQTTPublishFlags(run.qos, retain: message.retain)
             // Safe: `target` has room for `count` bytes behind `offset`, exactly as many as are written.
             var to = unsafe start + offset
             if unsafe message.topic.baseAddress == lastTopic, topicCount == lastTopicCount,
-                payloadCount == lastPayloadCount, flags == lastFlags
+                payloadCount == lastPayloadCount, propertiesCount == lastPropertiesCount, flags == lastFlags
             {
                 guard target.count - offset >= lastCount else { break }
                 // Not of the packet before: its bytes are still on their way to the cache, and reading them would wait.
@@ -83,7 +89,8 @@ extension MQTTPacket.Publish {
                 unsafe to += headCount
             } else {
                 let idCount = run.qos == .atMostOnce ? 0 : 2
-                let bodyCount = 2 + topicCount + idCount + (run.hasProperties ? 1 : 0) + payloadCount
+                let middleCount = idCount + (run.hasProperties ? 1 : 0) + propertiesCount
+                let bodyCount = 2 + topicCount + middleCount + payloadCount
                 let count = bodyCount + (bodyCount < 128 ? 2 : 3)
                 guard topicCount < 16_384, payloadCount < 16_384, bodyCount < 16_384, count <= run.maximumPacketSize
                 else {
@@ -100,13 +107,15 @@ extension MQTTPacket.Publish {
                 unsafe lastTopic = unsafe message.topic.baseAddress
                 lastTopicCount = topicCount
                 lastPayloadCount = payloadCount
+                lastPropertiesCount = propertiesCount
                 lastFlags = flags
                 lastCount = count
                 lastHead = offset
                 headCount = unsafe to - (start + offset)
             }
             let id = run.qos == .atMostOnce ? 0 : run.firstPacketID &+ UInt16(truncatingIfNeeded: done)
-            unsafe writeMiddle(&to, packetID: id, hasProperties: run.hasProperties)
+            unsafe writeMiddle(
+                &to, packetID: id, hasProperties: run.hasProperties, RawSpan(_unsafeBytes: message.properties))
             unsafe RawSpan(_unsafeBytes: message.payload).copyWords(to: to)
             offset += lastCount
             done += 1
@@ -115,28 +124,30 @@ extension MQTTPacket.Publish {
     }
 }
 
-/// Where the bytes of a message without properties lie; the array that holds the message owns them.
+/// Where the bytes of a message with plain properties lie; the array that holds the message owns them.
 ///
 /// Taken out of an array, each message would cost three counted references, which is more than encoding it.
 @unsafe struct LentMessage {
     let topic: UnsafeRawBufferPointer
     let payload: UnsafeRawBufferPointer
+    let properties: UnsafeRawBufferPointer
     let qos: QoS
     let retain: Bool
 
-    /// Nil for messages with properties, and for topics that do not lie in memory of their own: up to 15 bytes lie in
+    /// Nil for messages with other properties, and for topics that do not lie in memory of their own: up to 15 bytes lie in
     /// the `String` itself.
     ///
     /// The pointers hold as long as the message stays where it is, unchanged.
     @inline(__always)
     init?(_ message: UnsafePointer<MQTTOutgoingMessage>) {
-        guard unsafe message.pointee.topic.utf8.count > 15, unsafe message.pointee.properties.isEmpty,
+        guard unsafe message.pointee.topic.utf8.count > 15, unsafe message.pointee.properties.arePlain,
             let topic = unsafe message.pointee.topic.utf8.withContiguousStorageIfAvailable({
                 UnsafeRawBufferPointer($0)
             })
         else { return nil }
         unsafe self.topic = unsafe topic
         unsafe payload = unsafe message.pointee.payload.withUnsafeBytes { unsafe $0 }
+        unsafe properties = unsafe message.pointee.properties.encoded.withUnsafeBytes { unsafe $0 }
         unsafe qos = unsafe message.pointee.qos
         unsafe retain = unsafe message.pointee.retain
     }

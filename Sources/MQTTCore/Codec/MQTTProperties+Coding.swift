@@ -10,10 +10,53 @@ extension MQTTProperties {
     init(
         decoding bytes: RawSpan, _ range: Range<Int>, carrier: MQTTPropertyRule.Carriers
     ) throws(MQTTProtocolError) {
+        self.init()
         var cursor = MQTTPropertyCursor(range, carrier: carrier)
-        while try cursor.next(bytes) != nil {}
+        while let found = try cursor.next(bytes) { traits.add(found.identifier, isInvalid: false) }
         encoded = bytes.bytes(in: range)
     }
+
+    /// Which properties a list has, and whether a packet can carry them.
+    @usableFromInline
+    struct Traits: OptionSet, Sendable, Hashable {
+        /// One bit for each identifier, which end at 42, and the two below.
+        @usableFromInline let rawValue: UInt64
+
+        @usableFromInline init(rawValue: UInt64) { self.rawValue = rawValue }
+
+        init(_ identifier: MQTTPropertyIdentifier) { rawValue = 1 << UInt64(identifier.rawValue) }
+
+        /// A value that no packet can carry.
+        static let hasInvalid = Traits(rawValue: 1 << 63)
+        /// An identifier of which there may be one only.
+        static let hasRepeated = Traits(rawValue: 1 << 62)
+        /// What any PUBLISH of an application may carry.
+        static let ofMessages: Traits = [
+            .init(.payloadFormatIndicator), .init(.messageExpiryInterval), .init(.contentType), .init(.responseTopic),
+            .init(.correlationData), .init(.userProperty),
+        ]
+
+        mutating func add(_ identifier: MQTTPropertyIdentifier, isInvalid: Bool) {
+            if isInvalid { insert(.hasInvalid) }
+            let isNew = insert(.init(identifier)).inserted
+            if !isNew, identifier != .userProperty { insert(.hasRepeated) }
+        }
+    }
+
+    /// Finds out again what is known of the properties, after some were removed.
+    mutating func findTraits() {
+        traits = []
+        var offset = 0
+        while offset < encoded.count {
+            let found = field(at: offset)
+            traits.add(found.identifier, isInvalid: found.isInvalid)
+            offset = found.end
+        }
+    }
+
+    /// Whether any PUBLISH of an application may carry these properties, and their length takes one byte.
+    @inline(__always)
+    var arePlain: Bool { traits.isSubset(of: .ofMessages) && encoded.count < 128 }
 
     /// Where one property lies in ``encoded``.
     struct Field {

@@ -11,8 +11,8 @@
 // | (the session is resumed)              |                               | resendNext              | encode           |
 //
 // `publish` writes at once, or puts the message into the queue (`enqueue`). A message that a run cannot take (properties,
-// a short topic, a full window) continues with `publish`. `encode` writes packets without properties in one pass
-// (`encodePlain`), and all others on the general path (`encodeAny`). A `PublishHead` carries topic, flags, packet identifier
+// that need a check, a short topic, a full window) continues with `publish`. `encode` writes packets with other properties
+// in one pass (`encodePlain`), and all others on the general path (`encodeAny`). A `PublishHead` carries topic, flags, packet identifier
 // and alias through all of it.
 
 extension MQTTEngine {

@@ -1,4 +1,4 @@
-// The hot path of sending many messages: runs of plain ones, which have no properties.
+// The hot path of sending many messages: runs of plain ones, whose properties need no check.
 
 import Wire
 

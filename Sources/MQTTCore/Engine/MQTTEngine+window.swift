@@ -62,27 +62,48 @@ extension MQTTEngine {
         pump(at: now, into: &effects)
     }
 
-    /// Reads PUBACK packets without a reason, as long as one follows the other and each ends a message of QoS 1, and
-    /// returns where they end. Everything else is left to the general path.
+    /// Reads PUBACK, PUBREC and PUBCOMP packets without a reason, as long as one follows the other and each is what its
+    /// message waits for, and returns where they end. Everything else is left to the general path.
     ///
     /// What they make room for is sent once for all of them.
     mutating func receivePlainAcknowledgements(
         _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects
     ) -> Int {
         var offset = start
-        while bytes.byteCount - offset >= 4, bytes.bigEndian(UInt16.self, at: offset) == 0x4002 {
-            let end = receiveAcknowledgementsOfRun(bytes, from: offset, &effects)
-            guard end == offset else {
-                offset = end
-                continue
+        while bytes.byteCount - offset >= 4 {
+            let type = bytes.bigEndian(UInt16.self, at: offset)
+            if type == 0x4002 {
+                let end = receiveAcknowledgementsOfRun(bytes, from: offset, &effects)
+                if end != offset {
+                    offset = end
+                    continue
+                }
             }
             let index = session.window.slot(of: bytes.bigEndian(UInt16.self, at: offset + 2))
-            guard index >= 0, session.window.slots[Int(index)].isAcknowledgedByPuback else { break }
-            complete(index, .acknowledged, .success, -1, &effects)
+            guard index >= 0, receivedStep(type, index, at: now, &effects) else { break }
             offset += 4
         }
         if offset > start { pump(at: now, into: &effects) }
         return offset
+    }
+
+    /// PUBACK, PUBREC or PUBCOMP without a reason arrived for a message. Returns false if the message does not wait for it.
+    private mutating func receivedStep(
+        _ type: UInt16, _ index: Int32, at now: Int64, _ effects: inout MQTTEffects
+    ) -> Bool {
+        let kind = session.window.slots[Int(index)].kind
+        switch type {
+        case 0x4002 where session.window.slots[Int(index)].isAcknowledgedByPuback,
+            0x7002 where kind == .received:
+            complete(index, .acknowledged, .success, -1, &effects)
+            return true
+        case 0x5002 where kind == .published && !options.value.persists:
+            guard session.window.slots[Int(index)].head.flags.isExactlyOnce else { return false }
+            session.window.markReceived(index)
+            writePubrel(index, at: now)
+            return true
+        default: return false
+        }
     }
 
     mutating func writePubrel(_ index: Int32, at now: Int64) {

@@ -10,11 +10,14 @@ import Wire
 public struct MQTTProperties: Sendable, Hashable {
     /// The properties one after the other, without their length; see `MQTTProperties+Coding.swift`.
     @usableFromInline var encoded: [UInt8]
+    /// What is known of them, so that a list that is sent again and again is examined once.
+    @usableFromInline var traits: Traits
 
     /// No properties.
     @inlinable
     public init() {
         encoded = []
+        traits = Traits(rawValue: 0)
     }
 
     /// The properties in this order.
@@ -28,7 +31,9 @@ public struct MQTTProperties: Sendable, Hashable {
 
     /// Adds a property at the end.
     public mutating func append(_ property: MQTTProperty) {
+        let start = encoded.count
         Self.append(property, to: &encoded)
+        traits.add(field(at: start).identifier, isInvalid: field(at: start).isInvalid)
     }
 
     /// Removes every property with this identifier.
@@ -38,6 +43,7 @@ public struct MQTTProperties: Sendable, Hashable {
             let found = field(at: offset)
             if found.identifier == identifier { encoded.removeSubrange(offset..<found.end) } else { offset = found.end }
         }
+        findTraits()
     }
 
     /// The value of the first property with this identifier; setting it replaces that one or adds it at the end.
@@ -50,6 +56,7 @@ public struct MQTTProperties: Sendable, Hashable {
             var bytes: [UInt8] = []
             Self.append(property, to: &bytes)
             encoded.replaceSubrange(found.start..<found.end, with: bytes)
+            findTraits()
         }
     }
 
@@ -57,6 +64,7 @@ public struct MQTTProperties: Sendable, Hashable {
     public func contains(_ identifier: MQTTPropertyIdentifier) -> Bool { first(identifier) != nil }
 
     private func first(_ identifier: MQTTPropertyIdentifier) -> Field? {
+        guard traits.contains(.init(identifier)) else { return nil }
         var offset = 0
         while offset < encoded.count {
             let found = field(at: offset)

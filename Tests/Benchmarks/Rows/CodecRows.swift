@@ -83,18 +83,48 @@ struct CodecRows {
         }
     }
 
-    /// What a client does with a read full of messages.
+    /// What a client does with a read full of messages of one topic.
     func engineReceives() throws -> Row {
         let (bytes, each) = try packets(.v3_1_1)
+        return try engineReceives("", .v3_1_1, bytes, each)
+    }
+
+    /// The same with as many topics as messages.
+    func engineReceivesTopics() throws -> Row {
+        let messages = Traffic(count: 1_000, topics: 1_000).messages(0..<1_000)
+        return try engineReceives(", 1,000 topics", .v3_1_1, encoded(messages, .v3_1_1), messages.count)
+    }
+
+    /// The same with two user properties, which differ from message to message.
+    func engineReceivesProperties() throws -> Row {
+        let messages = Traffic(count: 500).messages(0..<500).enumerated().map { number, message in
+            var message = message
+            message.properties = [.userProperty("source", "sensor\(number % 10)"), .userProperty("region", "north-1")]
+            return message
+        }
+        return try engineReceives(", two user properties", .v5_0, encoded(messages, .v5_0), messages.count)
+    }
+
+    private func encoded(_ messages: [MQTTOutgoingMessage], _ version: MQTTVersion) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        for message in messages {
+            try MQTTPacket.Publish.encode(
+                PublishHead(topic: message.topic), message.properties, payload: message.payload.span.bytes,
+                into: &bytes, version: version)
+        }
+        return bytes
+    }
+
+    private func engineReceives(_ name: String, _ version: MQTTVersion, _ bytes: [UInt8], _ each: Int) throws -> Row {
         var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
         var effects = MQTTEffects()
-        engine.configuration.version = .v3_1_1
+        engine.configuration.version = version
         try engine.connectionOpened(at: 0)
-        let accepted: [UInt8] = [0x20, 2, 0, 0]
+        let accepted: [UInt8] = version == .v5_0 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0]
         _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
         effects.removeAll()
         var received = 0
-        let row = row("MQTT engine receives PUBLISH", goal: "≤ 60 ns, ≤ 1 allocation") { count in
+        let row = row("MQTT engine receives PUBLISH" + name, goal: "≤ 60 ns, ≤ 1 allocation") { count in
             for _ in 0..<(count / each) {
                 _ = engine.receive(bytes.span.bytes, at: 1, into: &effects)
                 received += effects.messages.count

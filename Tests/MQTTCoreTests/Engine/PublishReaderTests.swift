@@ -9,14 +9,17 @@ struct PublishReaderTests {
         var topic: String
         var payload: [UInt8]
         var flags: UInt8 = 0
+        var packetID: UInt16 = 0
+        var properties: MQTTProperties = []
     }
 
     private func bytes(_ messages: [Message], _ version: MQTTVersion) throws -> [UInt8] {
         var output: [UInt8] = []
         for message in messages {
             try MQTTPacket.Publish.encode(
-                PublishHead(topic: message.topic, flags: MQTTPublishFlags(rawValue: message.flags)),
-                payload: message.payload.span.bytes, into: &output, version: version)
+                PublishHead(
+                    topic: message.topic, flags: MQTTPublishFlags(rawValue: message.flags), packetID: message.packetID),
+                message.properties, payload: message.payload.span.bytes, into: &output, version: version)
         }
         return output
     }
@@ -43,7 +46,8 @@ struct PublishReaderTests {
             Message(
                 topic: effects.topic(of: record, in: bytes.span.bytes),
                 payload: Array(bytes[base + record.payload.lowerBound..<base + record.payload.upperBound]),
-                flags: record.flags.rawValue)
+                flags: record.flags.rawValue, packetID: record.packetID,
+                properties: record.decodeProperties(in: bytes.span.bytes))
         }
         return (messages, consumed)
     }
@@ -103,8 +107,11 @@ struct PublishReaderTests {
         }
     }
 
-    @Test func `one byte wrong in a run is judged as it is alone`() throws {
-        let message = Message(topic: "a/topic/of/some/length", payload: [1, 2, 3, 4])
+    @Test(arguments: [0, 1, 2])
+    func `one byte wrong among others is judged as it is alone`(_ kind: Int) throws {
+        var message = Message(topic: "a/topic/of/some/length", payload: [1, 2, 3, 4])
+        if kind > 0 { message.properties = [.userProperty("name", "value"), .messageExpiryInterval(7)] }
+        if kind > 1 { (message.flags, message.packetID) = (0b0010, 5) }
         let one = try bytes([message], .v5_0)
         for place in one.indices {
             for bit in 0..<8 {
@@ -122,5 +129,80 @@ struct PublishReaderTests {
                 #expect(ends.0 == ends.1 && others.events.count == effects.events.count)
             }
         }
+    }
+
+    @Test func `properties that equal checked ones, and all others, are what was sent`() throws {
+        var random = SeededGenerator(seed: Campaign.seed)
+        let lists: [MQTTProperties] = [
+            [], [.userProperty("a", "b")], [.userProperty("a", "c")],
+            [.contentType("text"), .correlationData([0, 1])],
+            [.userProperty("long", String(repeating: "x", count: 200))], [.subscriptionIdentifier(7)],
+        ]
+        let sent = (0..<500).map { number in
+            let isQoS1 = Bool.random(using: &random)
+            return Message(
+                topic: "t/\(number % 3)", payload: [UInt8](repeating: 1, count: number % 40), flags: isQoS1 ? 2 : 0,
+                packetID: isQoS1 ? UInt16(number + 1) : 0, properties: lists.randomElement(using: &random)!)
+        }
+        var engine = try engine(.v5_0)
+        var effects = MQTTEffects()
+        #expect(received(try bytes(sent, .v5_0)[...], &engine, &effects).0 == sent)
+        #expect(effects.events.isEmpty)
+    }
+
+    @Test func `acknowledgements of one read leave together and in order`() throws {
+        let sent = (1...100).map { Message(topic: "a/b", payload: [1], flags: 2, packetID: UInt16($0)) }
+        var engine = try engine(.v3_1_1)
+        var effects = MQTTEffects()
+        #expect(received(try bytes(sent, .v3_1_1)[...], &engine, &effects).0.count == 100)
+        engine.output = []
+        let tokens = effects.messages.map(\.delivery)
+        engine.acknowledge(tokens[10]...tokens[99], at: 2)
+        // Those before them come first.
+        #expect(engine.output.isEmpty)
+        engine.acknowledge(tokens[0]...tokens[9], at: 2)
+        #expect(engine.output == (1...100).flatMap { [0x40, 2, 0, UInt8($0)] })
+    }
+
+    @Test func `QoS 1 beyond our Receive Maximum ends the connection wherever it is found`() throws {
+        for count in [9, 10, 11, 12] {
+            var configuration = MQTTEngineConfiguration()
+            configuration.receiveMaximum = 10
+            var engine = MQTTEngine(configuration: configuration)
+            try engine.connectionOpened(at: 0)
+            let sent = (1...count).map { Message(topic: "a/b", payload: [1], flags: 2, packetID: UInt16($0)) }
+            var effects = MQTTEffects()
+            let bytes = [0x20, 3, 0, 0, 0] + (try bytes(sent, .v5_0))
+            #expect(received(bytes[...], &engine, &effects).0.count == min(count, 10))
+            let shouldClose = engine.shouldClose
+            #expect(shouldClose == (count > 10))
+        }
+    }
+
+    @Test func `messages with one topic alias share one copy of a long topic`() throws {
+        var configuration = MQTTEngineConfiguration()
+        configuration.topicAliasMaximum = 2
+        var engine = MQTTEngine(configuration: configuration)
+        try engine.connectionOpened(at: 0)
+        let topics = ["a", "b"].map { String(repeating: $0, count: 60_000) }
+        var bytes: [UInt8] = [0x20, 3, 0, 0, 0]
+        for number in 0..<1000 {
+            let alias = UInt16(number % 2 + 1)
+            try MQTTPacket.Publish.encode(
+                PublishHead(topic: number < 2 ? topics[number] : "", alias: alias),
+                payload: [UInt8(number % 2)].span.bytes,
+                into: &bytes, version: .v5_0)
+        }
+        var effects = MQTTEffects()
+        let (messages, consumed) = received(bytes[...], &engine, &effects)
+        #expect(consumed == bytes.count && messages.count == 1000)
+        #expect(messages.allSatisfy { $0.topic == topics[Int($0.payload[0])] })
+        #expect(effects.aliasTopics.count == 120_000)
+        // They are copied again for the next read.
+        let more = Array(bytes.suffix(100))
+        effects.removeAll()
+        let start = more.count - 2 * 9
+        #expect(received(more[start...], &engine, &effects).0.map(\.topic) == topics)
+        #expect(effects.aliasTopics.count == 120_000)
     }
 }
