@@ -12,9 +12,9 @@ extension MQTTMachine {
         router.beginRead()
         if router.selectsCopies {
             routeCopies(bytes, router, into: scratch, at: now)
-        } else if let route = soleRoute(bytes, router, scratch.work.effects) {
+        } else if let route = soleRoute(bytes, router, scratch) {
             scratch.work.uniformRoute = route
-            acknowledge(scratch.work.effects.messages, for: route, at: now)
+            acknowledge(scratch.work.effects, for: route, at: now)
         } else {
             routeEach(bytes, router, into: scratch, at: now)
         }
@@ -22,29 +22,26 @@ extension MQTTMachine {
     }
 
     /// The subscription that receives every message of this read, if there is only one: most reads are like that, and no
-    /// list of messages is made for them.
-    private func soleRoute(_ bytes: RawSpan, _ router: MQTTRouter, _ effects: borrowing MQTTEffects) -> MQTTRoute? {
-        var sole: UInt32 = 0
-        let messages = effects.messages.span
-        for index in messages.indices where !messages[index].repeatsTopic {
-            let number = router.number(for: messages[index], of: bytes, effects)
-            if sole == 0 { sole = number }
-            guard number == sole else { return nil }
-            // All messages have the first one's topic.
-            if effects.topicChanges == 1 { break }
+    /// list of messages is made for them. Otherwise `destinations` has the number of each message's destination.
+    private func soleRoute(_ bytes: RawSpan, _ router: MQTTRouter, _ scratch: MQTTScratch) -> MQTTRoute? {
+        let effects = scratch.work.effects
+        if effects.topicChanges == 1 {
+            let routes = router.routes(at: router.number(for: effects.messages[0], of: bytes, effects))
+            if routes.count == 1 { return routes[0] }
         }
-        let routes = router.routes(at: sole)
+        router.findNumbers(effects, bytes, into: &scratch.work.destinations)
+        let numbers = scratch.work.destinations
+        guard numbers.allSatisfy({ $0 == numbers[0] }) else { return nil }
+        let routes = router.routes(at: numbers[0])
         return routes.count == 1 ? routes[0] : nil
     }
 
     /// Acknowledges the messages of a read that one subscription receives.
-    private mutating func acknowledge(_ messages: [MQTTMessageRecord], for route: MQTTRoute, at now: Int64) {
-        guard let first = messages.first(where: { $0.delivery != 0 })?.delivery,
-            let last = messages.last(where: { $0.delivery != 0 })?.delivery
-        else { return }
-        // Tokens are consecutive, and no other subscription has any of them.
-        if route.acknowledgement == .automatic, !route.isFull { return engine.acknowledge(first...last, at: now) }
-        for message in messages where message.delivery != 0 {
+    private mutating func acknowledge(_ effects: borrowing MQTTEffects, for route: MQTTRoute, at now: Int64) {
+        guard let deliveries = effects.deliveries else { return }
+        // No other subscription has any of them.
+        if route.acknowledgement == .automatic, !route.isFull { return engine.acknowledge(deliveries, at: now) }
+        for message in effects.messages where message.delivery != 0 {
             withheld.acknowledge(message.delivery, for: [route], &engine, at: now)
         }
     }
@@ -54,11 +51,11 @@ extension MQTTMachine {
         _ bytes: RawSpan, _ router: MQTTRouter, into scratch: MQTTScratch, at now: Int64
     ) {
         let effects = scratch.work.effects
-        var number: UInt32 = 0
-        for (index, message) in effects.messages.enumerated() {
-            if !message.repeatsTopic { number = router.number(for: message, of: bytes, effects) }
+        let destinations = scratch.work.destinations
+        for (index, number) in destinations.enumerated() {
             let routes = router.routes(at: number)
             for route in routes { scratch.assign(UInt32(index), to: route) }
+            let message = effects.messages[index]
             if message.delivery == 0 { continue }
             if routes.isEmpty, unmatched.isOn {
                 retain(message, of: bytes, effects, at: now, into: scratch)

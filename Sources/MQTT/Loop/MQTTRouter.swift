@@ -83,8 +83,8 @@ final class MQTTRouter {
     }
 
     /// Forgets what is known about topics, which a peer chooses. It is found again when it is needed.
-    func forgetTopics() {
-        topics.removeAll()
+    func forgetTopics(keepingCapacity: Bool = true) {
+        topics.removeAll(keepingCapacity: keepingCapacity)
         destinations.removeLast(destinations.count - 1)
         sharedDestinations.removeAll()
     }
@@ -92,8 +92,20 @@ final class MQTTRouter {
     /// The most destinations that are retained for the next read.
     private static let maximumDestinations = 16_384
 
+    /// Finds the numbers of the destinations of all messages of a read, in their order.
+    func findNumbers(_ effects: borrowing MQTTEffects, _ bytes: RawSpan, into numbers: inout [UInt32]) {
+        numbers.removeAll(keepingCapacity: true)
+        let messages = effects.messages.span
+        var index = 0
+        while index < messages.count {
+            index = topics.append(numbersOf: messages, from: index, in: bytes, to: &numbers)
+            guard index < messages.count else { return }
+            numbers.append(number(for: messages[index], of: bytes, effects))
+            index += 1
+        }
+    }
+
     /// The number of a message's destination.
-    @inline(__always)
     func number(for message: MQTTMessageRecord, of bytes: RawSpan, _ effects: borrowing MQTTEffects) -> UInt32 {
         // The bytes of an array of bytes: nothing to reinterpret.
         if message.isTopicAliased {
@@ -102,7 +114,6 @@ final class MQTTRouter {
         return number(for: bytes.extracting(message.topic))
     }
 
-    @inline(__always)
     func number(for topic: RawSpan) -> UInt32 {
         let known = topics.number(of: topic)
         return known != 0 ? known : findNumber(for: topic)

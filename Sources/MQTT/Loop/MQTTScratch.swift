@@ -40,7 +40,7 @@ final class MQTTScratch: LinkScratch {
         }
         if work.isQuiet {
             pool.trim()
-            work.core?.subscriptions.knownRouter?.forgetTopics()
+            work.core?.subscriptions.knownRouter?.forgetTopics(keepingCapacity: false)
         }
         work.clear()
     }
@@ -94,6 +94,8 @@ struct MQTTWork: ~Copyable {
     var version = MQTTVersion.v3_1_1
     /// The subscription that receives every message of this read, if there is only one.
     var uniformRoute: MQTTRoute?
+    /// The number of each message's destination in the router.
+    var destinations: [UInt32] = []
     /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
     var touchedRoutes: [MQTTRoute] = []
     var resumptions = Resumptions<MQTTPublishers.Answer>()

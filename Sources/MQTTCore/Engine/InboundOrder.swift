@@ -64,14 +64,17 @@ struct InboundOrder: Sendable {
         answeredThrough = max(answeredThrough, min(token, base + UInt64(count) - 1))
     }
 
-    /// The same for consecutive tokens.
+    /// The same for consecutive tokens, except those of messages that were delivered on an earlier connection.
     mutating func answer(_ tokens: ClosedRange<UInt64>, _ body: (UInt64, UInt16) -> Void) {
-        // Usually nothing before them is unanswered.
-        if tokens.lowerBound <= max(base, answeredThrough + 1) { return answerAll(through: tokens.upperBound, body) }
         for token in tokens {
-            if let entry = answer(token, reason: 0), entry.isQoS2 { body(token, entry.packetID) }
+            guard let position = position(of: token), !ring[position].isRepeat else { continue }
+            ring[position].isAnswered = true
+            if ring[position].isQoS2 { body(token, ring[position].packetID) }
         }
     }
+
+    /// The token of the next arrival.
+    var nextToken: UInt64 { base + UInt64(count) }
 
     /// Takes the entries at the head out that PUBACK without a reason answers, and appends these packets. Returns false
     /// if there are none.

@@ -10,6 +10,9 @@ public struct MQTTEffects: Sendable {
     /// How many messages have another topic than the message before them; if it is one, all have the same topic.
     public internal(set) var topicChanges = 0
 
+    /// The tokens of the messages of QoS 1 and 2; there may be others between them.
+    public internal(set) var deliveries: ClosedRange<UInt64>?
+
     /// The bytes of the packets that brought the messages.
     public internal(set) var messageBytes = 0
 
@@ -36,6 +39,7 @@ public struct MQTTEffects: Sendable {
         if !aliasTopics.isEmpty { aliasTopics = [] }
         topicChanges = 0
         messageBytes = 0
+        deliveries = nil
         completions.removeAll(keepingCapacity: true)
         events.removeAll(keepingCapacity: true)
         queueHasRoom = false
@@ -100,6 +104,12 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
 }
 
 extension MQTTEffects {
+    /// Notes the tokens of messages that were appended.
+    mutating func add(_ tokens: Range<UInt64>) {
+        guard let last = tokens.last else { return }
+        deliveries = (deliveries?.lowerBound ?? tokens.lowerBound)...last
+    }
+
     /// Appends an event at its place among the messages.
     mutating func report(_ kind: MQTTEngineEvent.Kind) {
         events.append(MQTTEngineEvent(messagesBefore: messages.count, kind: kind))

@@ -45,6 +45,7 @@ extension MQTTEngine {
                 payloadCount: UInt32(truncatingIfNeeded: view.payloadCount), packetID: view.packetID,
                 flags: view.flags, isTopicAliased: topic.isAliased))
         effects.topicChanges += 1
+        if delivery != 0 { effects.add(delivery..<delivery + 1) }
         effects.messageBytes += header.packetCount
     }
 

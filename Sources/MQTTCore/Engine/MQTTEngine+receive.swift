@@ -157,6 +157,7 @@ extension MQTTEngine {
             hasProperties: version.hasProperties, isServer: isServer, maximumPacketSize: acceptedPacketSize,
             maximumPropertiesCount: Int(acceptedControlPacketSize), room: inboundRoom)
         var end = start
+        let firstToken = session.inbound.nextToken
         while bytes.byteCount - end >= 4 {
             // Room is taken for many at a time: asking for each whether there is some costs as much as parsing it.
             let room = min(512, (bytes.byteCount - end) / 4)
@@ -170,6 +171,7 @@ extension MQTTEngine {
             if effects.messages.count - count < room { break }
         }
         effects.messageBytes += end - start
+        effects.add(firstToken..<session.inbound.nextToken)
         return end
     }
 }

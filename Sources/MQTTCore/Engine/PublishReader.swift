@@ -46,46 +46,47 @@ struct PublishReader {
         guard offset >= 0 else { return outcome }
         unsafe records.withUnsafeMutableBufferPointer { buffer, initialized in
             guard let base = buffer.baseAddress else { return }
-            var filled = initialized
+            // What changes for each message is in registers here, which what the closure captures is not.
+            var (reader, result, filled) = (self, outcome, initialized)
+            defer { (self, outcome, initialized) = (reader, result, filled) }
             // Safe: at least four bytes are there when the frame is read, and a record is written only where there is room.
-            while bytes.byteCount &- outcome.end >= 4, filled < buffer.count {
-                guard let frame = unsafe frame(bytes, at: outcome.end) else { break }
-                let repeatsTopic = unsafe hasLastTopic(bytes, frame)
-                guard unsafe repeatsTopic || takeTopic(bytes, frame) else { break }
-                var end = frame.body &+ topicCount
+            while bytes.byteCount &- result.end >= 4, filled < buffer.count {
+                guard let frame = unsafe reader.frame(bytes, at: result.end) else { break }
+                let repeatsTopic = unsafe reader.hasLastTopic(bytes, frame)
+                guard unsafe repeatsTopic || reader.takeTopic(bytes, frame) else { break }
+                var end = frame.body &+ reader.topicCount
                 var packetID: UInt16 = 0
                 if frame.flags & 0x02 != 0 {
-                    guard frame.end &- end >= 2, room > 0 else { break }
+                    guard frame.end &- end >= 2, reader.room > 0 else { break }
                     packetID = bytes.bigEndian(UInt16.self, at: end)
                     if packetID == 0 { break }
                     end &+= 2
                 }
                 var properties = end
-                if hasProperties {
+                if reader.hasProperties {
                     guard end < frame.end else { break }
                     let count = unsafe Int(bytes.uncheckedByte(at: end))
                     properties = end &+ 1
                     end = properties &+ count
-                    guard end <= frame.end, count == 0 || takeProperties(bytes, properties, count) else { break }
+                    guard end <= frame.end, count == 0 || reader.takeProperties(bytes, properties, count) else { break }
                 }
                 var delivery: UInt64 = 0
                 if packetID != 0 {
                     delivery = inbound.append(.init(packetID: packetID, isQoS2: false))
-                    room &-= 1
+                    reader.room &-= 1
                 }
                 unsafe (base + filled).initialize(
                     to: MQTTMessageRecord(
                         delivery: delivery, topicStart: UInt32(truncatingIfNeeded: frame.body &+ 2),
-                        topicCount: UInt16(truncatingIfNeeded: topicCount &- 2),
+                        topicCount: UInt16(truncatingIfNeeded: reader.topicCount &- 2),
                         propertiesStart: UInt32(truncatingIfNeeded: properties),
                         payloadStart: UInt32(truncatingIfNeeded: end),
                         payloadCount: UInt32(truncatingIfNeeded: frame.end &- end), packetID: packetID,
                         flags: MQTTPublishFlags(rawValue: frame.flags & 0x0F), repeatsTopic: repeatsTopic))
-                if !repeatsTopic { outcome.topicChanges &+= 1 }
+                if !repeatsTopic { result.topicChanges &+= 1 }
                 filled &+= 1
-                outcome.end = frame.end
+                result.end = frame.end
             }
-            initialized = filled
         }
         return outcome
     }
@@ -151,7 +152,26 @@ struct PublishReader {
     @inline(never)
     private func areValid(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
         guard range.count < 0x80, range.count <= maximumPropertiesCount else { return false }
+        if areUserProperties(bytes, range) { return true }
         guard let scan = try? MQTTPublishScan(bytes, range) else { return false }
         return scan.topicAlias == 0 && (!isServer || scan.subscriptionIdentifierCount == 0)
+    }
+
+    /// Whether these are valid user properties and nothing else, as most are.
+    private func areUserProperties(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
+        var start = range.lowerBound
+        while start < range.upperBound, bytes.byte(at: start) == MQTTPropertyIdentifier.userProperty.rawValue {
+            start += 1
+            // The name and the value.
+            for _ in 0..<2 {
+                guard range.upperBound - start >= 2 else { return false }
+                let end = start + 2 + Int(bytes.bigEndian(UInt16.self, at: start))
+                guard end <= range.upperBound,
+                    TextScan.scan(bytes, start + 2..<end).isDisjoint(with: [.null, .illFormed])
+                else { return false }
+                start = end
+            }
+        }
+        return start == range.upperBound
     }
 }

@@ -56,6 +56,28 @@ package struct TopicTable: Sendable {
         return 0
     }
 
+    /// Appends the numbers of messages' topics, from the message at `start` on up to the first that is not in the table or
+    /// has a topic alias. Returns where that one is.
+    package func append(
+        numbersOf messages: Span<MQTTMessageRecord>, from start: Int, in bytes: RawSpan, to numbers: inout [UInt32]
+    ) -> Int {
+        var index = start
+        var last: UInt32 = 0
+        numbers.append(addingCapacity: messages.count - start) { numbers in
+            while index < messages.count {
+                let message = messages[index]
+                if !message.repeatsTopic || last == 0 {
+                    if message.isTopicAliased { return }
+                    last = number(of: bytes.extracting(message.topic))
+                    if last == 0 { return }
+                }
+                numbers.append(last)
+                index += 1
+            }
+        }
+        return index
+    }
+
     /// Adds a topic that is not in the table.
     package mutating func insert(_ topic: RawSpan, number: UInt32) {
         precondition(number != 0)
@@ -70,9 +92,9 @@ package struct TopicTable: Sendable {
     }
 
     /// Forgets all topics. Takes time in proportion to how many there are.
-    package mutating func removeAll() {
-        if count == 0 { return }
-        if count >= entries.count / 8, !isFull {
+    package mutating func removeAll(keepingCapacity: Bool = false) {
+        // Emptying many entries for few topics would take longer than making few anew.
+        if keepingCapacity, count >= entries.count / 8, !isFull {
             for place in entries.indices { entries[place].number = 0 }
             names.removeAll(keepingCapacity: true)
         } else {

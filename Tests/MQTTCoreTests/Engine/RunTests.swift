@@ -1,6 +1,7 @@
-import MQTTCore
 import TestSupport
 import Testing
+
+@testable import MQTTCore
 
 /// Many messages handed over at once: the same packets, the same ends and the same order as one by one.
 @Suite(.heavy) struct RunTests {
@@ -52,6 +53,53 @@ import Testing
         }
     }
 
+    @Test(arguments: [QoS.atMostOnce, .atLeastOnce])
+    func `a run writes plain properties as single messages do`(_ qos: QoS) throws {
+        let lists: [MQTTProperties] = [
+            [], [.userProperty("source", "sensor7"), .userProperty("region", "north")], [.contentType("text")],
+            [
+                .messageExpiryInterval(60), .payloadFormatIndicator(true), .correlationData([1, 2]),
+                .responseTopic("a"),
+            ],
+        ]
+        var messages = (0..<40).map { Self.message($0 / 3, qos: qos) }
+        for index in messages.indices { messages[index].properties = lists[index / 2 % lists.count] }
+        let (run, single) = (EnginePair(), EnginePair())
+        for pair in [run, single] { try pair.connect() }
+        let end =
+            qos == .atMostOnce
+            ? run.client.engine.publishRunAtMostOnce(messages[...], from: 0, outputLimit: .max)
+            : run.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 1, at: run.now)
+        #expect(end == 40)
+        for message in messages {
+            _ = try single.client.engine.publish(
+                topic: message.topic, payload: message.payload, qos: qos, properties: message.properties, token: 1,
+                at: single.now)
+        }
+        #expect(run.client.engine.output == single.client.engine.output)
+        run.settle()
+        #expect(run.server.messages.map(\.payload) == messages.map(\.payload))
+    }
+
+    @Test func `a list of properties remembers what it has through every change`() {
+        var list: MQTTProperties = [.contentType("a"), .userProperty("b", "c"), .topicAlias(1)]
+        #expect(!list.arePlain && list.contains(.topicAlias))
+        list.topicAlias = nil
+        #expect(list.arePlain && !list.contains(.topicAlias))
+        list.append(.contentType("d"))
+        #expect(!list.arePlain)
+        list.removeAll(.contentType)
+        #expect(list.arePlain && list == [.userProperty("b", "c")])
+        list.messageExpiryInterval = 5
+        #expect(list.arePlain && list.messageExpiryInterval == 5)
+        list[.payloadFormatIndicator] = .integer(7)
+        #expect(!list.arePlain)
+        list.payloadFormatIndicator = true
+        #expect(list.arePlain)
+        list.subscriptionIdentifiers = [1, 2]
+        #expect(!list.arePlain && list.subscriptionIdentifiers == [1, 2])
+    }
+
     @Test func `a run leaves to the general path what is not plain`() throws {
         let pair = EnginePair()
         let plain = Self.message(1)
@@ -60,7 +108,7 @@ import Testing
         pair.connackProperties.retainAvailable = false
         try pair.connect()
         var withProperties = plain
-        withProperties.properties.contentType = "text"
+        withProperties.properties.contentType = String(repeating: "long", count: 50)
         var short = plain
         short.topic = "short"
         var wildcard = plain

@@ -20,10 +20,11 @@ struct TopicFloodTests {
                 acknowledgement: .automatic)
         }
         for route in routes { _ = router.add(route, route.requests[0]) }
+        let padding = String(repeating: "x", count: 150)
         var largest = 0
-        for number in 0..<Campaign.rounds(10_000_000) {
+        for number in 0..<(Campaign.scale < 1 ? 40_000 : 10_000_000) {
             if number % 1000 == 0 { router.beginRead() }
-            let topic = "flood/a/\(number % 4)/" + String(repeating: "x", count: 60) + "\(number)"
+            let topic = "flood/a/\(number % 4)/" + padding + "\(number)"
             let found = router.routes(at: topic.withUTF8Span { router.number(for: $0) })
             let expected = number % 4 < 3 ? [routes[number % 4]] : []
             if !found.elementsEqual(expected, by: ===) { Issue.record("topic \(number) found other subscriptions") }
@@ -32,7 +33,7 @@ struct TopicFloodTests {
         // Full at least once, and not much more than that.
         #expect(largest >= TopicTable.maximumBytes && largest < TopicTable.maximumBytes * 3 / 2)
         #expect(router.destinations.count == 5)
-        router.forgetTopics()
+        router.forgetTopics(keepingCapacity: false)
         #expect(router.topics.byteCount == 0)
     }
 
