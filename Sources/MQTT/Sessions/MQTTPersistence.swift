@@ -51,7 +51,12 @@ final class MQTTPersistence: Sendable {
     // MARK: On the store's thread
 
     private func open(_ core: MQTTClientCore) {
-        let thread = SerialThread(named: "mqtt-store")
+        let thread: SerialThread
+        do {
+            thread = try SerialThread(named: "mqtt-store")
+        } catch {
+            return opened(.failure(MQTTError(connecting: error)))
+        }
         thread.run { [self] in
             do {
                 let stored = try store.open()

@@ -8,6 +8,8 @@ package protocol SupervisedClient: AnyObject, Sendable {
 
     /// The failure of callers that wait for a connection while the user disconnects.
     static var stopped: Failure { get }
+    /// The failure of callers that wait for a connection while the event loop cannot start.
+    static func notStarted(_ error: TransportError) -> Failure
     /// An attempt begins: called before `openStream`.
     func prepare(_ attempt: ConnectionAttempt)
     /// Opens a stream to a server; called in a task of its own for each attempt, which runs on the loop's thread.
@@ -41,6 +43,7 @@ package protocol ConnectingClient: SupervisedClient where Failure: ClientError {
 
 extension ConnectingClient {
     package static var stopped: Failure { .disconnectedByUser }
+    package static func notStarted(_ error: TransportError) -> Failure { Failure(connecting: error) }
 
     package static func firstFailure(_ failure: Failure) -> Failure {
         failure.saying(

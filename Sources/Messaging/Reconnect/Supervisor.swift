@@ -58,6 +58,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ///
     /// A cancelled caller gets `cancelled`. If no other caller waits for the first connection, connecting stops.
     package func connect(cancelled: Client.Failure) async throws(Client.Failure) {
+        // Otherwise the call would wait until the loop can start.
+        do { try loop.start() } catch { throw Client.notStarted(error) }
         let call = Call()
         let result = await call.answer {
             loop.execute { self.connectNow(call) }

@@ -36,7 +36,9 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// The message at a place from 0 to `count`.
     @inlinable public subscript(index: Int) -> STOMPMessage { STOMPMessage(batch: self, index: index) }
 
-    @usableFromInline package var byteCount: Int { bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride }
+    @usableFromInline package var byteCount: Int {
+        bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride
+    }
 
     @usableFromInline
     package func dropOldest(_ count: Int) -> Int {

@@ -149,16 +149,16 @@ package final class Resolver: Sendable {
 
     /// Starts a thread for a look-up that is counted as running.
     private func runThread(_ query: NameQuery) {
-        let code = startThread(named: "messaging-names") { self.work(query) }
-        guard code != 0 else { return }
-        let failure = TransportError(
-            .systemLimit, "cannot look names up: no thread can be started (\(System.describe(code)))", errno: code)
-        // Without any thread nothing would take the queue up.
-        let orphans = state.withLock { state in
-            state.threads -= 1
-            return takeReceivers(of: query, &state) + (state.threads == 0 ? takeQueue(&state).flatMap(\.1) : [])
+        do {
+            try startThread(named: "messaging-names") { self.work(query) }
+        } catch {
+            // Without any thread nothing would take the queue up.
+            let orphans = state.withLock { state in
+                state.threads -= 1
+                return takeReceivers(of: query, &state) + (state.threads == 0 ? takeQueue(&state).flatMap(\.1) : [])
+            }
+            for receive in orphans { receive(.failure(error)) }
         }
-        for receive in orphans { receive(.failure(failure)) }
     }
 
     private func work(_ first: NameQuery) {

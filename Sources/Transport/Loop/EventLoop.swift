@@ -8,19 +8,12 @@ package final class EventLoop: @unchecked Sendable {
     // Sendable because `inside` is touched on the loop's thread only, and everything else is constant, atomic or
     // locked.
 
-    /// The loop that connections use by default; its thread starts with its first use and lives as long as the process.
-    package static let shared: EventLoop = {
-        do throws(TransportError) {
-            return try start()
-        } catch {
-            // Without the loop that all connections use by default, nothing that this library does could work.
-            fatalError("swift-messaging: \(error)")
-        }
-    }()
+    /// The loop that connections use by default; it starts with its first use and lives as long as the process.
+    package static let shared = EventLoop(makeSelector: SelectorKind.automatic.make)
 
     /// Starts a loop of its own, with its own thread.
     ///
-    /// - Throws: `systemLimit` when no descriptor or thread is left for it.
+    /// - Throws: as ``start()``.
     package static func start(selector kind: SelectorKind = .automatic) throws(TransportError) -> EventLoop {
         try start(selector: kind, time: nil)
     }
@@ -29,11 +22,8 @@ package final class EventLoop: @unchecked Sendable {
     static func start(
         selector kind: SelectorKind = .automatic, time: ManualTime?
     ) throws(TransportError) -> EventLoop {
-        let loop = EventLoop(selector: try kind.make(), time: time)
-        let code = startThread(named: "messaging-loop") { loop.run() }
-        guard code == 0 else {
-            throw TransportError(.systemLimit, "cannot start a thread: \(System.describe(code))", errno: code)
-        }
+        let loop = EventLoop(makeSelector: kind.make, time: time)
+        try loop.start()
         return loop
     }
 
@@ -46,8 +36,8 @@ package final class EventLoop: @unchecked Sendable {
 
     private struct Inbox {
         var work: [Work] = []
-        /// The loop found nothing to do and waits, or is about to.
-        var isAsleep = false
+        /// The loop found nothing to do and waits, or is about to; or its thread has not started yet.
+        var isAsleep = true
         var stopping = false
 
         /// Returns whether the loop must be woken: only the first to add work to a sleeping loop pays for that.
@@ -74,7 +64,12 @@ package final class EventLoop: @unchecked Sendable {
     /// the sender and the receiver) is some 20 µs, which is felt below this; memory is taken as far as it is used.
     package static let readBufferSize = 512 * 1024
 
-    private let selector: any Selector
+    private let makeSelector: @Sendable () throws(TransportError) -> any Selector
+    /// Whether the thread has started; the lock belongs to whoever starts it.
+    private let starting = Lock(())
+    private let isStarted = Atomic(false)
+    /// Set before `isStarted`, and constant from then on.
+    @safe @exclusivity(unchecked) private var selector: (any Selector)!
     private let inbox = Lock(Inbox())
     /// Safe without checks: only the loop's thread touches it, and no access lasts while a handler is called. A check
     /// for overlapping accesses costs a hundred instructions, and a round trip made thirty of them: a quarter of its
@@ -84,8 +79,13 @@ package final class EventLoop: @unchecked Sendable {
     /// Nil where the system's clock is read.
     let manualTime: ManualTime?
 
-    private init(selector: any Selector, time: ManualTime?) {
-        self.selector = selector
+    /// Makes a loop that starts with its first use.
+    package convenience init(makeSelector: @escaping @Sendable () throws(TransportError) -> any Selector) {
+        self.init(makeSelector: makeSelector, time: nil)
+    }
+
+    private init(makeSelector: @escaping @Sendable () throws(TransportError) -> any Selector, time: ManualTime?) {
+        self.makeSelector = makeSelector
         manualTime = time
     }
 
@@ -107,13 +107,13 @@ package final class EventLoop: @unchecked Sendable {
     /// Calls `handler.posted(code)` soon. Posts and jobs run in the order in which they were handed in.
     package func post(_ handler: LoopHandler, _ code: Int) {
         let wake = inbox.withLock { $0.add(.post(handler, code)) }
-        if wake { selector.wake() }
+        if wake { self.wake() }
     }
 
     /// Runs `job` soon on the loop's thread. For the slow edges; `post` allocates nothing.
     package func execute(_ job: @escaping @Sendable () -> Void) {
         let wake = inbox.withLock { $0.add(.job(job)) }
-        if wake { selector.wake() }
+        if wake { self.wake() }
     }
 
     /// Runs `job` at once if the caller is on the loop's thread, else soon. For a caller that holds no lock and does not
@@ -125,14 +125,34 @@ package final class EventLoop: @unchecked Sendable {
     /// Runs the next piece of a task soon on the loop's thread.
     func run(_ task: UnownedJob) {
         let wake = inbox.withLock { $0.add(.task(task)) }
-        if wake { selector.wake() }
+        if wake { self.wake() }
     }
 
     /// Ends the thread of a loop that was started for a test or a benchmark, once all posted work is done. What is
     /// handed in later never runs; descriptors that are still watched are let go, not closed.
     package func stop() {
         inbox.withLock { $0.stopping = true }
-        selector.wake()
+        wake()
+    }
+
+    /// Starts the loop's thread unless it runs.
+    ///
+    /// - Throws: `systemLimit` when no descriptor or thread is left for it.
+    package func start() throws(TransportError) {
+        try starting.withLock { (_) throws(TransportError) in
+            if isStarted.load(ordering: .relaxed) { return }
+            selector = try makeSelector()
+            try startThread(named: "messaging-loop") { self.run() }
+            isStarted.store(true, ordering: .releasing)
+        }
+    }
+
+    /// The first work of a loop that waits, or has not started.
+    private func wake() {
+        if isStarted.load(ordering: .acquiring) { return selector.wake() }
+        if (try? start()) != nil { return }
+        // What waits for the loop must not wait for ever, and `connect()` has reported what is missing.
+        Task { while (try? start()) == nil { try? await Task.sleep(for: .milliseconds(100)) } }
     }
 
     /// Whether the caller is on the loop's thread.

@@ -24,7 +24,7 @@
             epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
             wakeDescriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
             guard epoll >= 0, wakeDescriptor >= 0 else {
-                throw TransportError(.systemLimit, "cannot make an event loop: \(System.describe(errno))", errno: errno)
+                throw noDescriptorForLoop(errno)
             }
             control(EPOLL_CTL_ADD, wakeDescriptor, Self.wakeToken, .read)
         }

@@ -35,6 +35,14 @@ func pollMilliseconds(_ nanoseconds: Int64) -> Int32 {
     return Int32(clamping: min(milliseconds, 86_400_000))
 }
 
+/// - Parameter code: the system's reason.
+package func noDescriptorForLoop(_ code: Int32) -> TransportError {
+    TransportError(
+        .systemLimit,
+        "The process cannot open another descriptor, which the event loop needs: \(System.describe(code)). Close some "
+            + "files or connections, or raise the limit of open files (ulimit -n).", errno: code)
+}
+
 /// The kinds of selector that a loop can be made with.
 package enum SelectorKind: Sendable, CaseIterable {
     /// `epoll` on Linux; everywhere else the same as `poll`.
@@ -42,7 +50,7 @@ package enum SelectorKind: Sendable, CaseIterable {
     /// `poll(2)` with a pipe to wake it: what Darwin uses, testable on Linux.
     case poll
 
-    func make() throws(TransportError) -> any Selector {
+    package func make() throws(TransportError) -> any Selector {
         #if os(Linux) || os(Android)
             if self == .automatic { return try EpollSelector() }
         #endif
@@ -62,7 +70,7 @@ final class PollSelector: Selector, @unchecked Sendable {
     init() throws(TransportError) {
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else {
-            throw TransportError(.systemLimit, "cannot make an event loop: \(System.describe(errno))", errno: errno)
+            throw noDescriptorForLoop(errno)
         }
         for end in ends {
             _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL, 0) | O_NONBLOCK)

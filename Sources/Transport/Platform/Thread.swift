@@ -7,8 +7,10 @@ var currentThreadNumber: UInt {
     #endif
 }
 
-/// Starts a detached thread that runs `body` and ends with it; returns 0, or the system's reason why it cannot.
-package func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Void) -> Int32 {
+/// Starts a detached thread that runs `body` and ends with it.
+///
+/// - Throws: `systemLimit` when the process may have no other thread.
+func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Void) throws(TransportError) {
     final class Box {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -37,8 +39,12 @@ package func startThread(named name: StaticString, _ body: @escaping @Sendable (
         if code == 0 { unsafe pthread_setname_np(thread, name.description) }
     #endif
     unsafe pthread_attr_destroy(&attributes)
-    if code != 0 { unsafe Unmanaged<Box>.fromOpaque(argument).release() }
-    return code
+    guard code != 0 else { return }
+    unsafe Unmanaged<Box>.fromOpaque(argument).release()
+    throw TransportError(
+        .systemLimit,
+        "The process cannot start the thread \(name): \(System.describe(code)). End some threads, or raise the limit of "
+            + "threads (ulimit -u).", errno: code)
 }
 
 /// Lets the calling thread's short sleeps end on time, where the system rounds them up.
@@ -104,11 +110,9 @@ package final class SerialThread: Sendable {
 
     private let queue = Queue()
 
-    package init(named name: StaticString) {
+    package init(named name: StaticString) throws(TransportError) {
         let queue = queue
-        let code = startThread(named: name) { queue.run() }
-        // Without the thread jobs would never run; a process that has none left cannot go on.
-        precondition(code == 0, "no thread can be started: error \(code)")
+        try startThread(named: name) { queue.run() }
     }
 
     deinit {

@@ -8,11 +8,12 @@ import Transport
 @Suite(.turns) struct SupervisorTests {
     enum Failure: Error, Equatable {
         case failed(Int)
-        case stopped, cancelled
+        case stopped, cancelled, notStarted
     }
 
     private final class Client: SupervisedClient {
         static let stopped = Failure.stopped
+        static func notStarted(_ error: TransportError) -> Failure { .notStarted }
         private let script: [ReconnectVerdict]
         private let state = Mutex<(asked: Int, attempts: [String], waits: Int)>((0, [], 0))
 

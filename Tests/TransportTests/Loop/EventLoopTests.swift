@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -18,6 +19,21 @@ import Transport
         }
         #expect(await eventually { seen.all.count == 4 * each })
         for sender in 0..<4 { #expect(seen.all.filter { $0.0 == sender }.map(\.1) == Array(0..<each)) }
+    }
+
+    @Test func `a loop that cannot start says what is missing, and does its work once it can`() async throws {
+        let failuresLeft = Atomic(3)
+        let loop = EventLoop { () throws(TransportError) in
+            guard failuresLeft.subtract(1, ordering: .relaxed).newValue < 0 else { throw noDescriptorForLoop(EMFILE) }
+            return try SelectorKind.automatic.make()
+        }
+        defer { loop.stop() }
+        let error = #expect(throws: TransportError.self) { try loop.start() }
+        #expect(error?.code == .systemLimit && error?.errno == EMFILE)
+        #expect(error?.message.hasPrefix("The process cannot open another descriptor") == true)
+        await withUnsafeContinuation { continuation in loop.execute { continuation.resume() } }
+        // It runs already.
+        try loop.start()
     }
 
     @Test(arguments: SelectorKind.allCases)
