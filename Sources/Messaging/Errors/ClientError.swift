@@ -72,8 +72,10 @@ extension ClientError {
         self.init(isRefusal ? .clientCertificateRefused : .connectionLost, message, answer: nil, underlying: error)
     }
 
-    /// The message, with a full stop.
-    package var sentence: String { Self.withoutFullStop(message) + "." }
+    /// The message, with a full stop or its question mark.
+    package var sentence: String {
+        message.utf8.last == UInt8(ascii: "?") ? message : Self.withoutFullStop(message) + "."
+    }
 
     /// The same error with another message.
     package func saying(_ message: String) -> Self { Self(code, message, answer: self, underlying: underlying) }

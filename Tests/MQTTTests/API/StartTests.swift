@@ -64,6 +64,16 @@ struct StartTests {
         await bench.stop()
     }
 
+    @Test func `the error of the first failure goes from a question to what to do`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient("mqtts://127.0.0.1:\(broker.ports.mqtt ?? 0)")
+        await #expect { try await client.connect() } throws: { error in
+            let message = (error as? MQTTError)?.message ?? ""
+            return message.contains("at this port? To keep trying, call start()") && !message.contains("?.")
+        }
+        await broker.stop()
+    }
+
     @Test func `start() ends the tries after maximumAttempts, and run() throws the reason`() async throws {
         let bench = try await Bench()
         bench.setNetwork(up: false)
