@@ -144,7 +144,8 @@ let package = Package(
             name: "hostile-servers", dependencies: ["MQTT", "STOMP", "WebSocketCore"], path: "Tests/HostileServers",
             swiftSettings: common),
         .executableTarget(
-            name: "benchmarks", dependencies: ["MQTT", "MQTTCore", "STOMP", "STOMPCore", "LoopbackBroker"],
+            name: "benchmarks",
+            dependencies: ["MQTT", "MQTTCore", "Messaging", "STOMP", "STOMPCore", "LoopbackBroker"],
             path: "Tests/Benchmarks", exclude: ["C", "RESULTS.md"], swiftSettings: common),
 
         // The tests of one module each.

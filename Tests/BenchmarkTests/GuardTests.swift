@@ -17,14 +17,30 @@ import Testing
             #expect(try table.allocations("MQTT engine receives PUBLISH") < 0.01)
             #expect(try table.allocations("STOMP engine sends SEND, 263 bytes") < 0.01)
             #expect(try table.allocations("STOMP engine receives MESSAGE") < 0.01)
+            #expect(try table.allocations("STOMP engine sends SEND to 1,000 destinations") < 0.01)
+            // The destination and the content type, which do not fit into small strings.
+            #expect(
+                try table.allocations("STOMP engine receives MESSAGE to 50 destinations, three headers read") < 2.01)
+            #expect(try table.allocations("Frame log keeps PUBLISH, reads of 1,000") < 0.01)
+        }
+
+        @Test func aWatchedClientAllocatesNoMoreThanOthers() async throws {
+            let table = try await BenchmarkTable.run(["traffic-watched", "stomp-watched"], scale: 0.1)
+            for name in [
+                "MQTT publish arrays, ten topics, watched ÷ not", "MQTT receive, ten topics, watched ÷ not",
+                "STOMP receive, watched ÷ not",
+            ] {
+                #expect(try table.allocations(name) < 0.05, "\(name)")
+            }
         }
 
         @Test func sendingAllocatesNothingAndSharesWrites() async throws {
             let table = try await BenchmarkTable.run(
-                ["mqtt-publish", "mqtt-window-array", "stomp-send"], scale: 0.1)
+                ["mqtt-publish", "mqtt-window-array", "stomp-send", "stomp-destinations"], scale: 0.1)
             for (name, calls) in [
                 ("MQTT QoS 0 publish, one call each", 0.2), ("MQTT QoS 0 publish, arrays of 100", 0.05),
                 ("MQTT QoS 1 publish, window 100, array", 0.2), ("STOMP send, one call each", 0.3),
+                ("STOMP send, 1,000 destinations ÷ one", 0.3),
             ] {
                 #expect(try table.allocations(name) < 0.02, "\(name)")
                 #expect(try table.calls(name) < calls, "\(name)")
@@ -32,11 +48,13 @@ import Testing
         }
 
         @Test func receivingAllocatesOncePerMessageAtMost() async throws {
-            let table = try await BenchmarkTable.run(["mqtt-receive", "stomp-receive"], scale: 0.05)
+            let table = try await BenchmarkTable.run(["mqtt-receive", "stomp-receive", "stomp-headers"], scale: 0.05)
             #expect(try table.allocations("MQTT QoS 0 receive, slices") < 0.05)
             #expect(try table.allocations("MQTT QoS 0 receive, owned") < 1.05)
             #expect(try table.allocations("MQTT QoS 0 receive, batches") < 0.05)
             #expect(try table.allocations("STOMP receive") < 0.05)
+            // Two of the three headers do not fit into small strings.
+            #expect(try table.allocations("STOMP receive, destination and two headers read") < 2.05)
             for name in ["MQTT QoS 0 receive, slices", "STOMP receive"] {
                 #expect(try table.calls(name) < 0.05, "\(name)")
             }
@@ -64,7 +82,8 @@ import Testing
                 // Two versions of the protocol in the first three.
                 ("codec-mqtt-encode", 1_000.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
                 ("codec-mqtt-engine", 250), ("codec-mqtt-topics", 250), ("codec-mqtt-properties", 600),
-                ("codec-stomp-send", 1_200), ("codec-stomp-receive", 2_900),
+                ("codec-stomp-send", 1_200), ("codec-stomp-receive", 1_700), ("codec-stomp-destinations", 1_700),
+                ("codec-stomp-headers", 5_000), ("codec-log", 350),
             ])
         func instructionsStayFew(_ row: String, limit: Double) async throws {
             let valgrind = try #require(Command.path(of: "valgrind"))

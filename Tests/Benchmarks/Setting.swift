@@ -26,6 +26,9 @@ final class Setting {
         ("codec-mqtt-properties", { [try $0.engineReceivesProperties()] }),
         ("codec-stomp-send", { [try $0.encodeSend()] }),
         ("codec-stomp-receive", { [try $0.decodeMessage()] }),
+        ("codec-stomp-destinations", { [try $0.encodeSendToMany()] }),
+        ("codec-stomp-headers", { [try $0.readHeaders()] }),
+        ("codec-log", { [try $0.keepFrames()] }),
     ]
 
     /// In the order of the table, after those of the codecs.

@@ -33,6 +33,14 @@ struct TextTraits {
             )
             isFound = marks.x | marks.y != 0
             isASCII = (highs.x | highs.y) & WordBits.highs == 0
+        } else if end &- start >= 8 {
+            // The words may overlap.
+            let (one, other) = unsafe (bytes.uncheckedWord(at: start), bytes.uncheckedWord(at: end &- 8))
+            let differing = WordBits.copies(of: 0x51)
+            let either = WordBits.copies(of: 0x5D)
+            let marks = WordBits.matches(one | differing, either) | WordBits.matches(other | differing, either)
+            isFound = marks & WordBits.highs != 0
+            isASCII = (one | other) & WordBits.highs == 0
         } else {
             var (high, isFoundYet) = (UInt8(0), false)
             for offset in start..<end {
@@ -55,7 +63,7 @@ struct TextTraits {
         // The caller has checked that sixteen bytes are there.
         let group = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: SIMD16<UInt8>.self)
         high |= group
-        found = found .| ((group | SIMD16(repeating: 0x51)) .== SIMD16(repeating: 0x5D))
+        found .|= (group | SIMD16(repeating: 0x51)) .== SIMD16(repeating: 0x5D)
     }
 }
 

@@ -75,13 +75,25 @@ import Wire
     }
 
     mutating func putNumber(_ number: UInt64) {
-        var digits = 1
-        var bound: UInt64 = 10
+        let digits = Self.digitCount(of: number)
+        let place = unsafe claim(digits)
+        unsafe Self.write(number, digits, to: place)
+    }
+
+    @inline(__always)
+    private static func digitCount(of number: UInt64) -> Int {
+        if number < 1_000 { return number < 10 ? 1 : number < 100 ? 2 : 3 }
+        var digits = 4
+        var bound: UInt64 = 10_000
         while digits < 20, number >= bound {
             digits &+= 1
             bound = digits == 20 ? .max : bound &* 10
         }
-        let place = unsafe claim(digits)
+        return digits
+    }
+
+    @inline(__always) @unsafe
+    private static func write(_ number: UInt64, _ digits: Int, to place: UnsafeMutablePointer<UInt8>) {
         var rest = number
         var index = digits
         // Two digits for each division by a hundred; all places are within the digits claimed.
@@ -105,10 +117,13 @@ import Wire
 
     /// A whole header line.
     mutating func put(_ name: StaticString, _ value: UInt64) {
-        put(name)
-        put(UInt8(ascii: ":"))
-        putNumber(value)
-        put(UInt8(ascii: "\n"))
+        let (count, digits) = (name.utf8CodeUnitCount, Self.digitCount(of: value))
+        let place = unsafe claim(count &+ digits &+ 2)
+        // Name, colon, digits and line feed are as many bytes as were claimed; the name is as in `put(_:)`.
+        unsafe RawSpan(_unsafeStart: name.utf8Start, byteCount: count).copyWords(to: place)
+        unsafe place[count] = UInt8(ascii: ":")
+        unsafe Self.write(value, digits, to: place + count + 1)
+        unsafe place[count &+ digits &+ 1] = UInt8(ascii: "\n")
     }
 
     mutating func put(_ transaction: STOMPTransaction) {
@@ -200,10 +215,10 @@ private func copyPlain(_ source: UnsafePointer<UInt8>, to place: UnsafeMutablePo
     var offset = 0
     let last = count &- 16
     while offset < last {
-        found = unsafe found .| copy(from, to, offset)
+        unsafe found .|= copy(from, to, offset)
         offset &+= 16
     }
-    found = unsafe found .| copy(from, to, last)
+    unsafe found .|= copy(from, to, last)
     // A mask consists of 16 bytes. Asking it whether any of them is set would be a loop over them.
     let words = unsafe unsafeBitCast(found, to: SIMD2<UInt64>.self)
     return words.x | words.y == 0

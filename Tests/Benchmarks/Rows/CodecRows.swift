@@ -1,4 +1,5 @@
 import MQTTCore
+import Messaging
 import STOMPCore
 
 /// The codecs and engines by themselves, on one thread: nanoseconds of processor time and allocations for each packet.
@@ -165,6 +166,79 @@ struct CodecRows {
         }
         precondition(received > 0)
         return row
+    }
+
+    /// Equal headers, 1,000 destinations in turn.
+    func encodeSendToMany() throws -> Row {
+        var engine = try connectedSTOMP()
+        let destinations = (1_000..<2_000).map { STOMPRows.destination + ".\($0)" }
+        return try row("STOMP engine sends SEND to 1,000 destinations") { count in
+            for index in 0..<count {
+                if engine.output.count > 1 << 16 { engine.output.removeAll(keepingCapacity: true) }
+                try engine.send(
+                    destination: destinations[index % 1_000], headers: STOMPRows.headers, body: STOMPRows.body, at: 1)
+            }
+        }
+    }
+
+    /// Frames that differ in `message-id` and `destination`, which are read as strings, and `content-type` too.
+    func readHeaders() throws -> Row {
+        var engine = try connectedSTOMP()
+        var effects = STOMPEffects()
+        let frames = (0..<200).map { number in
+            let head =
+                "MESSAGE\nsubscription:1\nmessage-id:\(number)\ndestination:\(STOMPRows.destination).\(number % 50)\n"
+            let rest = "content-type:application/json;charset=utf-8\ncontent-length:\(STOMPRows.body.count)\n\n"
+            return Array((head + rest).utf8) + STOMPRows.body + [0]
+        }
+        let bytes = Array(frames.joined())
+        let reader = STOMPHeaderReader(version: .v12)
+        var sum = 0
+        _ = try engine.subscribe(id: "1", destination: "a", token: 1, at: 0)
+        engine.output.removeAll()
+        let row = row("STOMP engine receives MESSAGE to 50 destinations, three headers read") { count in
+            for _ in 0..<(count / 200) {
+                _ = engine.receive(bytes.span.bytes, at: 1, into: &effects)
+                for record in effects.messages {
+                    for range in [record.destination, record.messageID, record.contentType] {
+                        sum &+= reader.string(in: bytes.span.bytes, range).utf8.count
+                    }
+                }
+                effects.removeAll()
+            }
+        }
+        precondition(sum > 0)
+        return row
+    }
+
+    /// What a log adds to a read of 1,000 packets: finding where each ends, and keeping them.
+    func keepFrames() throws -> Row {
+        let decoder = Unread()
+        let inspector = FrameInspector<Int> { _, _, _ in
+            []
+        } split: { bytes, _, _, cuts in
+            cuts.begin(at: 0, decoder: decoder)
+            var end = 0
+            while let header = try? MQTTFrameHeader.parse(bytes, at: end, maximumPacketSize: 1 << 20) {
+                end += header.packetCount
+                cuts.add(endingAt: end)
+            }
+        }
+        let log = FrameLog()
+        inspector.feed(log, as: "a")
+        var packet: [UInt8] = []
+        try MQTTPacket.publish(.init(topic: MQTTRows.topic, payload: Self.payload)).encode(
+            into: &packet, version: .v3_1_1)
+        let bytes = Array(repeatElement(packet, count: 1_000).joined())
+        let row = row("Frame log keeps PUBLISH, reads of 1,000") { count in
+            for _ in 0..<(count / 1_000) { inspector.received(bytes.span.bytes) }
+        }
+        precondition(log.undecodedCount == 1_000)
+        return row
+    }
+
+    private struct Unread: FrameDecoder {
+        func decode(_ frame: RawFrame) -> LoggedFrame { frame.invalid("") }
     }
 
     private func connectedSTOMP() throws -> STOMPEngine {
