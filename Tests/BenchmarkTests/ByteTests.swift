@@ -48,7 +48,7 @@ struct ByteTests {
         }
         let message = MQTTOutgoingMessage(topic: Self.topic, payload: Self.payload, qos: .atLeastOnce)
         try await expect(10 * (publish + 2), by: client) {
-            try await client.publish([MQTTOutgoingMessage](repeating: message, count: 10))
+            try await client.publish([MQTTOutgoingMessage](repeating: message, count: 10)).check()
         }
         var subscription: MQTTSubscription?
         try await expect(2 + 2 + properties + 2 + 3 + 1, by: client) {

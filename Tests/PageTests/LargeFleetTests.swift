@@ -45,7 +45,7 @@ extension BrowserTests {
                         return MQTTOutgoingMessage(
                             topic: "/mwm/phone-\(device)/motion", payload: attitude.bytes, qos: .atMostOnce)
                     }
-                    try await client.publish(messages)
+                    try await client.publish(messages).check()
                 }
                 await client.disconnect()
             }

@@ -63,14 +63,14 @@ extension MQTTClient {
 
     /// Publishes many messages in their order and returns when the guarantees of all are fulfilled, with a single wait.
     ///
-    /// - Throws: ``MQTTError`` for the first message that failed; the messages before it are sent, those after it
-    ///   are not unless they had been sent already.
-    public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
-        if messages.allSatisfy({ $0.qos == .atMostOnce }) {
-            try await publisher.publishAtMostOnce(messages[...])
-        } else {
-            try await publisher.publishAcknowledged(messages)
-        }
+    ///     try await client.publish(messages).check()
+    ///
+    /// A message that the client or the server refuses does not hold up those after it.
+    /// - Returns: the result of each message, in their order. Messages that have no answer yet when the task is cancelled, or
+    ///   when the client stops connecting, fail with that reason; those that were sent may arrive all the same.
+    public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> PublishResults {
+        messages.allSatisfy { $0.qos == .atMostOnce }
+            ? await publisher.publishAtMostOnce(messages) : await publisher.publishAcknowledged(messages)
     }
 
     /// Publishes a message and returns without waiting for its acknowledgement, which can be awaited later.
@@ -167,6 +167,35 @@ extension MQTTClient {
         public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
             guard let batch else { return MQTTPublishResult(.success) }
             return try await core.publisher.confirm(batch)
+        }
+    }
+}
+
+extension MQTTClient {
+    /// The results of messages that were published together, in their order: the server's answer to each, or why it failed.
+    public struct PublishResults: RandomAccessCollection, Sendable {
+        public typealias Element = Result<MQTTPublishResult, MQTTError>
+
+        /// Those that are not a plain success, by their places.
+        private let answers: [Int: Element]
+        public let endIndex: Int
+        public var startIndex: Int { 0 }
+
+        init(count: Int, _ answers: [Int: Element]) {
+            endIndex = count
+            self.answers = answers
+        }
+
+        public subscript(position: Int) -> Element {
+            precondition((0..<endIndex).contains(position), "There is no message at this place.")
+            return answers[position] ?? .success(MQTTPublishResult(.success))
+        }
+
+        /// Returns if every message was accepted.
+        ///
+        /// - Throws: ``MQTTError`` for the first message that failed.
+        public func check() throws(MQTTError) {
+            for place in answers.keys.sorted() { _ = try answers[place]?.get() }
         }
     }
 }

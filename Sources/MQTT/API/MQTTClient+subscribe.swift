@@ -5,8 +5,9 @@ import Transport
 extension MQTTClient {
     /// Subscribes and returns the messages as a sequence, once the server has granted the subscription.
     ///
-    /// The sequence is registered before SUBSCRIBE is sent, so that no message is missed. While the client is
-    /// reconnecting, this waits for the next connection.
+    /// Keep the sequence: when its last copy and its last iterator are released, the client unsubscribes. It is registered
+    /// before SUBSCRIBE is sent, so that no message is missed. While the client is reconnecting, this waits for the next
+    /// connection.
     ///
     /// By default a slow receiver loses QoS 0 messages: when the buffer is full the oldest are dropped, which
     /// ``MQTTMessage/droppedBefore`` and ``MQTTSubscription/droppedCount`` count.
@@ -20,7 +21,8 @@ extension MQTTClient {
     ///   - noLocal: whether the server sends no messages of this client; 5.0 only. Default: false.
     ///   - retainAsPublished: whether messages keep their RETAIN flag; 5.0 only. Default: false.
     ///   - retainHandling: whether the server sends retained messages; 5.0 only. Default: at every subscribe.
-    ///   - properties: user properties of SUBSCRIBE, sent again with each SUBSCRIBE; 5.0 only.
+    ///   - properties: user properties of SUBSCRIBE and a Subscription Identifier, which the server adds to the properties
+    ///     of each message that the subscription matches; sent again with each SUBSCRIBE; 5.0 only.
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses.
     public nonisolated(nonsending) func subscribe(
         to filter: String, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
@@ -49,14 +51,7 @@ extension MQTTClient {
         to requests: [MQTTSubscriptionRequest], buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTSubscription {
-        guard !requests.isEmpty else {
-            throw .invalidRequest("A subscription needs at least one topic filter [MQTT-3.8.3-2]. Pass one.")
-        }
-        for filter in requests.map(\.filter) where !MQTTTopicFilter.isValid(filter) {
-            throw .invalidRequest(
-                "'\(filter)' is not a topic filter: 1 to 65535 bytes, '+' alone in its level, '#' alone in the last one"
-            )
-        }
+        try check(requests.map(\.filter))
         let route = MQTTRoute(
             requests: requests, properties: properties, policy: buffer, acknowledgement: acknowledgement)
         let first = core.firstQueue(of: route)
@@ -65,11 +60,52 @@ extension MQTTClient {
         return MQTTSubscription(handle: handle, reasonCodes: answer.codes, grantProperties: answer.properties)
     }
 
+    /// Unsubscribes a filter of a session that an earlier process made, and returns the server's UNSUBACK; otherwise as
+    /// ``unsubscribe(from:properties:)-([String],_)``.
+    @discardableResult
+    public nonisolated(nonsending) func unsubscribe(
+        from filter: String, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
+        try await unsubscribe(from: [filter], properties: properties)
+    }
+
+    /// Unsubscribes filters of a session that an earlier process made, and returns the server's UNSUBACK.
+    ///
+    /// What this client subscribed itself ends with ``MQTTSubscription/unsubscribe()``, or when its sequence is released.
+    /// Without a connection this returns at once, and UNSUBSCRIBE is sent after the next connect, if the server has kept
+    /// the session.
+    /// - Parameters:
+    ///   - filters: as they were subscribed, with `$share/name/`.
+    ///   - properties: user properties of UNSUBSCRIBE; 5.0 only.
+    /// - Returns: with 5.0 one code for each filter, such as *No subscription existed* (0x11); empty if UNSUBSCRIBE was not
+    ///   sent yet.
+    /// - Throws: ``MQTTError`` with ``MQTTError/Code/invalidRequest`` for a filter of a subscription of this client;
+    ///   otherwise as ``MQTTSubscription/unsubscribe(properties:)``.
+    @discardableResult
+    public nonisolated(nonsending) func unsubscribe(
+        from filters: [String], properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
+        try check(filters)
+        return try await core.subscriptions.unsubscribe(filters, properties: properties)
+    }
+
+    private nonisolated func check(_ filters: [String]) throws(MQTTError) {
+        guard !filters.isEmpty else {
+            throw .invalidRequest("A request needs at least one topic filter [MQTT-3.8.3-2]. Pass one.")
+        }
+        for filter in filters where !MQTTTopicFilter.isValid(filter) {
+            throw .invalidRequest(
+                "'\(filter)' is not a topic filter: 1 to 65535 bytes, '+' alone in its level, '#' alone in the last one"
+            )
+        }
+    }
+
     /// The messages that match no subscription: those of a session that an earlier process left, and those that arrive
     /// between the end of a subscription and UNSUBACK. Without a receiver those of QoS 1 and 2 are retained for the next
     /// subscription within the bounds of ``MQTTConfiguration/unmatchedMessagePolicy``; a receiver gets these first.
     ///
-    /// There is one such sequence at a time: a new one ends the one before it.
+    /// Call this before ``connect()`` or ``start()`` to receive every message of a session that the server has kept. There is
+    /// one such sequence at a time: a new one ends the one before it.
     public nonisolated(nonsending) func unmatchedMessages(
         buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic
     ) async -> MQTTSubscription {

@@ -56,7 +56,8 @@ public struct MQTTConfiguration: Sendable, Equatable {
     ///
     /// ``MQTTEvent/redirected(to:isPermanent:)`` reports each redirection.
     public var followsRedirects = false
-    /// Options for `mqtts:` and `wss:`. Default: verifies the server with the system's authorities.
+    /// Options for `mqtts:` and `wss:`. Their files are read at ``MQTTClient/connect()``; ``TLSOptions/check()`` reads them
+    /// without connecting. Default: verifies the server with the system's authorities.
     public var tls = TLSOptions()
     /// Options for `ws:` and `wss:`. Default: no additional headers, binary messages.
     public var webSocket = WebSocketOptions()
@@ -71,7 +72,8 @@ public struct MQTTConfiguration: Sendable, Equatable {
     public var requestTimeout: Duration = .seconds(10)
     /// Timeout for a response after PINGREQ has been written. Default: 10 seconds.
     public var pingTimeout: Duration = .seconds(10)
-    /// The largest packet that is accepted, in bytes. Default: 16,777,216 bytes (16 MiB).
+    /// The largest packet that is accepted, in bytes; `.max` omits the property Maximum Packet Size from CONNECT, so that the
+    /// server knows no limit but that of the protocol. Default: 16,777,216 bytes (16 MiB).
     public var maximumPacketSize = 16 << 20
     /// The largest packet other than PUBLISH that is accepted, in bytes, and the most bytes of properties in a PUBLISH.
     /// A larger one ends the connection with *Packet too large* (0x95). Default: 262,144 bytes (256 KiB).

@@ -11,8 +11,15 @@ final class MQTTPublishBatch: @unchecked Sendable {
     let id: UInt64
     /// The next message for the engine.
     var next = 0
-    var completed = 0
+    private(set) var completed = 0
+    /// Why the messages that are not complete have no answer: the caller was cancelled, or the client stopped connecting.
     var failure: MQTTError?
+    /// All messages before this one are complete.
+    private var firstOpen = 0
+    /// The places of other messages that are complete.
+    private var done: [Range<Int>] = []
+    /// The answers to messages that are not a plain success, by their places.
+    private var answers: [Int: MQTTPublishers.Answer] = [:]
     /// The caller that published the batch.
     var waiter: Waiter<Result<Void, MQTTError>>?
     /// QoS 0 messages wait while the outbox holds this many bytes.
@@ -20,9 +27,8 @@ final class MQTTPublishBatch: @unchecked Sendable {
     /// The next message has QoS 0 and waits for room in the outbox.
     private var waitsForOutbox = false
     private var isCounted = false
-    /// Callers that wait for the confirmation of its only message, and the server's answer to it.
+    /// Callers that wait for the confirmation of its only message.
     var confirmations = WaiterSlots<Result<Void, MQTTError>>()
-    private(set) var result = MQTTPublishResult(.success)
 
     init(_ messages: [MQTTOutgoingMessage], id: UInt64, outputLimit: Int) {
         self.messages = messages
@@ -30,7 +36,22 @@ final class MQTTPublishBatch: @unchecked Sendable {
         self.outputLimit = outputLimit
     }
 
+    /// The token of the first message; the others follow.
+    var token: UInt64 { MQTTPublishers.batchBit | id << 32 }
+
     var isComplete: Bool { completed == messages.count }
+
+    /// The answer to each message; those that are not complete have failed.
+    var results: MQTTClient.PublishResults {
+        guard let failure else { return MQTTClient.PublishResults(count: messages.count, answers) }
+        var open = Array(repeating: true, count: messages.count)
+        for range in done + [0..<firstOpen] { for place in range { open[place] = false } }
+        for place in open.indices where open[place] { answers[place] = .failure(failure) }
+        return MQTTClient.PublishResults(count: messages.count, answers)
+    }
+
+    /// The answer to its only message, which is complete.
+    var result: MQTTPublishers.Answer { answers[0] ?? .success(MQTTPublishResult(.success)) }
 
     /// Whether no acknowledgement will continue the batch: it is complete, it failed, or its caller has to wait for room in
     /// the outbox before the rest.
@@ -42,10 +63,10 @@ final class MQTTPublishBatch: @unchecked Sendable {
         return isCounted ? 0 : messages.count
     }
 
-    /// The answer to the callers that wait for the whole batch; nil until it is known.
+    /// Whether the callers can have an answer, or why there is none; nil until that is known.
     var answer: Result<Void, MQTTError>? {
-        if let failure { return .failure(failure) }
-        return completed == messages.count ? .success(()) : nil
+        if isComplete { return .success(()) }
+        return failure.map { .failure($0) }
     }
 
     /// Takes the caller that published the batch out, with its answer. Nil if it has been answered already: its task was
@@ -65,18 +86,17 @@ final class MQTTPublishBatch: @unchecked Sendable {
     }
 
     /// Counts messages as done.
-    func complete(_ completion: MQTTPublishCompletion, _ effects: MQTTEffects) {
-        completed += Int(completion.count)
-        // Of several messages only the failures matter, and the answers need not be made.
-        if MQTTPublishers.isSuccess(completion),
-            messages.count > 1 || completion.remark < 0 && completion.reason == .success
-        {
-            return
-        }
-        switch MQTTPublishers.answer(to: completion, effects) {
-        case .success(let result): self.result = result
-        case .failure(let error): failure = failure ?? error
-        }
+    ///
+    /// - Parameter answer: the answer to the first of them, unless it is a plain success.
+    func complete(_ token: UInt64, count: Int = 1, _ answer: MQTTPublishers.Answer?) {
+        let place = Int(truncatingIfNeeded: token & 0xFFFF_FFFF)
+        complete(place..<place + count)
+        if let answer { answers[place] = answer }
+    }
+
+    private func complete(_ places: Range<Int>) {
+        completed += places.count
+        if places.lowerBound == firstOpen { firstOpen = places.upperBound } else { done.append(places) }
     }
 
     /// Publishes as much of the batch as the engine takes.
@@ -84,7 +104,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
         // Read in place: taking each message out would retain and release its parts.
         let messages = messages
         let all = messages.span
-        let token = MQTTPublishers.batchBit | id
+        let token = token
         waitsForOutbox = false
         while failure == nil {
             next = engine.publishRunAtLeastOnce(messages, from: next, token: token, at: now)
@@ -92,8 +112,8 @@ final class MQTTPublishBatch: @unchecked Sendable {
                 waitsForOutbox = engine.output.count >= outputLimit
                 if waitsForOutbox { return }
                 let end = engine.publishRunAtMostOnce(messages[...], from: next, outputLimit: outputLimit)
-                completed += end - next
                 if end > next {
+                    complete(next..<end)
                     next = end
                     continue
                 }
@@ -104,12 +124,16 @@ final class MQTTPublishBatch: @unchecked Sendable {
             do throws(MQTTUsageError) {
                 let outcome = try engine.publish(
                     topic: all[index].topic, payload: all[index].payload, qos: all[index].qos,
-                    retain: all[index].retain, properties: all[index].properties, token: token, at: now)
+                    retain: all[index].retain, properties: all[index].properties,
+                    token: token &+ UInt64(truncatingIfNeeded: index), at: now)
                 next += 1
-                if all[index].qos == .atMostOnce, outcome == .written { completed += 1 }
+                if all[index].qos == .atMostOnce, outcome == .written { complete(index..<next) }
             } catch {
                 if error.code == .queueFull { return }
-                failure = MQTTError(error)
+                // The others may be sent all the same.
+                next += 1
+                complete(index..<next)
+                answers[index] = .failure(MQTTError(error))
             }
         }
     }
@@ -122,10 +146,14 @@ struct MQTTPublishBatches: Sendable {
     /// The batch that was acknowledged last: the next acknowledgement is most likely for it too.
     private var last: MQTTPublishBatch?
 
-    subscript(id: UInt64) -> MQTTPublishBatch? { byID[id] }
+    /// The batch of a message's token.
+    subscript(token: UInt64) -> MQTTPublishBatch? { byID[Self.id(of: token)] }
+
+    private static func id(of token: UInt64) -> UInt64 { (token & ~MQTTPublishers.batchBit) >> 32 }
 
     mutating func nextID() -> UInt64 {
-        lastID += 1
+        // The bits between the two of `MQTTPublishers` and the place of a message.
+        lastID = (lastID + 1) & (1 << 30 - 1)
         return lastID
     }
 
@@ -147,15 +175,16 @@ struct MQTTPublishBatches: Sendable {
     /// Counts messages as done. The window's room is filled again once for all acknowledgements of a read, by
     /// ``feedCompleted(into:_:at:)``.
     mutating func complete(
-        _ completion: MQTTPublishCompletion, into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64
+        _ completion: MQTTPublishCompletion, _ answer: MQTTPublishers.Answer?, into scratch: MQTTScratch,
+        _ engine: inout MQTTEngine, at now: Int64
     ) {
-        let id = completion.token & ~MQTTPublishers.batchBit
+        let id = Self.id(of: completion.token)
         if last?.id != id {
             feedCompleted(into: scratch, &engine, at: now)
             last = byID[id]
         }
         guard let batch = last else { return }
-        batch.complete(completion, scratch.work.effects)
+        batch.complete(completion.token, count: Int(completion.count), answer)
     }
 
     /// Publishes what the window has room for after acknowledgements.

@@ -33,15 +33,28 @@ struct MQTTPublisher {
     }
 
     /// Publishes a run of QoS 0 messages, as many under each lock as the outbox takes.
-    nonisolated(nonsending) func publishAtMostOnce(_ messages: ArraySlice<MQTTOutgoingMessage>) async throws(MQTTError)
+    nonisolated(nonsending) func publishAtMostOnce(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults
     {
-        var next = messages.startIndex
+        var next = 0
+        var answers: [Int: MQTTPublishers.Answer] = [:]
         while true {
-            let (end, refusal) = publishRunAtMostOnce(messages, from: next)
+            let (end, refusal) = publishRunAtMostOnce(messages[...], from: next)
             next = end
-            if let refusal, try queueAtMostOnce(messages[next], after: refusal) { next += 1 }
-            if next == messages.endIndex { return }
-            try await roomForAtMostOnce()
+            do throws(MQTTError) {
+                if let refusal, try queueAtMostOnce(messages[next], after: refusal) { next += 1 }
+            } catch {
+                // The others may be sent all the same.
+                answers[next] = .failure(error)
+                next += 1
+                if next < messages.count { continue }
+            }
+            if next == messages.count { return MQTTClient.PublishResults(count: messages.count, answers) }
+            do throws(MQTTError) {
+                try await roomForAtMostOnce()
+            } catch {
+                for place in next..<messages.count { answers[place] = .failure(error) }
+                return MQTTClient.PublishResults(count: messages.count, answers)
+            }
         }
     }
 
@@ -149,16 +162,23 @@ struct MQTTPublisher {
     }
 
     /// Publishes messages of any QoS, and waits for the last acknowledgement.
-    nonisolated(nonsending) func publishAcknowledged(_ messages: [MQTTOutgoingMessage]) async throws(MQTTError) {
-        if core.persistence != nil { try await core.prepareStore() }
+    nonisolated(nonsending) func publishAcknowledged(
+        _ messages: [MQTTOutgoingMessage]
+    ) async -> MQTTClient.PublishResults {
         let outputLimit = core.settings.options.maximumOutboxBytes
         let id = link.perform { $0.publishers.batches.nextID() }
         let batch = MQTTPublishBatch(messages, id: id, outputLimit: outputLimit)
-        while true {
-            try await publish(batch)
-            if link.perform({ _ in batch.isComplete }) { return }
-            try await roomForAtMostOnce()
+        do throws(MQTTError) {
+            if core.persistence != nil { try await core.prepareStore() }
+            repeat {
+                try await publish(batch)
+                if link.perform({ _ in batch.isComplete }) { break }
+                try await roomForAtMostOnce()
+            } while true
+        } catch {
+            link.perform { _ in batch.failure = batch.failure ?? error }
         }
+        return link.perform { _ in batch.results }
     }
 
     /// Publishes a batch until it is complete, or its next message waits for room in the outbox.
@@ -227,7 +247,7 @@ struct MQTTPublisher {
             link.perform { _ in batch.confirmations.take(token) }?.resume(returning: .failure(.cancelledWait))
         }
         try result.get()
-        return link.perform { _ in batch.result }
+        return try link.perform { _ in batch.result }.get()
     }
 
     /// Hands a message over and returns when it is stored, or at once if there is no store.

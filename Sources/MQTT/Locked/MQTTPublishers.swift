@@ -12,7 +12,8 @@ struct MQTTPublishers: ~Copyable, Sendable {
     typealias Answer = Result<MQTTPublishResult, MQTTError>
     typealias Table = WaiterTable<Answer>
 
-    /// Set in tokens that belong to a batch; single messages have tokens below it.
+    /// Set in tokens of messages of a batch, which also hold its number and the place of the message; single messages have
+    /// tokens below it.
     static let batchBit: UInt64 = 1 << 63
     /// Set in tokens of messages that no caller waits for: QoS 0, enqueued ones, and those of an earlier process.
     static let unawaitedBit: UInt64 = 1 << 62
@@ -69,7 +70,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
         let message = batch.messages[0]
         let failure = hand(
             message.topic, message.payload, message.qos, message.retain, message.properties,
-            token: Self.batchBit | batch.id, &engine, at: loop.now)
+            token: batch.token, &engine, at: loop.now)
         guard failure == nil else { return failure }
         batch.next = 1
         batches.add(batch)
@@ -103,9 +104,8 @@ struct MQTTPublishers: ~Copyable, Sendable {
             "The message was dropped as the oldest of a full queue. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
         )
         if token & Self.batchBit != 0 {
-            guard let batch = batches[token & ~Self.batchBit] else { return }
-            batch.completed += 1
-            batch.failure = batch.failure ?? error
+            guard let batch = batches[token] else { return }
+            batch.complete(token, .failure(error))
             guard batch.isDone else { return }
             batches.remove(batch)
             batch.takeEnds(into: &queue.value.dropped.batches)
@@ -209,7 +209,11 @@ struct MQTTPublishers: ~Copyable, Sendable {
         var feeds = false
         for completion in scratch.work.effects.completions {
             if completion.token & Self.batchBit != 0 {
-                batches.complete(completion, into: scratch, &engine, at: now)
+                let isPlain =
+                    Self.isSuccess(completion) && completion.remark < 0 && completion.reason == .success
+                    && earlierProperties.isEmpty
+                let answer = isPlain ? nil : wholeAnswer(to: completion, scratch.work.effects)
+                batches.complete(completion, answer, into: scratch, &engine, at: now)
                 feeds = true
             } else if completion.token & Self.unawaitedBit != 0 {
                 if case .failure(let error) = Self.answer(to: completion, scratch.work.effects) {
@@ -233,11 +237,11 @@ struct MQTTPublishers: ~Copyable, Sendable {
         }
     }
 
-    /// Remembers the properties of PUBREC until PUBCOMP, for publishers that wait for one message.
+    /// Remembers the properties of PUBREC until PUBCOMP.
     private mutating func noteEarlierProperties(_ effects: MQTTEffects) {
         for (index, event) in effects.events.enumerated() {
             guard case .acknowledgementProperties(let token, let properties) = event.kind,
-                token & (Self.batchBit | Self.unawaitedBit) == 0,
+                token & Self.unawaitedBit == 0,
                 !effects.completions.contains(where: { $0.remark == index })
             else { continue }
             earlierProperties[token] = earlierProperties[token]?.followed(by: properties) ?? properties
@@ -300,7 +304,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
 
     private func isAwaited(_ token: UInt64) -> Bool {
         if token & Self.batchBit != 0 {
-            guard let batch = batches[token & ~Self.batchBit] else { return false }
+            guard let batch = batches[token] else { return false }
             return batch.failure?.code != .cancelled
         }
         guard token & Self.unawaitedBit == 0 else { return false }

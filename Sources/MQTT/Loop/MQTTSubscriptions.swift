@@ -58,6 +58,16 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
 
+    /// Unsubscribes filters that no subscription of this client has, and waits for the server's answer, as above.
+    nonisolated(nonsending) func unsubscribe(
+        _ filters: [String], properties: MQTTProperties
+    ) async throws(MQTTError) -> MQTTUnsubscribeResult {
+        let core = core!
+        let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
+        core.loop.execute { core.subscriptions.unsubscribeNow(filters, properties, call) }
+        return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+    }
+
     // MARK: Routes
 
     func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
@@ -101,6 +111,24 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         route.finish(.finished)
         let filters = router.remove(route)
         guard core.accepts(call) else { return }
+        unsubscribeRemoved(filters, properties, call)
+    }
+
+    private func unsubscribeNow(
+        _ filters: [String], _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
+    ) {
+        guard core.accepts(call) else { return }
+        if let own = filters.first(where: { router.entries[ByteKey($0)] != nil }) {
+            let message = "A subscription of this client has the filter '\(own)'. Call unsubscribe() of it instead."
+            call.end(.failure(.invalidRequest(message)))
+        } else {
+            unsubscribeRemoved(filters, properties, call)
+        }
+    }
+
+    private func unsubscribeRemoved(
+        _ filters: [String], _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
+    ) {
         guard !filters.isEmpty, core.supervisor.isConnected else {
             router.forgetLater(filters)
             call.end(.success(MQTTUnsubscribeResult()))

@@ -60,7 +60,8 @@ extension MQTTEffects {
     }
 }
 
-/// The end of a publish of QoS 1 or 2, or of any publish that was queued; of several, if their token is the same.
+/// The end of a publish of QoS 1 or 2, or of any publish that was queued; of several, if their tokens follow
+/// each other.
 public struct MQTTPublishCompletion: Sendable, Equatable {
     /// How a publish ended.
     public enum Outcome: UInt8, Sendable {
@@ -87,7 +88,7 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     public var outcome: Outcome
     /// The peer's reason code, or ours for `unsendable`.
     public var reason: MQTTReasonCode
-    /// How many messages with this token ended so, one after the other: more than 1 only for
+    /// How many messages ended so, with this token and those that follow it: more than 1 only for
     /// ``MQTTEngine/publishRunAtLeastOnce(_:from:token:at:)``.
     public var count: UInt16
     /// Where in ``MQTTEffects/events`` the acknowledgement's properties are; -1 if it had none.

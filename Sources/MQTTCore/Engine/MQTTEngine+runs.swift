@@ -25,7 +25,7 @@ extension MQTTEngine {
     ///
     /// The array is kept until the last of them is acknowledged. Acknowledgements in the order of the messages are
     /// counted together in one ``MQTTPublishCompletion``.
-    /// - Parameter token: the token in the completions of all of them.
+    /// - Parameter token: added to the index of a message, the token in its completion.
     public mutating func publishRunAtLeastOnce(
         _ messages: [MQTTOutgoingMessage], from start: Int, token: UInt64, at now: Int64
     ) -> Int {

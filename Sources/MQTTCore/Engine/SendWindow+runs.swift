@@ -11,6 +11,7 @@ struct SentRun: Sendable {
     var sequence: UInt64
     /// How many are not acknowledged.
     var count: Int
+    /// Added to a message's index, the token of its completion.
     let token: UInt64
     let time: Int64
 }
@@ -40,12 +41,12 @@ extension SendWindow {
         runMessageCount += count
     }
 
-    /// The first messages of the first run are acknowledged; returns their token.
+    /// The first messages of the first run are acknowledged; returns the token of the first.
     mutating func finishOfFirstRun(_ count: Int) -> UInt64 {
         ids.release(.init(first: runs[runStart].id, count: count))
         used -= count
         runMessageCount -= count
-        let token = runs[runStart].token
+        let token = runs[runStart].token &+ UInt64(truncatingIfNeeded: runs[runStart].next)
         if runs[runStart].count == count {
             dropFirstRun()
         } else {
@@ -81,7 +82,8 @@ extension SendWindow {
                 let index = takeSlot()
                 slots[Int(index)].fill(
                     head, message.payload, message.properties,
-                    sequence: run.sequence + UInt64(truncatingIfNeeded: offset), token: run.token, at: run.time)
+                    sequence: run.sequence + UInt64(truncatingIfNeeded: offset),
+                    token: run.token &+ UInt64(truncatingIfNeeded: run.next + offset), at: run.time)
                 slots[Int(index)].markPublished(on: connection)
                 bind(id, to: index)
                 flying.append(index)

@@ -5,8 +5,9 @@ import Synchronization
 extension STOMPClient {
     /// Subscribes and returns the messages as a sequence, once the broker has confirmed the subscription.
     ///
-    /// The sequence is registered before SUBSCRIBE is sent, so that no message is missed. While the client is
-    /// reconnecting, this waits for the next connection.
+    /// Keep the sequence: when its last copy and its last iterator are released, the client unsubscribes. It is registered
+    /// before SUBSCRIBE is sent, so that no message is missed. While the client is reconnecting, this waits for the next
+    /// connection.
     ///
     /// By default a slow receiver with `acknowledgement: .auto` loses messages: when the buffer is full the oldest are
     /// dropped, which ``STOMPMessage/droppedBefore`` and ``STOMPSubscription/droppedCount`` count.
@@ -33,6 +34,22 @@ extension STOMPClient {
         let first = core.firstQueue(of: route)
         try await core.subscriptions.register(route)
         return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
+    }
+
+    /// Deletes a durable subscription that an earlier process left at the broker, with the messages that wait in it.
+    ///
+    /// A broker deletes only what the client subscribes to, so that this subscribes first, and acknowledges nothing. What
+    /// this client subscribed itself ends with ``STOMPSubscription/unsubscribe()``.
+    /// - Parameters:
+    ///   - destination: the destination of the durable subscription.
+    ///   - durableName: its name, as in ``STOMPSubscribeOptions/durableName``.
+    /// - Throws: ``STOMPError`` when the broker refuses, and ``STOMPError/Code/unsupportedByBroker`` if it is not known to
+    ///   support durable subscriptions.
+    public nonisolated(nonsending) func unsubscribe(
+        from destination: String, durableName: String
+    ) async throws(STOMPError) {
+        let options = STOMPSubscribeOptions(durableName: durableName)
+        try await subscribe(to: destination, acknowledgement: .client, options: options).unsubscribe()
     }
 }
 

@@ -25,6 +25,23 @@ public struct TLSOptions: Sendable, Hashable {
 
     /// Makes options that verify everything.
     public init() {}
+
+    /// Reads the files that the options name, and checks that what they hold can be used, without a connection.
+    ///
+    /// A client reads them when it connects, and again after a connection with TLS has failed. This blocks the calling
+    /// thread while it reads.
+    /// - Throws: ``TransportError`` with ``TransportError/Code/tlsConfiguration`` for a file that is missing, damaged or
+    ///   encrypted with another passphrase, and for a key of another certificate;
+    ///   ``TransportError/Code/tlsUnavailable`` without OpenSSL.
+    public func check() throws(TransportError) {
+        let contexts = TLSContexts(client: self)
+        let usesSystem = try contexts.usesSystem()
+        #if canImport(Network)
+            if usesSystem { _ = try contexts.networkTLS() } else { _ = try contexts.context() }
+        #else
+            if !usesSystem { _ = try contexts.context() }
+        #endif
+    }
 }
 
 /// What is checked about a server's certificate.

@@ -35,7 +35,7 @@ extension Growth {
         let message = MQTTOutgoingMessage(
             topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24), qos: qos)
         let array = [MQTTOutgoingMessage](repeating: message, count: count)
-        let costs = try await measured { try await client.publish(array) }
+        let costs = try await measured { try await client.publish(array).check() }
         await client.disconnect()
         return costs
     }

@@ -57,7 +57,7 @@ struct MQTTRows {
             let limit = Double(count) / (try limitSeconds("publish", count))
             let client = try await client()
             let costs = try await measured(calls: client.calls) {
-                for _ in 0..<(count / 100) { try await client.publish(array) }
+                for _ in 0..<(count / 100) { try await client.publish(array).check() }
                 try await client.publish(message.payload, to: Self.topic, qos: .atLeastOnce)
             }
             await client.disconnect()
@@ -139,7 +139,7 @@ struct MQTTRows {
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("window", count))
             let client = try await client()
-            let costs = try await measured(calls: client.calls) { try await client.publish(array) }
+            let costs = try await measured(calls: client.calls) { try await client.publish(array).check() }
             await client.disconnect()
             row.add(costs, count, limit: limit)
         }

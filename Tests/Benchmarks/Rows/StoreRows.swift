@@ -49,7 +49,7 @@ struct StoreRows {
             topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24), qos: .atLeastOnce)
         let array = [MQTTOutgoingMessage](repeating: message, count: 1000)
         let costs = try await measured(calls: client.calls) {
-            for _ in 0..<(count / 1000) { try await client.publish(array) }
+            for _ in 0..<(count / 1000) { try await client.publish(array).check() }
         }
         await client.disconnect()
         return costs

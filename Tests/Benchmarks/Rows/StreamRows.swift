@@ -58,7 +58,7 @@ struct StreamRows {
         let message = MQTTOutgoingMessage(topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24))
         let array = [MQTTOutgoingMessage](repeating: message, count: 100)
         let costs = try await measured(calls: client.calls) {
-            for _ in 0..<(count / 100) { try await client.publish(array) }
+            for _ in 0..<(count / 100) { try await client.publish(array).check() }
             try await client.publish(message.payload, to: MQTTRows.topic, qos: .atLeastOnce)
         }
         await client.disconnect()

@@ -225,7 +225,7 @@ struct TrafficRows {
         // Whole periods of what comes in turn.
         let array = traffic.messages(0..<min(traffic.count, max(traffic.topics, 1_000)))
         let costs = try await measured(calls: client.calls) {
-            for _ in 0..<(traffic.count / array.count) { try await client.publish(array) }
+            for _ in 0..<(traffic.count / array.count) { try await client.publish(array).check() }
             try await client.publish([0x70], to: "growth/end", qos: .atLeastOnce)
         }
         await client.disconnect()

@@ -63,7 +63,7 @@ struct MosquittoClientTests {
             let array = (0..<2000).map {
                 MQTTOutgoingMessage(topic: "bulk/\(qos.rawValue)", payload: Array("\($0)".utf8), qos: qos)
             }
-            async let published: Void = client.publish(array)
+            async let published: Void = client.publish(array).check()
             var received: [String] = []
             for try await message in messages {
                 received.append(message.text ?? "?")

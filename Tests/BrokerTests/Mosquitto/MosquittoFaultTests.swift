@@ -78,7 +78,8 @@ struct MosquittoFaultTests {
                 try await sender.publish(
                     (start..<end).map {
                         MQTTOutgoingMessage(topic: "restart", payload: Array("\($0)".utf8), qos: qos)
-                    })
+                    }
+                ).check()
                 start = end
             }
         }
@@ -121,7 +122,8 @@ struct MosquittoFaultTests {
         broker.freeze()
         let waiting = Task {
             try await sender.publish(
-                (0..<count).map { .init(topic: "killed", payload: Array("\($0)".utf8), qos: .exactlyOnce) })
+                (0..<count).map { .init(topic: "killed", payload: Array("\($0)".utf8), qos: .exactlyOnce) }
+            ).check()
         }
         try await Task.sleep(for: .milliseconds(100))
         await broker.kill()

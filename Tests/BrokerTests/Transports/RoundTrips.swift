@@ -29,7 +29,7 @@ func roundTrip(
     let messages = try await client.subscribe(to: topic, qos: qos)
     try await client.publish(large, to: topic, qos: qos)
     let small = (0..<500).map { MQTTOutgoingMessage(topic: topic, payload: Array("\($0)".utf8), qos: qos) }
-    async let published: Void = client.publish(small)
+    async let published: Void = client.publish(small).check()
     var count = 0
     for try await message in messages {
         if count == 0 {

@@ -6,7 +6,7 @@ func publishMany(client: MQTTClient) async throws {
     let messages = (0..<100).map { number in
         MQTTOutgoingMessage(topic: "meters/\(number)", payload: payload, qos: .atLeastOnce)
     }
-    try await client.publish(messages)
+    try await client.publish(messages).check()
 }
 
 func countBytes(client: MQTTClient) async throws -> Int {

@@ -23,7 +23,7 @@ import Testing
 
     /// Every message that completed, by its token, as often as it was counted.
     private static func ends(_ end: EnginePair.End) -> [UInt64] {
-        end.completions.flatMap { [UInt64](repeating: $0.token, count: Int($0.count)) }
+        end.completions.flatMap { end in (0..<UInt64(end.count)).map { end.token + $0 } }
     }
 
     @Test func `a run is written as its messages are one by one, up to the window`() throws {
@@ -42,14 +42,14 @@ import Testing
             #expect(next == 80 && run.client.engine.inFlightCount == 80)
             #expect(run.client.engine.output == single.client.engine.output)
             run.settle()
-            #expect(Self.ends(run.client) == [UInt64](repeating: 7, count: 80))
+            #expect(Self.ends(run.client) == (0..<80).map { 7 + $0 })
             #expect(run.client.completions.count < 80, "they are counted together")
             #expect(run.client.engine.inFlightCount == 0)
             #expect(run.server.messages.map(\.payload) == messages[..<80].map(\.payload))
             // And the rest, behind identifiers that were all given back.
             let end = run.client.engine.publishRunAtLeastOnce(messages, from: next, token: 8, at: run.now)
             run.settle()
-            #expect(end == 100 && Self.ends(run.client).suffix(20) == [UInt64](repeating: 8, count: 20))
+            #expect(end == 100 && Self.ends(run.client).suffix(20) == (80..<100).map { 8 + $0 })
         }
     }
 
@@ -158,9 +158,10 @@ import Testing
                 } else {
                     let count = Int.random(in: 1...80, using: &seed)
                     let messages = [MQTTOutgoingMessage](repeating: Self.message(1), count: count)
-                    let next = pair.client.engine.publishRunAtLeastOnce(messages, from: 0, token: token, at: 0)
+                    let next = pair.client.engine.publishRunAtLeastOnce(
+                        messages, from: 0, token: token * 1000, at: 0)
                     #expect(next == count)
-                    tokens += [UInt64](repeating: token, count: count)
+                    tokens += (0..<UInt64(count)).map { token * 1000 + $0 }
                 }
             }
             // Identifiers are given in order on a new connection.
@@ -197,7 +198,7 @@ import Testing
         pair.client.engine.output = []
         // The first eleven are acknowledged.
         Self.receive(Self.puback(1...11), pair.client)
-        #expect(Self.ends(pair.client) == [1] + [UInt64](repeating: 2, count: 10))
+        #expect(Self.ends(pair.client) == [1] + (2..<12))
         pair.cut()
         #expect(pair.client.engine.inFlightCount == 91)
         pair.client.sent = []
@@ -220,9 +221,9 @@ import Testing
         #expect(
             pair.client.completions == [
                 .init(token: 5, outcome: .acknowledged, reason: .success),
-                .init(token: 5, outcome: .acknowledged, reason: .noMatchingSubscribers),
-                .init(token: 5, outcome: .refused, reason: .quotaExceeded, remark: 0),
-                .init(token: 5, outcome: .acknowledged, reason: .success),
+                .init(token: 6, outcome: .acknowledged, reason: .noMatchingSubscribers),
+                .init(token: 7, outcome: .refused, reason: .quotaExceeded, remark: 0),
+                .init(token: 8, outcome: .acknowledged, reason: .success),
             ])
         #expect(pair.client.engine.inFlightCount == 0)
     }

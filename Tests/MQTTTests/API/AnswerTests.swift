@@ -106,7 +106,8 @@ struct AnswerTests {
         }
         do throws(MQTTError) {
             try await client.publish(
-                [[1], [1, 2], [1, 2, 3]].map { .init(topic: "a", payload: $0, qos: qos) })
+                [[1], [1, 2], [1, 2, 3]].map { .init(topic: "a", payload: $0, qos: qos) }
+            ).check()
             Issue.record("it was accepted")
         } catch {
             #expect(error.properties.reasonString == "the quota is 17")

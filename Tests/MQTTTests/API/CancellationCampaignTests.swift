@@ -157,12 +157,12 @@ struct CancellationCampaignTests {
             body: { subject, random in try await subject.client.publish(messages(1, &random)[0]) }),
         Call(
             "publish messages", "publish(_:) [[MQTTOutgoingMessage]]",
-            body: { subject, random in try await subject.client.publish(messages(40, &random)) }),
+            body: { subject, random in try await subject.client.publish(messages(40, &random)).check() }),
         Call(
             "publish QoS 1 messages",
             body: { subject, _ in
                 let message = MQTTOutgoingMessage(topic: "a", payload: [1], qos: .atLeastOnce)
-                try await subject.client.publish(Array(repeating: message, count: 50))
+                try await subject.client.publish(Array(repeating: message, count: 50)).check()
             }
         ),
         Call(
@@ -246,6 +246,14 @@ struct CancellationCampaignTests {
                 var values = try await subject.client.subscribe(to: "a", as: [Int].self).makeAsyncIterator()
                 var texts = try await subject.client.subscribe(to: "a/#", as: String.self).makeAsyncIterator()
                 _ = (try await values.next(), try await texts.next())
+            }
+        ),
+        Call(
+            "unsubscribe filters of another process", "unsubscribe(from:properties:) [String]",
+            "unsubscribe(from:properties:) [[String]]",
+            body: { subject, _ in
+                try await subject.client.unsubscribe(from: "never")
+                try await subject.client.unsubscribe(from: ["never", "again"])
             }
         ),
         Call(

@@ -92,7 +92,7 @@ struct EnqueueTests {
                 } else {
                     let payload = Array("\(number)".utf8)
                     try await client.publish(
-                        [MQTTOutgoingMessage(topic: "a", payload: payload, qos: .exactlyOnce)])
+                        [MQTTOutgoingMessage(topic: "a", payload: payload, qos: .exactlyOnce)]).check()
                 }
                 done.add(1, ordering: .relaxed)
             }

@@ -40,7 +40,7 @@ struct MainActorTests {
 
         jobs = executor.jobs
         let message = MQTTOutgoingMessage(topic: "b", payload: [2], qos: .atLeastOnce)
-        for _ in 0..<calls { try await client.publish([message]) }
+        for _ in 0..<calls { try await client.publish([message]).check() }
         #expect(executor.jobs - jobs <= calls)
 
         jobs = executor.jobs

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTT
+import MQTTCore
 import Synchronization
 import TestSupport
 import Testing
@@ -33,7 +34,8 @@ struct PublishTests {
                 MQTTOutgoingMessage(
                     topic: "a", payload: Array("\(number)".utf8) + [UInt8](repeating: 0x20, count: 100),
                     qos: QoS.allCases[number % 3])
-            })
+            }
+        ).check()
         let received = try await messages.first(900)
         #expect(received.map { $0.text?.split(separator: " ").first } == (0..<900).map { Substring("\($0)") })
         #expect(client.counters.messagesSent - before.messagesSent == 900)
@@ -122,12 +124,12 @@ struct PublishTests {
         let client = try await bench.connected()
         let messages = (0..<50).map { MQTTOutgoingMessage(topic: "a", payload: [UInt8($0)], qos: qos) }
         var random = SeededGenerator(seed: Campaign.seed)
-        let undisturbed = try await ContinuousClock().measure { try await client.publish(messages) }
+        let undisturbed = try await ContinuousClock().measure { try await client.publish(messages).check() }
         var cancelled = 0
         for _ in 0..<300 {
             let publishing = Task { () -> MQTTError.Code? in
                 do throws(MQTTError) {
-                    try await client.publish(messages)
+                    try await client.publish(messages).check()
                     return nil
                 } catch {
                     return error.code
@@ -184,16 +186,88 @@ struct PublishTests {
         await bench.stop()
     }
 
-    @Test func `an array with a message that cannot be sent throws its error and sends what came before`() async throws
-    {
+    @Test func `an array continues after a message that cannot be sent, whose result is its error`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "#")
-        let array = ["good", "bad/#", "late"].map { MQTTOutgoingMessage(topic: $0, payload: [1], qos: .atLeastOnce) }
-        await #expect { try await client.publish(array) } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
-        try await client.publish("end", to: "end", qos: .atLeastOnce)
-        #expect(try await messages.first(2).map(\.topic) == ["good", "end"])
+        for qos in QoS.allCases {
+            let array = ["good", "bad/#", "late"].map { MQTTOutgoingMessage(topic: $0, payload: [1], qos: qos) }
+            let results = await client.publish(array)
+            #expect(results.map { (try? $0.get())?.reasonCode } == [.success, nil, .success])
+            #expect(throws: MQTTError.self) { try results[1].get() }
+            #expect { try results.check() } throws: { ($0 as? MQTTError)?.code == .invalidRequest }
+            #expect(try await messages.first(2).map(\.topic) == ["good", "late"])
+        }
         await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `each message of an array has the server's answer, in the order of the array`() async throws {
+        let server = ScriptedServer { step in
+            if case .connectReceived = step.event { step.accept() }
+        }
+        let remark: MQTTProperties = [MQTTProperty(.reasonString, .string("because"))]
+        let held = Mutex<[UInt16]>([])
+        server.remark { message in
+            guard message.flags.qos == .atLeastOnce else {
+                return [.pubrec(.init(packetID: message.packetID, reasonCode: .notAuthorized, properties: remark))]
+            }
+            // The first is answered after the last.
+            let number = held.withLock { held in
+                held.append(message.packetID)
+                return held.count
+            }
+            switch number {
+            case 1: return []
+            case 3: return [.puback(.init(packetID: message.packetID, reasonCode: .quotaExceeded, properties: remark))]
+            case 60:
+                let first = held.withLock { $0[0] }
+                return [
+                    .puback(.init(packetID: message.packetID, reasonCode: .noMatchingSubscribers)),
+                    .puback(.init(packetID: first, reasonCode: .noMatchingSubscribers, properties: remark)),
+                ]
+            default: return [.puback(.init(packetID: message.packetID, reasonCode: .success))]
+            }
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        var array = (0..<60).map {
+            MQTTOutgoingMessage(topic: "a/topic/that/is/long", payload: [$0], qos: .atLeastOnce)
+        }
+        array.insert(.init(topic: "b", payload: [], qos: .exactlyOnce), at: 30)
+        array.append(.init(topic: "b", payload: [], qos: .atMostOnce))
+        let results = await client.publish(array)
+        var expected = Array(repeating: MQTTReasonCode.success, count: 62)
+        (expected[0], expected[2], expected[30], expected[60]) = (
+            .noMatchingSubscribers, .quotaExceeded, .notAuthorized, .noMatchingSubscribers
+        )
+        let codes = results.map { result -> MQTTReasonCode? in
+            switch result {
+            case .success(let answer): answer.reasonCode
+            case .failure(let error): error.reasonCode
+            }
+        }
+        #expect(codes == expected)
+        #expect(try results[0].get().properties == remark)
+        #expect { try results[2].get() } throws: { ($0 as? MQTTError)?.properties == remark }
+        #expect { try results.check() } throws: { ($0 as? MQTTError)?.reasonCode == .quotaExceeded }
+        await client.disconnect()
+    }
+
+    @Test func `a cancelled array has the answers that have come, and the others are cancelled`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
+        let qualities: [QoS] = [.atMostOnce, .atLeastOnce, .atLeastOnce, .exactlyOnce, .atMostOnce]
+        let array = qualities.enumerated().map { MQTTOutgoingMessage(topic: $0 == 2 ? "#" : "a", payload: [], qos: $1) }
+        let publishing = Task { await client.publish(array) }
+        #expect(await eventually { client.counters.messagesSent >= 4 })
+        publishing.cancel()
+        let codes = await publishing.value.map { result -> MQTTError.Code? in
+            guard case .failure(let error) = result else { return nil }
+            return error.code
+        }
+        #expect(codes == [nil, .cancelled, .invalidRequest, .cancelled, nil])
         await bench.stop()
     }
 

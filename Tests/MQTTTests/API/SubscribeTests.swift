@@ -10,6 +10,7 @@ struct SubscribeTests {
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "a")
         try await client.publish((0..<100).map { .init(topic: "a", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+            .check()
         var received: [String?] = []
         for count in [1, 2, 3, 94] { received += try await messages.first(count).map(\.text) }
         #expect(received == (0..<100).map { "\($0)" })
@@ -26,6 +27,7 @@ struct SubscribeTests {
         // The second one is registered on the loop's thread, as this subscription is.
         _ = try await client.subscribe(to: "b")
         try await client.publish((0..<20).map { .init(topic: "a", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+            .check()
         for number in 0..<20 {
             #expect(try await one.next()?.text == "\(number)")
             #expect(try await other.next()?.text == "\(number)")
@@ -222,7 +224,8 @@ struct SubscribeTests {
         var all: [MQTTSubscription] = []
         for number in 0..<300 { all.append(try await client.subscribe(to: "many/\(number)", qos: .atLeastOnce)) }
         try await client.publish(
-            (0..<300).map { .init(topic: "many/\($0)", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+            (0..<300).map { .init(topic: "many/\($0)", payload: Array("\($0)".utf8), qos: .atLeastOnce) }
+        ).check()
         for (number, messages) in all.enumerated() {
             #expect(try await messages.first(1).first?.text == "\(number)")
         }

@@ -75,7 +75,7 @@ struct SubscribingFirstTests {
         #expect(await eventually { held.withLock { $0 != nil } && client.state.isConnected })
         #expect(try client.tryPublish([0], to: "t"))
         try await client.publish([1], to: "t")
-        try await client.publish([2, 3].map { MQTTOutgoingMessage(topic: "t", payload: [$0]) })
+        try await client.publish([2, 3].map { MQTTOutgoingMessage(topic: "t", payload: [$0]) }).check()
         async let acknowledged = client.publish([4], to: "t", qos: .atLeastOnce)
         let step = try #require(held.withLock { $0 })
         guard case .subscribeReceived(let subscribe) = step.event else { return }
@@ -157,7 +157,7 @@ struct SubscribingFirstTests {
         for number in 0..<4 { #expect(try client.tryPublish([UInt8(number)], to: "t")) }
         #expect(try !client.tryPublish([4], to: "t"))
         async let one = client.publish([5], to: "t")
-        async let many: Void = client.publish((6..<20).map { MQTTOutgoingMessage(topic: "t", payload: [$0]) })
+        async let many: Void = client.publish((6..<20).map { MQTTOutgoingMessage(topic: "t", payload: [$0]) }).check()
         let step = try #require(held.withLock { $0 })
         guard case .subscribeReceived(let subscribe) = step.event else { return }
         step.perform { machine in

@@ -18,8 +18,8 @@ struct SupervisionTests {
                 await error { () throws(MQTTError) in try await client.publish("x", to: "a") },
                 await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .atLeastOnce) },
                 await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .exactlyOnce) },
-                await error { () throws(MQTTError) in try await client.publish(guaranteed) },
-                await error { () throws(MQTTError) in try await client.publish(unguaranteed) },
+                await error { () throws(MQTTError) in try await client.publish(guaranteed).check() },
+                await error { () throws(MQTTError) in try await client.publish(unguaranteed).check() },
                 await error { () throws(MQTTError) in _ = try client.tryPublish([], to: "a") },
                 await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") },
             ]
@@ -62,6 +62,7 @@ struct SupervisionTests {
         let one = Task { try await client.publish("x", to: "a", qos: .atLeastOnce) }
         let many = Task {
             try await client.publish((0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .exactlyOnce) })
+                .check()
         }
         #expect(await eventually { client.counters.messagesSent == 4 })
         client.resume()
@@ -91,6 +92,7 @@ struct SupervisionTests {
         let one = Task { try await client.publish("x", to: "a", qos: .atLeastOnce) }
         let many = Task {
             try await client.publish((0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .exactlyOnce) })
+                .check()
         }
         #expect(await eventually { client.counters.messagesSent == 4 })
         try await client.enqueue([2], to: "b")

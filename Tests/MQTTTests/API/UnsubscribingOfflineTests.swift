@@ -20,6 +20,46 @@ struct UnsubscribingOfflineTests {
         #expect(await eventually { !client.state.isConnected })
     }
 
+    @Test func `a filter of an earlier process is unsubscribed by the client`() async throws {
+        let bench = try await Bench()
+        let earlier = try await subscriber(bench, .v5_0)
+        let messages = try await earlier.subscribe(to: [.init(filter: "old/#"), .init(filter: "older")])
+        await earlier.disconnect()
+        let client = try await subscriber(bench, .v5_0)
+        let own = try await client.subscribe(to: "own")
+        #expect(try await client.unsubscribe(from: "old/#").reasonCodes == [.success])
+        #expect(
+            try await client.unsubscribe(from: ["older", "never"]).reasonCodes == [.success, .noSubscriptionExisted])
+        for filters in [["own"], [], ["a/#/b"]] {
+            await #expect { try await client.unsubscribe(from: filters) } throws: {
+                ($0 as? MQTTError)?.code == .invalidRequest
+            }
+        }
+        try await client.publish("x", to: "own", qos: .atLeastOnce)
+        #expect(try await own.first(1).map(\.text) == ["x"])
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+        await #expect { try await client.unsubscribe(from: "a") } throws: { ($0 as? MQTTError)?.code == .notConnected }
+        await bench.stop()
+    }
+
+    @Test func `unmatchedMessages() before connect() receives what a kept session brings`() async throws {
+        let bench = try await Bench()
+        let earlier = try await subscriber(bench, .v3_1_1)
+        let messages = try await earlier.subscribe(to: "kept")
+        await earlier.disconnect()
+        let sender = try await bench.connected("sender")
+        try await sender.publish("waited", to: "kept", qos: .atLeastOnce)
+        let client = bench.client("subscriber") { $0.cleanStart = false }
+        let unmatched = await client.unmatchedMessages()
+        await client.start()
+        #expect(try await unmatched.first(1).map(\.text) == ["waited"])
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0], [true, false])
     func `the server is asked to forget the filter after the reconnect`(
         version: MQTTVersion, isReleased: Bool

@@ -63,7 +63,8 @@ struct SlowConsumerTests {
             (0..<1_000).map { number in
                 MQTTOutgoingMessage(
                     topic: number % 2 == 0 ? "one" : "two", payload: Array(body.utf8), qos: .atLeastOnce)
-            })
+            }
+        ).check()
         // What one read may bring beside the bound.
         let bound = 10_000 + (512 << 10)
         var last = -1

@@ -240,6 +240,10 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
+            "unsubscribe a durable subscription", "unsubscribe(from:durableName:) [String]",
+            body: { subject, _ in try await subject.client.unsubscribe(from: "/topic/a", durableName: "kept") }
+        ),
+        Call(
             "request a value", "request(_:as:to:returning:options:timeout:) [some Encodable & Sendable]",
             body: { subject, _ in
                 _ = try await subject.client.request(

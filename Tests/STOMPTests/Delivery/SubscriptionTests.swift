@@ -292,6 +292,13 @@ import Testing
             #expect(try await messages?.texts(1) == ["while away"])
             try await messages?.unsubscribe()
             try await sender.sendAndConfirm("never", to: "/topic/d")
+            // The same by the client, for a subscription that an earlier process left.
+            messages = try await client.subscribe(to: "/topic/d", options: options)
+            messages = nil
+            await client.disconnect()
+            try await sender.sendAndConfirm("never either", to: "/topic/d")
+            try await client.connect()
+            try await client.unsubscribe(from: "/topic/d", durableName: "kept")
             messages = try await client.subscribe(to: "/topic/d", options: options)
             try await sender.sendAndConfirm("anew", to: "/topic/d")
             #expect(try await messages?.texts(1) == ["anew"])

@@ -12,6 +12,25 @@ struct TLSOptionTests {
         EventLoop.shared.execute { stream.close() }
     }
 
+    @Test func `a check reads the files of the options without a connection`() async throws {
+        let certificates = try await TestCertificates.shared()
+        var options = TLSOptions()
+        try options.check()
+        options.trust = .authorities([.file(certificates.authority.certificate)])
+        options.identity = TLSIdentity(
+            certificates: .file(certificates.client.certificate), key: .file(certificates.client.key))
+        try options.check()
+        options.identity = TLSIdentity(
+            certificates: .file(certificates.client.certificate), key: .file(certificates.server.key))
+        #expect { try options.check() } throws: { ($0 as? TransportError)?.code == .tlsConfiguration }
+        options.identity = nil
+        options.trust = .authorities([.file("/nowhere/authority.pem")])
+        #expect { try options.check() } throws: { error in
+            let error = error as? TransportError
+            return error?.code == .tlsConfiguration && error?.message.contains("No such file") == true
+        }
+    }
+
     @Test func `authorities may be PEM or DER, in files and in memory`() async throws {
         let certificates = try await TestCertificates.shared()
         let server = try await TLSTestServer.start(certificates.server)
