@@ -143,6 +143,9 @@ let package = Package(
         .executableTarget(
             name: "hostile-servers", dependencies: ["MQTT", "STOMP", "WebSocketCore"], path: "Tests/HostileServers",
             swiftSettings: common),
+        // A program that publishes one message, whose start is measured.
+        .executableTarget(
+            name: "first-message", dependencies: ["MQTT"], path: "Tests/FirstMessage", swiftSettings: common),
         .executableTarget(
             name: "benchmarks",
             dependencies: ["MQTT", "MQTTCore", "Messaging", "STOMP", "STOMPCore", "LoopbackBroker"],
@@ -166,7 +169,7 @@ let package = Package(
         tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),
         tests("Cookbook", with: []),
-        tests("Benchmark", with: ["benchmarks", "LoopbackBroker", "MQTT", "STOMP"]),
+        tests("Benchmark", with: ["benchmarks", "first-message", "LoopbackBroker", "MQTT", "STOMP"]),
         tests("Device", with: ["DeviceSupport", "LoopbackBroker"] + devices, exclude: ["Recordings"]),
         tests(
             "Page", with: ["DeviceSupport", "Inspector", "LoopbackBroker", "MQTT", "STOMP", "WebPages"] + devices),

@@ -76,6 +76,25 @@ import Testing
             }
         }
 
+        @Test func connectingAllocatesLittleAndSwitchesThreadsSeldom() async throws {
+            let table = try await BenchmarkTable.run(["connections"], scale: 0.1)
+            #expect(try table.allocations("MQTT connect and disconnect") < 90)
+            // The caller's thread and the loop's, each for the two calls, and the broker's answer.
+            #expect(try table.figure("MQTT connect and disconnect, times that a thread waits") < 8)
+        }
+
+        @Test func tasksThatAwaitOnThePoolShareReadsAndWrites() async throws {
+            let table = try await BenchmarkTable.run(["mqtt-window-tasks", "stomp-receipts"], scale: 0.1)
+            for (name, calls) in [
+                ("MQTT QoS 1 publish, 100 tasks awaiting", 0.2),
+                ("STOMP send with receipt, 1,024 tasks awaiting", 0.12),
+            ] {
+                // One is Dispatch's for each task that it is given from another thread.
+                #expect(try table.allocations(name) < 1.3, "\(name)")
+                #expect(try table.calls(name) < calls, "\(name)")
+            }
+        }
+
         @Test(
             .requires(program: "valgrind"),
             arguments: [

@@ -48,14 +48,16 @@ enum Main {
         }
     }
 
-    /// Runs what needs tasks, and ends the program. This thread waits: an `async` main would leave it to Dispatch, which
-    /// ends it, and Valgrind does not survive that.
+    /// Runs what needs tasks, and ends the program. This thread serves the main actor from Foundation's run loop: an
+    /// `async` main would leave it to Dispatch, which ends it, and Valgrind does not survive that.
     private static func run(_ body: @escaping @concurrent @Sendable () async -> Bool) -> Never {
         Task.detached {
             let succeeded = await body()
             exit(succeeded ? 0 : 70)
         }
-        while true { sleep(.max) }
+        // Without a timer a run loop ends at once.
+        RunLoop.main.add(Timer(timeInterval: 1e9, repeats: true) { _ in }, forMode: .default)
+        while true { RunLoop.main.run() }
     }
 
     private static func printTable(_ names: [String], _ setting: Setting) async -> Bool {

@@ -51,8 +51,13 @@ final class Setting {
         ("traffic-properties", { try await $0.traffic.properties() }),
         ("traffic-qos2", { [try await $0.traffic.exactlyOnce()] }),
         ("traffic-watched", { try await $0.traffic.watched() }),
-        ("connections", { [try await $0.traffic.connections()] }),
-        ("main-actor", { [try await $0.traffic.mainActor()] }),
+        ("connections", { try await $0.traffic.connections() }),
+        ("main-actor", { try await $0.mainActor.rows() }),
+        ("start", { try $0.starts.rows() }),
+        ("latency-mosquitto", { try await $0.latency.mosquitto() }),
+        ("latency-rabbitmq", { try await $0.latency.rabbitMQ() }),
+        ("resumption", { await ResumptionRow(rounds: $0.rounds, scale: $0.scale).rows() }),
+        ("stomp-connections", { [try await $0.stomp.connections()] }),
         ("stomp-send", { [try await $0.stomp.send()] }),
         ("stomp-receive", { [try await $0.stomp.receive()] }),
         ("stomp-headers", { [try await $0.stomp.receiveHeaders()] }),
@@ -70,6 +75,14 @@ final class Setting {
         ("peers-stomp", { $0.withPeers ? try $0.peers.stomp($0.stomp) : [] }),
     ]
 
+    var mainActor: MainActorRows {
+        let (mqtt, stomp) = (mqtt, stomp)
+        return MainActorRows(
+            rounds: rounds, count: mqtt.scaled(10_000), mqtt: { try await mqtt.client() },
+            stomp: { try await stomp.client() })
+    }
+    var latency: LatencyRows { LatencyRows(rounds: rounds, scale: scale) }
+    var starts: StartRows { StartRows(port: mqtt.port, limit: mqtt.limit, rounds: rounds, scale: scale) }
     var stores: StoreRows { StoreRows(mqtt: mqtt, rounds: rounds) }
     var peers: PeerRows { PeerRows(rounds: rounds, scale: scale) }
 

@@ -1,4 +1,4 @@
-// Holds thousands of MQTT connections that do next to nothing: answers CONNECT, PINGREQ and one message of QoS 1 at a
+// Holds thousands of MQTT connections that do next to nothing: answers CONNECT, PINGREQ, SUBSCRIBE with one filter, and one message of QoS 1 at a
 // time for each of them, one thread for all.
 // Usage: idle_broker            prints its port, then serves until it is killed.
 #include <arpa/inet.h>
@@ -47,6 +47,9 @@ int main(void) {
                 size_t topic = (size_t)packet[2] << 8 | packet[3];
                 unsigned char answer[4] = {0x40, 2, packet[4 + topic], packet[5 + topic]};
                 send(fd, answer, 4, MSG_NOSIGNAL);
+            } else if (packet[0] == 0x82) {
+                unsigned char answer[5] = {0x90, 3, packet[2], packet[3], 0};
+                send(fd, answer, 5, MSG_NOSIGNAL);
             } else if (packet[0] == 0xc0) {
                 send(fd, "\xd0\x00", 2, MSG_NOSIGNAL);
             }

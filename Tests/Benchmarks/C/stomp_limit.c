@@ -1,5 +1,5 @@
 // What a plain C program reaches against the same STOMP broker.
-// Usage: stomp_limit PORT send COUNT | receive COUNT | receipts COUNT
+// Usage: stomp_limit PORT send COUNT | receive COUNT | receipts COUNT | connect COUNT
 // Prints seconds. `send` writes 200 ready frames at a time, `receive` only counts NULs, `receipts` keeps 1,024 in flight.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -52,17 +52,34 @@ static size_t make_send(char *out, long receipt) {
                line, sizeof body - 1, body) + 1;
 }
 
-int main(int argc, char **argv) {
-    if (argc != 4) return 2;
-    long count = atol(argv[3]);
+static int open_connection(const char *port) {
     int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (connect(fd, (struct sockaddr *)&address, sizeof address)) return 1;
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (connect(fd, (struct sockaddr *)&address, sizeof address)) exit(1);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     static const char hello[] = "CONNECT\naccept-version:1.2\nhost:/\n\n";
     write_all(fd, hello, sizeof hello);
     await(fd, 1);
+    return fd;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) return 2;
+    long count = atol(argv[3]);
+    if (!strcmp(argv[2], "connect")) {
+        double start = now();
+        for (long left = count; left > 0; left--) {
+            int fd = open_connection(argv[1]);
+            static const char goodbye[] = "DISCONNECT\nreceipt:1\n\n";
+            write_all(fd, goodbye, sizeof goodbye);
+            await(fd, 1);
+            close(fd);
+        }
+        printf("%.9f\n", now() - start);
+        return 0;
+    }
+    int fd = open_connection(argv[1]);
     static char block[1 << 19];
     double start = now();
     if (!strcmp(argv[2], "send")) {

@@ -37,6 +37,13 @@ struct Row {
         addCosts(costs, count)
     }
 
+    /// Adds a round of `count` messages of which something else than the rate counts.
+    mutating func add(ours: Double, limit: Double, _ costs: Costs, _ count: Int, limitProcessor: Double) {
+        add(ours: ours, limit: limit)
+        limitProcessorTimes.append(limitProcessor)
+        addCosts(costs, count)
+    }
+
     /// Adds what a round of `count` messages cost beside time on the wall.
     mutating func addCosts(_ costs: Costs, _ count: Int) {
         processorTimes.append(costs.processorSeconds * 1e9 / Double(count))

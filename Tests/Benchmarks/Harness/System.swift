@@ -14,6 +14,25 @@ enum Descriptors {
     }
 }
 
+/// Ports of this machine.
+enum Ports {
+    /// One that is free at the moment.
+    static func free() -> UInt16 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                guard bind(descriptor, $0, size) == 0, getsockname(descriptor, $0, &size) == 0 else { return }
+            }
+            return UInt16(bigEndian: pointer.pointee.sin_port)
+        }
+    }
+}
+
 /// The memory of this process.
 enum Memory {
     /// Gives back what was freed, where the C library has a call for it, which the Glibc module leaves out.
@@ -88,6 +107,9 @@ enum Threads {
             return Thread(name: name.trimmingCharacters(in: .whitespacesAndNewlines), waits: waits)
         }
     }
+
+    /// How often all threads have waited so far.
+    static var waits: Int { all.map(\.waits).reduce(0, +) }
 
     /// Those that serve connections.
     static var loops: [Thread] { all.filter { $0.name == "messaging-loop" } }

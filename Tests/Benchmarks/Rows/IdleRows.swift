@@ -41,7 +41,40 @@ struct IdleRows {
         let pinging = try await connect(few, keepAlive: .seconds(1))
         pings.add(ours: try await wakeUps(in: 3) / 3 / Double(few))
         for client in pinging { await client.disconnect() }
-        return [memory] + blocks + [wakes, threads, pings]
+        return [memory] + blocks + [wakes, threads, pings] + (try await usedClients())
+    }
+
+    /// Clients that share nothing and have done something: a configuration of their own, a subscription, and a message
+    /// that was published.
+    private func usedClients() async throws -> [Row] {
+        let count = max(10, Int(2_000 * scale))
+        let first = try await use(10, after: 0)
+        try await settle()
+        let earlier = Memory.allocated
+        let clients = try await use(count, after: 10)
+        try await settle()
+        guard let earlier, let now = Memory.allocated else { return [] }
+        var row = Row(
+            "\(count) idle clients with their own configuration, a subscription and a publish, bytes allocated for each",
+            unit: "", isRate: false, goal: "≤ 5632")
+        row.add(ours: Double(now - earlier) / Double(count))
+        for (client, _) in first + clients { await client.disconnect() }
+        return [row]
+    }
+
+    private func use(_ count: Int, after number: Int) async throws -> [(MQTTClient, MQTTSubscription)] {
+        var clients: [(MQTTClient, MQTTSubscription)] = []
+        for number in number..<(number + count) {
+            var configuration = MQTTConfiguration()
+            // Another for each, so that none shares its options.
+            configuration.keepAlive = .seconds(600 + number)
+            let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
+            try await client.connect()
+            let messages = try await client.subscribe(to: "idle/\(number)/#")
+            try await client.publish("on", to: "idle/\(number)", qos: .atLeastOnce)
+            clients.append((client, messages))
+        }
+        return clients
     }
 
     /// Connects clients one after the other.

@@ -17,7 +17,7 @@ struct MQTTRows {
     /// Thousands, so that every way of sharing them out comes out even enough.
     func scaled(_ count: Int) -> Int { max(1, Int(Double(count) * scale) / 1000) * 1000 }
 
-    private func client() async throws -> MQTTClient {
+    func client() async throws -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "bench")
         configuration.maximumInFlight = 100
         let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)

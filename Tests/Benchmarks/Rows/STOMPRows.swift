@@ -24,7 +24,7 @@ struct STOMPRows {
     /// Thousands, so that every way of sharing them out comes out even enough.
     private func scaled(_ count: Int) -> Int { max(1, Int(Double(count) * scale) / 1000) * 1000 }
 
-    private func client() async throws -> STOMPClient {
+    func client() async throws -> STOMPClient {
         let client = STOMPClient("stomp://127.0.0.1:\(port)")
         try await client.connect()
         return client
@@ -33,6 +33,23 @@ struct STOMPRows {
     private func limitRate(_ mode: String, _ count: Int) throws -> Double {
         let text = try Shell.run(limit, [port, mode, "\(count)"]).trimmingCharacters(in: .whitespacesAndNewlines)
         return Double(count) / (Double(text) ?? .nan)
+    }
+
+    /// CONNECT, CONNECTED, DISCONNECT and its RECEIPT, one connection after the other.
+    func connections() async throws -> Row {
+        let count = scaled(2_000)
+        var row = Row("STOMP connect and disconnect", unit: "/s", goal: "≥ 0.6")
+        for _ in 0..<rounds {
+            let limit = try limitRate("connect", count)
+            let costs = try await measured {
+                for _ in 0..<count {
+                    let client = try await client()
+                    await client.disconnect()
+                }
+            }
+            row.add(costs, count, limit: limit)
+        }
+        return row
     }
 
     /// One `await send` for each message.

@@ -321,13 +321,16 @@ struct TrafficRows {
     // MARK: Connections
 
     /// CONNECT, CONNACK, DISCONNECT, one connection after the other.
-    func connections() async throws -> Row {
+    func connections() async throws -> [Row] {
         let count = scaled(2_000)
+        var switches = Row(
+            "MQTT connect and disconnect, times that a thread waits", unit: "", isRate: false, goal: "≤ 12")
         var row = Row("MQTT connect and disconnect", unit: "/s", goal: "≥ 0.6, ≤ 150 µs CPU")
         try await addRounds(to: &row, of: count) {
             try limit(.v3_1_1, "connect", "\(count)")
         } ours: {
-            try await measured {
+            let before = Threads.waits
+            let costs = try await measured {
                 for _ in 0..<count {
                     let client = MQTTClient(
                         "mqtt://127.0.0.1:\(port)", configuration: MQTTConfiguration(clientID: "x"))
@@ -335,40 +338,9 @@ struct TrafficRows {
                     await client.disconnect()
                 }
             }
+            switches.add(ours: Double(Threads.waits - before) / Double(count))
+            return costs
         }
-        return row
-    }
-
-    /// QoS 1, one at a time: from the main actor beside a task.
-    func mainActor() async throws -> Row {
-        let count = scaled(10_000)
-        var row = Row(
-            "MQTT QoS 1 round trip from the main actor ÷ from a task, median", unit: "ns", isRate: false, goal: "≤ 1.2")
-        for _ in 0..<rounds {
-            let client = try await client()
-            let elsewhere = try await Self.roundTrips(client, count)
-            row.add(ours: try await Self.roundTripsOnMainActor(client, count), limit: elsewhere)
-            await client.disconnect()
-        }
-        return row
-    }
-
-    @concurrent private static func roundTrips(_ client: MQTTClient, _ count: Int) async throws -> Double {
-        try await medianTime(client, count)
-    }
-
-    @MainActor private static func roundTripsOnMainActor(_ client: MQTTClient, _ count: Int) async throws -> Double {
-        try await medianTime(client, count)
-    }
-
-    private nonisolated(nonsending) static func medianTime(_ client: MQTTClient, _ count: Int) async throws -> Double {
-        var times: [Double] = []
-        let payload = [UInt8](repeating: 0x70, count: 24)
-        for _ in 0..<count {
-            let start = ContinuousClock.now
-            try await client.publish(payload, to: MQTTRows.topic, qos: .atLeastOnce)
-            times.append((ContinuousClock.now - start) / .nanoseconds(1))
-        }
-        return median(times)
+        return [row, switches]
     }
 }

@@ -1,0 +1,45 @@
+import Foundation
+
+/// What a program costs that connects, publishes one message and ends: as a process of its own, beside one that does
+/// nothing and beside the same in C.
+struct StartRows {
+    let port: String
+    let limit: String
+    let rounds: Int
+    let scale: Double
+
+    func rows() throws -> [Row] {
+        let program = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appendingPathComponent("first-message").path
+        guard FileManager.default.isExecutableFile(atPath: program) else {
+            FileHandle.standardError.write(
+                Data("The rows of a program's start are left out. Build the product first-message.\n".utf8))
+            return []
+        }
+        var whole = Row("Process start to first message", unit: "µs", isRate: false, goal: "–")
+        var empty = Row(
+            "Process start to the end of an empty async program with the same imports", unit: "µs", isRate: false,
+            goal: "–")
+        var difference = Row(
+            "Process start to first message, above an empty program", unit: "µs", isRate: false, goal: "≤ 2000")
+        for _ in 0..<rounds {
+            var (ours, nothing, inC): ([Double], [Double], [Double]) = ([], [], [])
+            for _ in 0..<max(5, Int(20 * scale)) {
+                nothing.append(try time(program, []))
+                ours.append(try time(program, [port]))
+                inC.append(try time(limit, [port, "window", "1"]))
+            }
+            whole.add(ours: median(ours), limit: median(inC))
+            empty.add(ours: median(nothing))
+            difference.add(ours: median(ours) - median(nothing))
+        }
+        return [whole, empty, difference]
+    }
+
+    /// Microseconds from the start of a program to its end.
+    private func time(_ program: String, _ arguments: [String]) throws -> Double {
+        let start = ContinuousClock.now
+        _ = try Shell.run(program, arguments)
+        return (ContinuousClock.now - start) / .microseconds(1)
+    }
+}

@@ -1,0 +1,13 @@
+import MQTT
+
+/// What a short program costs: connects to a port of this machine, publishes one message, and ends when it is
+/// acknowledged. Without a port it ends at once, as an empty program with the same imports does.
+@main
+enum FirstMessage {
+    static func main() async throws {
+        guard CommandLine.arguments.count == 2 else { return }
+        let client = MQTTClient("mqtt://127.0.0.1:\(CommandLine.arguments[1])", clientID: "first")
+        try await client.connect()
+        try await client.publish("hello", to: "first", qos: .atLeastOnce)
+    }
+}
