@@ -3,7 +3,7 @@ import Testing
 
 /// A program of `Examples/Cookbook`, which is a package of its own: `.ci/run cookbook` builds it and names the folder of
 /// its programs as `COOKBOOK`.
-enum CookbookProgram: String {
+enum CookbookProgram: String, CaseIterable {
     case publish, subscribe, bridge, chat
     case requestReply = "request-reply"
     case orderWorker = "order-worker"

@@ -1,7 +1,7 @@
 import MQTT
 import Recipe
 
-/// What somebody typed, or that they came or left.
+/// A line that a person typed, or the fact that the person came or left.
 struct Line: Codable, Sendable {
     var name: String
     var text: String?
@@ -39,8 +39,9 @@ await recipe(
             print("You are \(name) at \(url)")
             try await client.publish(Line(name: name), to: room)
             for await text in inputLines() { try await client.publish(Line(name: name, text: text), to: room) }
-            try await client.publish(Line(name: name, isPresent: false), to: room)
             show.cancel()
+            // Ctrl-C cancels this task, but not the farewell.
+            try await Task { _ = try await client.publish(Line(name: name, isPresent: false), to: room) }.value
         }
     }
 }

@@ -21,7 +21,7 @@ extension STOMPDestination<Invoice> {
 
 await recipe(
     """
-    Works off a queue of orders: each becomes an invoice, and what is no order becomes a dead letter.
+    Processes a queue of orders: each becomes an invoice, and a message that is not an order becomes a dead letter.
     Usage: order-worker [--broker URL] [--orders NUMBER]
 
       -b, --broker URL     stomp:, stomps:, ws: or wss: (default: a broker inside this program)
@@ -45,8 +45,8 @@ await recipe(
     }
 }
 
-/// Works off so many messages. What becomes of a message and its acknowledgement happen together or not at all, so a
-/// worker that is killed at any moment neither loses an order nor bills it twice.
+/// Processes `count` messages. The result and the acknowledgement are in one transaction, so a worker that is killed at any
+/// moment neither loses an order nor bills it twice.
 func work(_ client: STOMPClient, on count: Int) async throws {
     let orders = try await client.subscribe(
         to: .orders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 10))

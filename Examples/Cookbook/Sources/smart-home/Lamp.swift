@@ -27,7 +27,7 @@ struct Lamp: Sendable {
         work = Task {
             for try await command in commands {
                 guard let power = command.text.flatMap({ Power(rawValue: $0) }) else { continue }
-                let from = command.properties.userProperty("from") ?? "somebody"
+                let from = command.properties.userProperty("from") ?? "unknown"
                 try await client.publish(
                     power.rawValue, to: state.name, qos: .atLeastOnce, retain: true,
                     properties: [.userProperty("by", from)])

@@ -17,6 +17,7 @@ await recipe(
         }
         return (room: String(parts[0]), power: power)
     }
+    guard !commands.isEmpty else { throw UsageError("Name what to switch, such as kitchen=on.") }
     try await withBroker(options) { url in
         // The lamps of the house: each is a device of its own.
         var lamps: [Lamp] = []

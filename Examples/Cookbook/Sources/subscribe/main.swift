@@ -9,7 +9,7 @@ await recipe(
       -t, --topic FILTER     what to subscribe to, with + and # as wildcards; may be repeated
       -q, --qos QOS          the highest quality of service to ask for: 0, 1 or 2 (default 0)
       -C, --count NUMBER     end after this many messages
-      -W, --timeout SECONDS  end after this time
+      -W, --timeout SECONDS  end this long after subscribing
       -R, --no-retained      skip messages that the broker had retained
       -F, --format FORMAT    what to print: %t topic, %p payload, %x payload in hexadecimal, %l its length, %q QoS,
                              %r retained (0 or 1), %c content type, %P user properties, %% a percent sign (default %p)
@@ -38,17 +38,18 @@ await recipe(
         configuration.sessionExpiry = .seconds(86_400)
     }
     let client = MQTTClient(options["--broker"] ?? "mqtt://localhost", configuration: configuration)
-    if let seconds = try options.number("--timeout") {
-        Task {
-            try await Task.sleep(for: .seconds(seconds))
-            await client.disconnect()
-        }
-    }
+    let seconds = try options.number("--timeout")
     // A session keeps its subscriptions if they are released after the client has disconnected.
     let kept = try await client.withConnection { client in
         let messages = try await client.subscribe(to: requests)
         for (filter, code) in zip(messages.filters, messages.reasonCodes) where code.isError {
             complain("The broker refused \(filter): \(code).")
+        }
+        if let seconds {
+            Task {
+                try await Task.sleep(for: .seconds(seconds))
+                await client.disconnect()
+            }
         }
         var count = 0
         do {

@@ -55,7 +55,8 @@ import Observation
                 if let celsius = try? element.value { self.celsius = celsius }
             }
         } catch {
-            problem = error.message
+            // A screen that is closed cancels.
+            if error.code != .cancelled { problem = error.message }
         }
     }
 }
