@@ -1,6 +1,7 @@
 public import MQTTCore
 public import Messaging
 public import Transport
+import Wire
 
 /// How an ``MQTTClient`` connects, and the bounds that it keeps.
 ///
@@ -162,4 +163,9 @@ public struct MQTTConfiguration: Sendable, Equatable {
 
         public static func == (one: Self, other: Self) -> Bool { one.box === other.box }
     }
+}
+
+extension MQTTConfiguration: CustomStringConvertible {
+    /// Every option and its value, with secrets hidden.
+    public var description: String { OneLine.properties(of: self) }
 }

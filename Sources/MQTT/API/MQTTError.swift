@@ -3,6 +3,12 @@ public import Messaging
 import Transport
 public import Wire
 
+#if canImport(FoundationEssentials)
+    public import protocol FoundationEssentials.LocalizedError
+#else
+    public import protocol Foundation.LocalizedError
+#endif
+
 /// Everything that can go wrong for a user of ``MQTTClient``: a code, and a sentence that says what happened and what to
 /// do about it.
 public struct MQTTError: ClientError, Equatable, CustomStringConvertible {
@@ -60,4 +66,12 @@ extension MQTTError.Code {
     public static var storeFailed: Self { Self("storeFailed") }
     /// The message expired before it could be sent.
     public static var expired: Self { Self("expired") }
+}
+
+extension MQTTError: LocalizedError {
+    public var errorDescription: String? { message }
+}
+
+extension MQTTProtocolError: LocalizedError {
+    public var errorDescription: String? { description }
 }

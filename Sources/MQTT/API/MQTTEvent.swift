@@ -1,6 +1,7 @@
 public import MQTTCore
 public import Messaging
 public import Transport
+import Wire
 
 /// The state of a client's connection; see ``MQTTClient/states``.
 public typealias MQTTConnectionState = ConnectionState<MQTTError>
@@ -50,4 +51,15 @@ public enum MQTTEvent: ClientEvent {
     case storeDamaged(StoredSession.Damage)
     /// The server ended the connection with DISCONNECT.
     case disconnectedByServer(MQTTReasonCode, MQTTProperties)
+}
+
+extension MQTTEvent: CustomStringConvertible {
+    /// The case and its values.
+    public var description: String {
+        switch self {
+        case .exactlyOnceUnavailable: "exactlyOnceUnavailable"
+        case .reauthenticated: "reauthenticated"
+        default: OneLine.values(of: self) ?? "event"
+        }
+    }
 }

@@ -1,5 +1,6 @@
 public import MQTTCore
 public import Messaging
+import Wire
 
 /// A topic together with the type of the values that are published to it, their format, and their quality of service.
 ///
@@ -101,4 +102,9 @@ extension MQTTTopic<[UInt8]> {
     public static func bytes(_ filter: String, qos: QoS = .atLeastOnce, retain: Bool = false) -> MQTTTopic {
         MQTTTopic(filter, .bytes, qos, retain)
     }
+}
+
+extension MQTTTopic: CustomStringConvertible {
+    /// The filter and the type of its values.
+    public var description: String { "MQTTTopic<\(Value.self)>(\(OneLine.text(filter)))" }
 }

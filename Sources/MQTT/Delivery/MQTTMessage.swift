@@ -1,5 +1,6 @@
 public import MQTTCore
 public import Messaging
+import Wire
 
 /// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///
@@ -93,5 +94,13 @@ public struct MQTTMessage: ReplyMessage {
         let delivery = batch.records[index].delivery
         guard delivery != 0 else { return }
         batch.core?.acknowledge(delivery)
+    }
+}
+
+extension MQTTMessage: CustomStringConvertible {
+    /// Topic, flags and the beginning of the payload.
+    public var description: String {
+        let flags = [qos.description] + (isRetained ? ["retained"] : []) + (isDuplicate ? ["duplicate"] : [])
+        return "MQTTMessage(\(OneLine.text(topic)), \(flags.joined(separator: ", ")), \(OneLine.payload(payload)))"
     }
 }

@@ -1,5 +1,6 @@
 public import MQTTCore
 public import Messaging
+import Wire
 
 /// The messages that match one topic filter, as a sequence; made by `subscribe` of ``MQTTClient``.
 ///
@@ -120,3 +121,11 @@ public typealias MQTTDecodedMessage<Value: Sendable> = DecodedMessage<MQTTMessag
 public typealias MQTTDecodedMessages<Value: Sendable> = DecodedMessages<MQTTSubscription, Value>
 
 typealias MQTTSubscriptionHandle = SubscriptionHandle<MQTTClientCore>
+
+extension MQTTSubscription: CustomStringConvertible {
+    /// The filters, with the QoS that the server granted.
+    public var description: String {
+        let filters = filters.isEmpty ? "unmatched messages" : OneLine.text(filters.joined(separator: ", "))
+        return "MQTTSubscription(\(filters), \(grantedQoS))"
+    }
+}

@@ -2,6 +2,12 @@ public import MQTTCore
 import Synchronization
 import Transport
 
+#if canImport(FoundationEssentials)
+    public import protocol FoundationEssentials.LocalizedError
+#else
+    public import protocol Foundation.LocalizedError
+#endif
+
 /// Where a client stores its session, so that it survives the process: messages that were accepted and not finally
 /// acknowledged, and the identifiers of received QoS 2 messages.
 ///
@@ -135,4 +141,8 @@ public final class MemorySessionStore: SessionStore {
     public func close() {
         state.withLock { $0.isOpen = false }
     }
+}
+
+extension SessionStoreError: LocalizedError {
+    public var errorDescription: String? { description }
 }

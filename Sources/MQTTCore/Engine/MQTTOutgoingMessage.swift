@@ -1,3 +1,5 @@
+import Wire
+
 /// A message to publish.
 public struct MQTTOutgoingMessage: Sendable {
     /// The topic name: 1 to 65,535 bytes of UTF-8 without wildcards.
@@ -27,5 +29,13 @@ public struct MQTTOutgoingMessage: Sendable {
         topic: String, payload: String, qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
     ) {
         self.init(topic: topic, payload: Array(payload.utf8), qos: qos, retain: retain, properties: properties)
+    }
+}
+
+extension MQTTOutgoingMessage: CustomStringConvertible {
+    /// Topic, flags and the beginning of the payload.
+    public var description: String {
+        "MQTTOutgoingMessage(\(OneLine.text(topic)), \(qos)\(retain ? ", retained" : ""), "
+            + "\(OneLine.payload(payload[...])))"
     }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// A version of the MQTT protocol; the raw value is the protocol level that CONNECT carries.
 public enum MQTTVersion: UInt8, Sendable, Hashable, CaseIterable, Comparable {
     /// MQTT 3.1 (IBM, 2010), protocol name "MQIsdp".
@@ -101,5 +103,12 @@ public struct MQTTWill: Sendable, Hashable {
     ) {
         self.init(
             topic: topic, payload: Array(payload.utf8), qos: qos, retain: retain, delay: delay, properties: properties)
+    }
+}
+
+extension MQTTWill: CustomStringConvertible {
+    /// Topic and flags; the payload is hidden as that of an inspected CONNECT is.
+    public var description: String {
+        "MQTTWill(\(OneLine.text(topic)), \(qos)\(retain ? ", retained" : ""), \(payload.count) bytes)"
     }
 }

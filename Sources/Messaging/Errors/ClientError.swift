@@ -1,5 +1,11 @@
-package import Transport
+public import Transport
 public import Wire
+
+#if canImport(FoundationEssentials)
+    public import protocol FoundationEssentials.LocalizedError
+#else
+    public import protocol Foundation.LocalizedError
+#endif
 
 /// What the errors of all clients have in common: a code, a sentence, and the error below.
 @usableFromInline
@@ -89,4 +95,15 @@ extension ClientError {
     package init(credentials error: any Error) {
         self.init(.noCredentials, "Could not obtain credentials: \(error)", answer: nil, underlying: error)
     }
+}
+
+// `LocalizedError` is in FoundationEssentials, which the payload formats load anyway: nothing more is loaded when a program
+// starts. The modules below have no Foundation, so that the conformances of their errors are here and in the clients.
+
+extension TransportError: LocalizedError {
+    public var errorDescription: String? { message }
+}
+
+extension CodedError: LocalizedError {
+    public var errorDescription: String? { message }
 }

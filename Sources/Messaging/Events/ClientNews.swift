@@ -1,5 +1,6 @@
 import Synchronization
 import Transport
+import Wire
 
 /// The state of a client's connection.
 public enum ConnectionState<Failure: Error & Sendable>: Sendable {
@@ -82,5 +83,21 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
         let (states, events) = content.withLock { ($0.states, $0.events) }
         states?.finish()
         events?.finish()
+    }
+}
+
+extension ConnectionState: CustomStringConvertible {
+    /// The state, with what belongs to it: `waiting 0.5 seconds after attempt 1: …`.
+    public var description: String {
+        switch self {
+        case .disconnected(nil): "disconnected"
+        case .disconnected(let failure?): "disconnected: \(OneLine.text("\(failure)"))"
+        case .connecting(let attempt): "connecting, attempt \(attempt)"
+        case .connected: "connected"
+        case .waiting(let delay, let attempt, let failure):
+            "waiting \(delay) after attempt \(attempt): \(OneLine.text("\(failure)"))"
+        case .disconnecting: "disconnecting"
+        case .suspended: "suspended"
+        }
     }
 }

@@ -63,3 +63,13 @@ where Messages.Element: Sendable {
         }
     }
 }
+
+extension DecodedMessage: CustomStringConvertible {
+    /// The message, which shows the beginning of its payload.
+    public var description: String { "\(message)" }
+}
+
+extension DecodedMessages: CustomStringConvertible {
+    /// The subscription, with the type of its values.
+    public var description: String { "\(subscription) as \(Value.self)" }
+}

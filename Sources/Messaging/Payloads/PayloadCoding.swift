@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    public import protocol FoundationEssentials.LocalizedError
+#else
+    public import protocol Foundation.LocalizedError
+#endif
+
 /// Turns values into payloads and back, in one format. ``JSONPayload`` and ``PropertyListPayload`` are two; another format
 /// needs a content type and two methods.
 public protocol PayloadCoding: Sendable {
@@ -149,4 +155,8 @@ public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
     }
 
     public var description: String { message }
+}
+
+extension DecodeFailure: LocalizedError {
+    public var errorDescription: String? { message }
 }

@@ -113,7 +113,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let call = PendingCall<Void>()
         loop.execute {
             guard self.phase != .idle, self.phase != .suspended else {
-                call.end(())
+                _ = call.end(())
                 return
             }
             if self.phase != .stopping { self.suspends = true }
@@ -309,7 +309,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private func stopNow(_ call: PendingCall<Void>, goodbye: () -> Void) {
         if phase == .idle {
-            call.end(())
+            _ = call.end(())
             return
         }
         callers.addStop(call)

@@ -65,6 +65,8 @@ public struct STOMPSubscribeOptions: Sendable {
     public var prefetch: Int?
     /// More headers, sent unchanged.
     public var headers: STOMPHeaders
+    /// The declaration of a destination's queue.
+    var queue = STOMPQueueOptions()
 
     /// Makes options; what is nil is not sent.
     public init(
@@ -81,6 +83,7 @@ public struct STOMPSubscribeOptions: Sendable {
         for profile: STOMPBrokerProfile, acknowledgement: STOMPAckMode, clientID: String?
     ) throws(STOMPError) -> STOMPHeaders {
         var result = headers
+        result.fields += queue.headers(for: profile, ofSubscription: true).fields
         if let selector {
             guard profile.supportsSelectors || profile == .generic else {
                 throw STOMPError(

@@ -2,10 +2,16 @@ import Messaging
 import STOMPCore
 
 extension STOMPClient {
-    /// Begins a transaction, which has to be committed or aborted; ``withTransaction(_:)`` does that.
-    public nonisolated func begin() throws(STOMPError) -> STOMPTransactionHandle {
+    /// Begins a transaction, which has to be committed or aborted; ``withTransaction(named:_:)`` does that.
+    ///
+    /// - Parameter name: its name for the broker and its logs, which no other transaction of the connection may have (STOMP
+    ///   1.2 "BEGIN"); it must not begin with `tx-`. Default: nil, a number.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` for a name that an open transaction has.
+    public nonisolated func begin(named name: String? = nil) throws(STOMPError) -> STOMPTransactionHandle {
         STOMPTransactionHandle(
-            transaction: try sender.write { engine, now throws(STOMPUsageError) in try engine.begin(at: now) })
+            transaction: try sender.write { engine, now throws(STOMPUsageError) in
+                try engine.begin(named: name, at: now)
+            })
     }
 
     /// Commits a transaction and returns when the broker has confirmed that.
@@ -24,11 +30,14 @@ extension STOMPClient {
     ///
     /// A transaction does not survive its connection: then the commit throws ``STOMPError/Code/stale``, and nothing of it
     /// has been processed.
+    /// - Parameters:
+    ///   - name: see ``begin(named:)``. Default: nil, a number.
+    ///   - body: sends, acknowledges and rejects in the transaction that it is passed.
     @discardableResult
     public nonisolated(nonsending) func withTransaction<Result>(
-        _ body: (STOMPTransactionHandle) async throws -> Result
+        named name: String? = nil, _ body: (STOMPTransactionHandle) async throws -> Result
     ) async throws -> Result {
-        let handle = try begin()
+        let handle = try begin(named: name)
         let result: Result
         do {
             result = try await body(handle)

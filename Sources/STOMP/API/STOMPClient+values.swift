@@ -39,7 +39,7 @@ extension STOMPClient {
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
-        let options = options.declaring(destination.contentType)
+        let options = declared(options, for: destination)
         try await send(body, to: destination.name, options: options, in: transaction)
     }
 
@@ -56,7 +56,7 @@ extension STOMPClient {
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
-        let options = options.declaring(destination.contentType)
+        let options = declared(options, for: destination)
         try await sendAndConfirm(body, to: destination.name, options: options, in: transaction)
     }
 
@@ -102,10 +102,23 @@ extension STOMPClient {
         to destination: STOMPDestination<Value>, acknowledgement: STOMPAckMode = .auto,
         options: STOMPSubscribeOptions = STOMPSubscribeOptions(), buffer: BufferPolicy = BufferPolicy()
     ) async throws(STOMPError) -> STOMPDecodedMessages<Value> {
+        var options = options
+        options.queue = destination.queue
         let subscription = try await subscribe(
             to: destination.name, acknowledgement: acknowledgement, options: options, buffer: buffer)
         return DecodedMessages(subscription) { [format = destination.format] in
             format.value(in: $0.body, mediaType: $0.mediaType)
         }
+    }
+
+    /// The options of a message to a destination: with its content type and the declaration of its queue.
+    private nonisolated func declared<Value>(
+        _ options: STOMPSendOptions, for destination: STOMPDestination<Value>
+    ) -> STOMPSendOptions {
+        var options = options.declaring(destination.contentType)
+        guard destination.queue != STOMPQueueOptions() else { return options }
+        let profile = core.link.perform { $0.engine.profile }
+        options.headers.fields += destination.queue.headers(for: profile, ofSubscription: false).fields
+        return options
     }
 }

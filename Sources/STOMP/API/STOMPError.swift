@@ -3,6 +3,12 @@ public import STOMPCore
 import Transport
 public import Wire
 
+#if canImport(FoundationEssentials)
+    public import protocol FoundationEssentials.LocalizedError
+#else
+    public import protocol Foundation.LocalizedError
+#endif
+
 /// Everything that can go wrong for a user of ``STOMPClient``: a code, and a sentence that says what happened and what to
 /// do about it.
 public struct STOMPError: ClientError, Equatable, CustomStringConvertible {
@@ -120,4 +126,12 @@ extension STOMPError {
                 .connectionLost, "The connection ended before the server confirmed the frame. \(advice)")
         }
     }
+}
+
+extension STOMPError: LocalizedError {
+    public var errorDescription: String? { message }
+}
+
+extension STOMPConnectionFailure: LocalizedError {
+    public var errorDescription: String? { description }
 }

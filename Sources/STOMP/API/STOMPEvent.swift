@@ -1,5 +1,6 @@
 public import Messaging
 public import STOMPCore
+import Wire
 
 /// The state of a client's connection; see ``STOMPClient/states``.
 public typealias STOMPConnectionState = ConnectionState<STOMPError>
@@ -34,4 +35,9 @@ public enum STOMPEvent: ClientEvent {
     case unknownFrameReceived(STOMPFrame)
     /// This many messages arrived that belong to no subscription; they are ignored.
     case unmatchedMessages(Int)
+}
+
+extension STOMPEvent: CustomStringConvertible {
+    /// The case and its values.
+    public var description: String { OneLine.values(of: self) ?? "event" }
 }

@@ -148,3 +148,10 @@ public struct STOMPOutgoingMessage: Sendable {
         self.init(Array(text.utf8), to: destination, options: options)
     }
 }
+
+extension STOMPOutgoingMessage: CustomStringConvertible {
+    /// Destination and the beginning of the body.
+    public var description: String {
+        "STOMPOutgoingMessage(\(OneLine.text(destination)), \(OneLine.payload(body[...])))"
+    }
+}

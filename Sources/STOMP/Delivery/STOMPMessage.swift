@@ -1,5 +1,6 @@
 public import Messaging
 public import STOMPCore
+import Wire
 
 /// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///
@@ -106,5 +107,13 @@ public struct STOMPMessage: ReplyMessage {
         guard let core = batch.core else { throw .disconnectedByUser }
         let bytes = batch.bytes
         unsafe try core.sender.answer(bytes.span.bytes.extracting(batch.records[index].headers), body)
+    }
+}
+
+extension STOMPMessage: CustomStringConvertible {
+    /// Destination, number and the beginning of the body.
+    public var description: String {
+        let id = messageID.map { ", id \(OneLine.text($0))" } ?? ""
+        return "STOMPMessage(\(OneLine.text(destination))\(id), \(OneLine.payload(body)))"
     }
 }

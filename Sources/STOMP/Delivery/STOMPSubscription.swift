@@ -1,5 +1,6 @@
 public import Messaging
 public import STOMPCore
+import Wire
 
 /// The messages of one subscription, as a sequence; made by `subscribe` of ``STOMPClient``.
 ///
@@ -64,3 +65,8 @@ public typealias STOMPDecodedMessage<Value: Sendable> = DecodedMessage<STOMPMess
 public typealias STOMPDecodedMessages<Value: Sendable> = DecodedMessages<STOMPSubscription, Value>
 
 typealias STOMPSubscriptionHandle = SubscriptionHandle<STOMPClientCore>
+
+extension STOMPSubscription: CustomStringConvertible {
+    /// The destination, with how its messages are acknowledged.
+    public var description: String { "STOMPSubscription(\(OneLine.text(destination)), \(acknowledgement))" }
+}

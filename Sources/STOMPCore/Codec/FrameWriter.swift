@@ -126,7 +126,9 @@ import Wire
         unsafe place[count &+ digits &+ 1] = UInt8(ascii: "\n")
     }
 
-    mutating func put(_ transaction: STOMPTransaction) {
+    /// - Parameter name: the name that its user has given it, or empty.
+    mutating func put(_ transaction: STOMPTransaction, named name: String) {
+        if !name.isEmpty { return put(STOMPHeaders.Field("transaction", name)) }
         put("transaction:tx-")
         putNumber(UInt64(transaction.connection))
         put(UInt8(ascii: "-"))

@@ -25,6 +25,7 @@ extension STOMPEngine {
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         let isCounted = Self.isCounted(body, omitsContentLength)
+        let transactionName = transaction.flatMap { transactions[$0.number] } ?? ""
         try FrameWriter.writeFrame(
             into: &output, "SEND", STOMPEscaping(version), headRoom: FrameWriter.room(for: destination) &+ 96,
             headers: headers,
@@ -32,7 +33,7 @@ extension STOMPEngine {
         ) { writer in
             writer.put("destination", destination)
             if number != 0 { writer.put("receipt", number) }
-            if let transaction { writer.put(transaction) }
+            if let transaction { writer.put(transaction, named: transactionName) }
         }
         timing.wrote(at: now)
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }

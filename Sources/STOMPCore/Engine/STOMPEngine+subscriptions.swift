@@ -127,6 +127,7 @@ extension STOMPEngine {
             )
         }
         let version = version
+        let transactionName = transaction.flatMap { transactions[$0.number] } ?? ""
         try writeFrame(
             command, headers, ReservedHeaders.acknowledge, room: message.byteCount, receiptToken, at: now
         ) { writer in
@@ -138,7 +139,7 @@ extension STOMPEngine {
                 writer.put(message.extracting(subscription))
                 writer.put(UInt8(ascii: "\n"))
             }
-            if let transaction { writer.put(transaction) }
+            if let transaction { writer.put(transaction, named: transactionName) }
         }
     }
 

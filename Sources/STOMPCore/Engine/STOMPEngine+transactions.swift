@@ -8,20 +8,35 @@ public struct STOMPTransaction: Sendable, Hashable, CustomStringConvertible {
     let connection: UInt32
     let number: UInt32
 
-    /// The name on the wire.
+    /// The name on the wire, unless its user has named it.
     public var description: String { "tx-\(connection)-\(number)" }
 }
 
 extension STOMPEngine {
     /// Begins a transaction.
+    ///
+    /// - Parameter name: what it is called on the wire, where each of a connection has a name of its own; nil for a number.
     public mutating func begin(
-        headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
+        named name: String? = nil, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) -> STOMPTransaction {
         try requireConnected()
+        if let name {
+            try require(
+                !name.isEmpty && !name.utf8.starts(with: "tx-".utf8), .invalidOption,
+                "'\(name)' cannot name a transaction: it is empty, or begins with 'tx-' as the engine's own names do.")
+            try require(
+                !transactions.values.contains { $0.hasSameBytes(as: name) }, .invalidOption,
+                "A transaction of the name '\(name)' is open on this connection. Commit or abort it first.")
+        }
         let transaction = STOMPTransaction(connection: connection, number: nextTransaction)
-        try writeTransaction("BEGIN", transaction, headers, receiptToken, at: now)
+        transactions[transaction.number] = name ?? ""
+        do throws(STOMPUsageError) {
+            try writeTransaction("BEGIN", transaction, headers, receiptToken, at: now)
+        } catch {
+            transactions[transaction.number] = nil
+            throw error
+        }
         nextTransaction &+= 1
-        transactions.insert(transaction.number)
         return transaction
     }
 
@@ -46,21 +61,24 @@ extension STOMPEngine {
         try requireConnected()
         try check(transaction)
         try writeTransaction(command, transaction, headers, receiptToken, at: now)
-        transactions.remove(transaction.number)
+        transactions[transaction.number] = nil
     }
 
     private mutating func writeTransaction(
         _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
         at now: Int64
     ) throws(STOMPUsageError) {
-        try writeFrame(command, headers, ReservedHeaders.transaction, room: 64, receiptToken, at: now) {
-            $0.put(transaction)
+        let name = transactions[transaction.number] ?? ""
+        try writeFrame(
+            command, headers, ReservedHeaders.transaction, room: 64 + name.utf8.count * 2, receiptToken, at: now
+        ) {
+            $0.put(transaction, named: name)
         }
     }
 
     func check(_ transaction: STOMPTransaction) throws(STOMPUsageError) {
         try require(
-            transaction.connection == connection && transactions.contains(transaction.number), .transactionEnded,
+            transaction.connection == connection && transactions[transaction.number] != nil, .transactionEnded,
             "The transaction \(transaction) is over: it was committed or aborted, or its connection ended. Begin a new one."
         )
     }

@@ -71,7 +71,8 @@ public struct STOMPEngine: ~Copyable, Sendable {
     var bytesLeft = 0
     var subscriptions = SubscriptionTable()
     var receipts = ReceiptTable()
-    var transactions: Set<UInt32> = []
+    /// The open transactions by their numbers, with the names that their users have given them; empty without one.
+    var transactions: [UInt32: String] = [:]
     var nextTransaction: UInt32 = 1
     /// The receipt of DISCONNECT.
     var disconnectReceipt: UInt64?

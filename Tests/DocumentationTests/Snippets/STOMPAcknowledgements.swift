@@ -15,20 +15,21 @@ func processOrders(client: STOMPClient) async throws {
 
 func isComplete(_ order: STOMPMessage) -> Bool { order.text?.contains("pizza") == true }
 
-func useDeadLetters(client: STOMPClient) async throws {
+extension STOMPDestination<String> {
     // The exchange behind /topic/, so that a durable subscription keeps the dead letters.
-    let arguments: STOMPHeaders = [
-        "durable": "true", "auto-delete": "false",
-        "x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": "orders.dead",
-    ]
+    static let checkedOrders = STOMPDestination.text(
+        "/queue/orders",
+        queue: .rabbitMQ(durable: true, deadLetterExchange: "amq.topic", deadLetterRoutingKey: "orders.dead"))
+}
+
+func useDeadLetters(client: STOMPClient) async throws {
     let dead = try await client.subscribe(
         to: "/topic/orders.dead", acknowledgement: .clientIndividual,
         options: STOMPSubscribeOptions(durableName: "orders-dead"))
-    let orders = try await client.subscribe(
-        to: "/queue/orders", acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(headers: arguments))
-    try await client.sendAndConfirm("{}", to: "/queue/orders", options: STOMPSendOptions(headers: arguments))
+    let orders = try await client.subscribe(to: .checkedOrders, acknowledgement: .clientIndividual)
+    try await client.sendAndConfirm("{}", to: .checkedOrders)
     for try await order in orders {
-        try order.reject(requeue: false)
+        try order.message.reject(requeue: false)
         break
     }
     for try await order in dead {

@@ -18,6 +18,25 @@ import Testing
                 + "COMMIT\ntransaction:tx-1-1\n\n\0ABORT\ntransaction:tx-1-2\n\n\0")
     }
 
+    @Test func `a transaction has the name that its user gave it, escaped, in every frame`() throws {
+        let client = try ScriptedEngine.connected()
+        let named = try client.engine.begin(named: "order: 17", at: 0)
+        try client.engine.send(destination: "/q", body: [], transaction: named, at: 0)
+        try client.engine.commit(named, at: 0)
+        let name = "transaction:order\\c 17\n"
+        #expect(
+            client.takeOutput()
+                == "BEGIN\n\(name)\n\0SEND\ndestination:/q\n\(name)\n\0COMMIT\n\(name)\n\0")
+        let open = try client.engine.begin(named: "order", at: 0)
+        for name in ["order", "", "tx-1-3"] {
+            #expect(
+                client.misuse { e throws(STOMPUsageError) in _ = try e.engine.begin(named: name, at: 0) }
+                    == .invalidOption)
+        }
+        try client.engine.abort(open, at: 0)
+        _ = try client.engine.begin(named: "order", at: 0)
+    }
+
     @Test func transactionEndsOnce() throws {
         let client = try ScriptedEngine.connected()
         let transaction = try client.engine.begin(at: 0)

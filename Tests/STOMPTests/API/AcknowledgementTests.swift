@@ -110,7 +110,7 @@ import Testing
                 }
             }
             var last: STOMPTransactionHandle?
-            try await client.withTransaction { transaction in
+            try await client.withTransaction(named: "order 17") { transaction in
                 last = transaction
                 let batch = (0..<3).map { STOMPOutgoingMessage("\($0)", to: "/queue/q") }
                 try await client.send(batch, in: transaction)

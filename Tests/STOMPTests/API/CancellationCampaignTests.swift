@@ -175,7 +175,7 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "transaction", "withTransaction(_:) [(STOMPTransactionHandle) async throws -> Result]",
+            "transaction", "withTransaction(named:_:) [String?]",
             body: { subject, _ in
                 try await subject.client.withTransaction { transaction in
                     try await subject.client.send([1], to: "/topic/a", in: transaction)

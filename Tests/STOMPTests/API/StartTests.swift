@@ -21,7 +21,7 @@ struct StartTests {
             [try #require(broker.urls.stomp)], configuration: STOMPConfiguration(), loop: loop,
             override: nil)
         let error = await #expect(throws: STOMPError.self) { try await client.connect() }
-        #expect(error?.code == .connectFailed)
+        #expect(error?.code == .systemLimit)
         #expect((error?.underlying as? TransportError)?.code == .systemLimit)
         try await client.connect()
         await client.disconnect()

@@ -35,6 +35,41 @@ struct TypedDestinationTests {
         }
     }
 
+    @Test(arguments: ["RabbitMQ/3.10", "ActiveMQ/5.17", "other/1"])
+    func `the declaration of a queue is sent with each frame to its broker, and to no other`(
+        server: String
+    ) async throws {
+        let queue = STOMPQueueOptions.rabbitMQ(
+            durable: true, deadLetterExchange: "dead", deadLetterRoutingKey: "orders", timeToLive: .seconds(60),
+            maximumMessages: 10, headers: ["x-queue-type": "quorum"]
+        ).and(.activeMQ(exclusive: true, priority: 7))
+        let destination = STOMPDestination.text("/queue/orders", queue: queue)
+        let fake = FakeServer()
+        let client = fake.client()
+        async let connecting: Void = client.connect()
+        let connection = try await fake.accept(0, server: server)
+        try await connecting
+        async let subscribing = client.subscribe(to: destination)
+        let subscribe = try await connection.frame().split(separator: "\n")
+        connection.send("RECEIPT\nreceipt-id:\(subscribe.value("receipt"))\n\n\0")
+        let texts = try await subscribing
+        try await client.send("1", to: destination)
+        let send = try await connection.frame().split(separator: "\n")
+        let arguments: Set<Substring> = [
+            "durable:true", "x-dead-letter-exchange:dead", "x-dead-letter-routing-key:orders", "x-message-ttl:60000",
+            "x-max-length:10", "x-queue-type:quorum",
+        ]
+        let consumer: Set<Substring> = ["activemq.exclusive:true", "activemq.priority:7"]
+        let isRabbitMQ = server.hasPrefix("RabbitMQ")
+        #expect(arguments.intersection(subscribe) == (isRabbitMQ ? arguments : []))
+        #expect(arguments.intersection(send) == (isRabbitMQ ? arguments : []))
+        #expect(consumer.intersection(subscribe) == (server.hasPrefix("ActiveMQ") ? consumer : []))
+        #expect(consumer.isDisjoint(with: send))
+        withExtendedLifetime(texts) {}
+        connection.close()
+        await client.disconnect()
+    }
+
     @Test func `text, bytes, and formats of the application's own`() async throws {
         struct NoNumber: Error {}
         let text = STOMPDestination.text("/queue/text")
