@@ -299,10 +299,8 @@ final class MQTTServerScratch: LinkScratch {
         // What is taken out here is this call's own: performing may lead to another connection's effects.
         var effects = MQTTEffects()
         swap(&effects, &self.effects)
-        if !arrivals.isEmpty {
-            source.hub.packets.report(arrivals)
-            arrivals = []
-        }
+        let arrivals = self.arrivals
+        if !arrivals.isEmpty { self.arrivals = [] }
         let isClosed = self.isClosed
         self.isClosed = false
         self.source = nil
@@ -311,6 +309,8 @@ final class MQTTServerScratch: LinkScratch {
             client.handle(effects, bytes)
             if isClosed { client.ended(sendsWill: true) }
         }
+        // After they have had their effects.
+        source.hub.packets.report(arrivals)
         if isClosed { source.hub.forget(source.id) }
         effects.removeAll()
         swap(&effects, &self.effects)

@@ -185,10 +185,8 @@ final class STOMPServerScratch: LinkScratch {
         // What is taken out here is this call's own: performing may lead to another connection's effects.
         var effects = STOMPEffects()
         swap(&effects, &self.effects)
-        if !arrivals.isEmpty {
-            source.hub.packets.report(arrivals)
-            arrivals = []
-        }
+        let arrivals = self.arrivals
+        if !arrivals.isEmpty { self.arrivals = [] }
         let isClosed = self.isClosed
         self.isClosed = false
         self.source = nil
@@ -198,6 +196,8 @@ final class STOMPServerScratch: LinkScratch {
             client.handle(effects, bytes)
             if isClosed { client.ended() }
         }
+        // After they have had their effects.
+        source.hub.packets.report(arrivals)
         if isClosed { source.hub.forget(source.id) }
         effects.removeAll()
         swap(&effects, &self.effects)

@@ -126,8 +126,8 @@ extension LoopbackBroker {
         hub.packets.removeFaults()
     }
 
-    /// A sequence of the packets and frames that clients send from now on, in the order of their arrival. It ends with the
-    /// broker. Packets that an injected fault drops do not arrive.
+    /// A sequence of the packets and frames that clients send from now on, in the order of their arrival, each reported when
+    /// the broker has processed it. It ends with the broker. Packets that an injected fault drops do not arrive.
     ///
     ///     var arrivals = broker.arrivals().makeAsyncIterator()
     ///     let first = await arrivals.next()

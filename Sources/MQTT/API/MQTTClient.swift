@@ -92,6 +92,13 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events.
     public nonisolated var events: Updates<MQTTEvent> { core.news.events }
 
+    /// The same events, each with its time.
+    public nonisolated var timedEvents: Updates<TimedEvent<MQTTEvent>> { core.news.timedEvents }
+
+    /// Each message that is sent, acknowledged or received from the moment of this call. A slow reader misses the oldest
+    /// of 1024 events. As long as the sequence exists, every packet is decoded once more; without it nothing is spent.
+    public nonisolated var messageEvents: Updates<MessageEvent> { core.inspector.messageEvents }
+
     /// The thread that serves this client's sockets, for tasks that wait for many answers:
     /// `withTaskExecutorPreference(client.executor) { … }`.
     ///
@@ -101,7 +108,18 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
 
     /// Counts of messages, connections, bytes and system calls since the client was made.
     public nonisolated var counters: ClientCounters {
-        core.counters.snapshot(sent: core.link.perform { $0.publishers.count }, traffic: core.link.traffic)
+        core.counters.snapshot(sent: core.link.perform { $0.engine.publishesWritten }, traffic: core.link.traffic)
+    }
+
+    /// What waits in the client now: in the queue, in flight, for later subscriptions, in the outbox and in subscriptions.
+    public nonisolated var backlog: ClientBacklog {
+        let unread = core.subscriptions.knownUnread.ifMade?.bytes ?? 0
+        return core.link.perform { machine in
+            ClientBacklog(
+                queuedMessages: machine.engine.queuedCount, queuedBytes: machine.engine.queuedBytes,
+                messagesInFlight: machine.engine.inFlightCount, unmatchedMessages: machine.unmatched.count,
+                outboxBytes: machine.outputCount, unreadBytes: unread)
+        }
     }
 
     /// The client identifier in use: expanded, or assigned by the server.

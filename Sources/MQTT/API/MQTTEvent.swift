@@ -18,6 +18,14 @@ public enum MQTTEvent: ClientEvent {
     case connected(MQTTConnectionInfo)
     /// The server has lost the session; messages that were published again may arrive twice.
     case sessionLost(republished: Int, possibleDuplicates: Int)
+    /// The `credentialsProvider` is called for this server.
+    case credentialsRequested(for: BrokerURL)
+    /// The connection ended without a request of the user.
+    case connectionLost(MQTTError)
+    /// The server granted a new subscription to this filter, with this reason code.
+    case subscribed(filter: String, MQTTReasonCode)
+    /// The client has sent UNSUBSCRIBE for this filter.
+    case unsubscribed(filter: String)
     /// The server granted a subscription after a reconnect, with this reason code.
     case resubscribed(filter: String, MQTTReasonCode)
     /// The server refused a subscription after a reconnect: its sequence has thrown.
@@ -28,6 +36,8 @@ public enum MQTTEvent: ClientEvent {
     /// The server acknowledged a QoS 2 message as if it had QoS 1, as RabbitMQ 3 does with all of them: the messages of
     /// this connection arrive at least once, and may arrive more often. Reported once for each connection.
     case exactlyOnceUnavailable
+    /// The client has sent PINGREQ.
+    case pingSent
     /// The server answered PINGREQ after this time.
     case pingAnswered(Duration)
     /// The server has completed a repeated authentication.

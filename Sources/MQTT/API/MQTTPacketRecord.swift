@@ -44,6 +44,22 @@ public struct MQTTPacketRecord: Sendable {
         }
     }
 
+    /// What the packet means for a message.
+    var messageEvent: MessageEvent? {
+        switch (packet, direction) {
+        case (.publish(let publish), _):
+            MessageEvent(
+                direction == .sent ? .sent : .received, time: time,
+                destination: publish.topic.isEmpty ? nil : publish.topic,
+                identifier: publish.qos == .atMostOnce ? nil : "\(publish.packetID)", payloadCount: payloadCount)
+        case (.puback(let packet), .received), (.pubcomp(let packet), .received):
+            MessageEvent(.acknowledged, time: time, identifier: "\(packet.packetID)")
+        case (.pubrec(let packet), .received) where packet.reasonCode.isError:
+            MessageEvent(.acknowledged, time: time, identifier: "\(packet.packetID)")
+        default: nil
+        }
+    }
+
     /// The packet with what a record keeps of it.
     private static func trimmed(_ packet: MQTTPacket, showsSecrets: Bool) -> MQTTPacket {
         let limit = FrameText.previewLimit

@@ -120,7 +120,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         scratch.work.isQuiet = now >= min(engine.nextDeadline, unmatched.nextDeadline)
         publishers.table.look(at: now, into: &scratch.work.resumptions)
         let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
+        let pings = engine.pingCount
         engine.handleTimeout(at: now, progress: progress, into: &scratch.work.effects)
+        scratch.work.hasPinged = engine.pingCount != pings
         for event in scratch.work.effects.events {
             if case .connectionFailed(.pingTimeout) = event.kind { abandonsOutput = true }
         }

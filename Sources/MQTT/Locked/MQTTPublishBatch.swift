@@ -26,7 +26,6 @@ final class MQTTPublishBatch: @unchecked Sendable {
     private let outputLimit: Int
     /// The next message has QoS 0 and waits for room in the outbox.
     private var waitsForOutbox = false
-    private var isCounted = false
     /// Callers that wait for the confirmation of its only message.
     var confirmations = WaiterSlots<Result<Void, MQTTError>>()
 
@@ -56,12 +55,6 @@ final class MQTTPublishBatch: @unchecked Sendable {
     /// Whether no acknowledgement will continue the batch: it is complete, it failed, or its caller has to wait for room in
     /// the outbox before the rest.
     var isDone: Bool { isComplete || ((failure != nil || waitsForOutbox) && completed == next) }
-
-    /// The messages that the client's counter does not have yet: all of them, once.
-    func takeUncounted() -> Int {
-        defer { isCounted = true }
-        return isCounted ? 0 : messages.count
-    }
 
     /// Whether the callers can have an answer, or why there is none; nil until that is known.
     var answer: Result<Void, MQTTError>? {

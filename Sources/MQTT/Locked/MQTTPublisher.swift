@@ -22,7 +22,6 @@ struct MQTTPublisher {
                 _ = try machine.engine.publish(
                     topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties,
                     token: MQTTPublishers.unawaitedBit, at: machine.timeForQoS0)
-                machine.publishers.count += 1
                 return true
             }
         } catch {
@@ -65,7 +64,6 @@ struct MQTTPublisher {
         let limit = core.settings.options.maximumOutboxBytes
         return link.perform { machine in
             var index = start
-            defer { machine.publishers.count += index - start }
             while index < messages.endIndex, machine.engine.output.count < limit {
                 index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
                 guard index < messages.endIndex, machine.engine.output.count < limit else { break }
@@ -189,7 +187,6 @@ struct MQTTPublisher {
                 batch.waiter = waiter.take()
                 if Task.isCancelled { batch.failure = .cancelledWait }
                 batch.failure = batch.failure ?? machine.publishers.refusal?.value
-                if batch.failure == nil { machine.publishers.count += batch.takeUncounted() }
                 batch.feed(&machine.engine, at: core.loop.now)
                 machine.flushRecords()
                 if batch.isDone { return batch.takeEnd() }

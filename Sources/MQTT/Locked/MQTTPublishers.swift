@@ -28,8 +28,6 @@ struct MQTTPublishers: ~Copyable, Sendable {
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
     var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
-    /// The messages that the engine has accepted.
-    var count = 0
     private let dropsOldest: Bool
     /// Whose clock is read.
     let loop: EventLoop
@@ -87,7 +85,6 @@ struct MQTTPublishers: ~Copyable, Sendable {
                 _ = try engine.publish(
                     topic: topic, payload: payload, qos: qos, retain: retain, properties: properties, token: token,
                     at: now)
-                count += 1
                 return nil
             } catch {
                 guard error.code == .queueFull, dropsOldest, let oldest = engine.dropOldestQueued() else {

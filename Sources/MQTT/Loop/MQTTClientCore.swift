@@ -65,6 +65,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             } split: { [weak link] bytes, direction, limits, cuts in
                 let version = link?.perform { $0.engine.version } ?? .v5_0
                 MQTTKeptPackets.split(bytes, version: version, direction, limits, aliases, into: &cuts)
+            } messageEvent: {
+                $0.messageEvent
             }
         }
     }
@@ -138,6 +140,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     func connectionClosed(_ error: TransportError?) {
+        let isLost = supervisor.isConnected
         let hint = negotiation.isAccepted ? "" : opener.hintAtTLS
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
@@ -145,6 +148,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         subscriptions.connectionClosed(reason)
         negotiation.endReauthentications(.failure(reason))
         supervisor.ended(reason, at: loop.now)
+        // After the state has changed.
+        if isLost { news.tell(.connectionLost(reason)) }
     }
 
     func handle(_ event: MQTTEngineEvent.Kind) {

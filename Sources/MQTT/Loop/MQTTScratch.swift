@@ -30,6 +30,7 @@ final class MQTTScratch: LinkScratch {
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
             if !work.effects.messages.isEmpty { deliver(bytes, core) }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
+            if work.hasPinged { core.news.tell(.pingSent) }
             let drops = work.unmatchedDrops
             if !drops.isEmpty { core.subscriptions.report(drops) }
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
@@ -110,6 +111,8 @@ struct MQTTWork: ~Copyable {
     var unsentCount = 0
     /// Messages were dropped for newer ones, and are not reported yet.
     var hasDropped = false
+    /// PINGREQ was written.
+    var hasPinged = false
     /// A connection of the loop has had nothing to do.
     var isQuiet = false
     /// The connection could not even begin.
@@ -128,6 +131,7 @@ struct MQTTWork: ~Copyable {
         unsentCount = 0
         hasDropped = false
         isQuiet = false
+        hasPinged = false
         openFailure = nil
         closed = nil
     }

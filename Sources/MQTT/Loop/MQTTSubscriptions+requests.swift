@@ -76,6 +76,7 @@ extension MQTTSubscriptions {
                 try machine.engine.unsubscribe(filters, properties: properties, token: token, at: now)
             }
             router.unsubscribes[token] = call
+            for filter in filters { core.news.tell(.unsubscribed(filter: filter)) }
         } catch {
             call?.end(.failure(MQTTError(error)))
         }
@@ -142,7 +143,8 @@ extension MQTTSubscriptions {
             entry.lastGranted = code
             let waiters = entry.waiters
             entry.waiters = []
-            if waiters.isEmpty { core.news.tell(.resubscribed(filter: key.text, code)) }
+            core.news.tell(
+                waiters.isEmpty ? .resubscribed(filter: key.text, code) : .subscribed(filter: key.text, code))
             for (wait, index) in waiters {
                 wait.note(properties, of: token)
                 wait.answer(index, .success(code))

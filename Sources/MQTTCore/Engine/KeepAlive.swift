@@ -26,6 +26,8 @@ struct KeepAlive: Sendable {
     private var pingPosition = 0
     /// How many of the bytes before it were acknowledged when they were last counted.
     private var acknowledged = 0
+    /// PINGREQ packets that were written.
+    private(set) var pingCount: UInt32 = 0
     private var isServer = false
     private(set) var readingPaused = false
 
@@ -49,6 +51,7 @@ struct KeepAlive: Sendable {
 
     mutating func pinged(at now: Int64, progress: MQTTOutputProgress) {
         lastSent = now
+        pingCount &+= 1
         guard pingSent == .max else { return }
         pingSent = now
         pingPosition = progress.total

@@ -213,6 +213,7 @@ extension MQTTEngine {
             } else {
                 try encode(head, payload, properties)
             }
+            publishesWritten &+= 1
         } catch {
             throw MQTTUsageError(error)
         }

@@ -14,10 +14,12 @@ extension MQTTEngine {
         guard messagesMayLeave, outboundAliases.maximum == 0 else { return start }
         let run = plainRun(.atMostOnce, firstPacketID: 0, outputLimit: outputLimit)
         // Safe: the array is neither changed nor released while its bytes are read.
-        return unsafe messages.withUnsafeBufferPointer { buffer in
+        let next = unsafe messages.withUnsafeBufferPointer { buffer in
             let rest = unsafe UnsafeBufferPointer(rebasing: buffer[(start - messages.startIndex)...])
             return unsafe start + MQTTPacket.Publish.encodePlainRun(into: &output, rest, run)
         }
+        publishesWritten &+= next - start
+        return next
     }
 
     /// Publishes QoS 1 messages, as `publish` would, as long as they are plain and the window has room, and returns where
@@ -47,6 +49,7 @@ extension MQTTEngine {
             }
             return next
         }
+        publishesWritten &+= next - start
         if next > start { keepAlive.sent(at: now) }
         return next
     }

@@ -106,6 +106,9 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// Records for a session store, in order; the caller takes them out. Empty unless the configuration persists.
     public var storeRecords: [MQTTStoreRecord] = []
 
+    /// The number of PUBLISH packets that were written over all connections, those that were sent again included.
+    public internal(set) var publishesWritten = 0
+
     /// What outlives the connection.
     var session = MQTTSession()
     var keepAlive = KeepAlive()
@@ -201,4 +204,7 @@ extension MQTTEngine {
     public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
     public var inFlightCount: Int { session.window.inFlightCount }
+
+    /// The number of PINGREQ packets that were written.
+    package var pingCount: UInt32 { keepAlive.pingCount }
 }

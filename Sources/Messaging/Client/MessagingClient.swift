@@ -7,8 +7,11 @@ package protocol MessagingClient: Actor {
     nonisolated var state: ConnectionState<Failure> { get }
     nonisolated var states: Updates<ConnectionState<Failure>> { get }
     nonisolated var events: Updates<Event> { get }
+    nonisolated var timedEvents: Updates<TimedEvent<Event>> { get }
+    nonisolated var messageEvents: Updates<MessageEvent> { get }
     nonisolated var server: BrokerURL? { get }
     nonisolated var counters: ClientCounters { get }
+    nonisolated var backlog: ClientBacklog { get }
     nonisolated var executor: any TaskExecutor { get }
 
     func start() async
@@ -52,5 +55,6 @@ package protocol ClientEvent: Sendable {
 
     static func stateChanged(_ state: ConnectionState<Failure>) -> Self
     static func connecting(to server: BrokerURL) -> Self
+    static func credentialsRequested(for server: BrokerURL) -> Self
     static func attemptFailed(_ server: BrokerURL, _ failure: Failure) -> Self
 }

@@ -16,6 +16,9 @@ package final class UnreadBytes: Sendable {
         self.drained = drained
     }
 
+    /// The bytes that wait now.
+    package var bytes: Int { count.load(ordering: .relaxed) }
+
     /// Whether the bound was reached and half of it is not free again.
     package var isFull: Bool { reached.load(ordering: .sequentiallyConsistent) }
 

@@ -5,7 +5,8 @@ import Transport
 public struct ClientCounters: Sendable, Equatable {
     /// Messages delivered to subscriptions.
     public var messagesReceived = 0
-    /// Messages accepted for sending.
+    /// Messages that were written for a connection: those that wait in a queue are not counted, and those that are sent
+    /// again count again.
     public var messagesSent = 0
     /// Connections that were established.
     public var connections = 0
@@ -17,6 +18,34 @@ public struct ClientCounters: Sendable, Equatable {
     public var writes = 0
     /// System calls that read, including those that read nothing.
     public var reads = 0
+}
+
+/// What waits in a client at one moment.
+public struct ClientBacklog: Sendable, Equatable {
+    /// Messages that wait for a connection or for room among those in flight. Always 0 with STOMP.
+    public var queuedMessages = 0
+    /// Bytes of their topics and payloads.
+    public var queuedBytes = 0
+    /// Messages that were sent and whose final acknowledgement is missing; with STOMP frames whose receipt is missing.
+    public var messagesInFlight = 0
+    /// Received messages that are retained for later subscriptions, because they match none. Always 0 with STOMP.
+    public var unmatchedMessages = 0
+    /// Bytes in the outbox, which wait for the socket.
+    public var outboxBytes = 0
+    /// Bytes of received messages that wait in subscriptions.
+    public var unreadBytes = 0
+
+    package init(
+        queuedMessages: Int = 0, queuedBytes: Int = 0, messagesInFlight: Int, unmatchedMessages: Int = 0,
+        outboxBytes: Int, unreadBytes: Int
+    ) {
+        self.queuedMessages = queuedMessages
+        self.queuedBytes = queuedBytes
+        self.messagesInFlight = messagesInFlight
+        self.unmatchedMessages = unmatchedMessages
+        self.outboxBytes = outboxBytes
+        self.unreadBytes = unreadBytes
+    }
 }
 
 /// The counters that have no lock of their own.

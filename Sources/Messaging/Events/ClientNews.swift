@@ -25,6 +25,18 @@ public enum ConnectionState<Failure: Error & Sendable>: Sendable {
 
 extension ConnectionState: Equatable where Failure: Equatable {}
 
+/// An event, and when it was reported.
+public struct TimedEvent<Event: Sendable>: Sendable {
+    /// Milliseconds since 1970, UTC.
+    public let time: Int64
+    /// What happened.
+    public let event: Event
+}
+
+extension TimedEvent: CustomStringConvertible {
+    public var description: String { "\(time) \(event)" }
+}
+
 /// The present state of a client, and the sequences of its states and events.
 ///
 /// Most clients have no listener: what sends is made for the first one, and until then only the present state is stored.
@@ -34,6 +46,7 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
         fileprivate var state: State
         fileprivate var states: Broadcaster<State>?
         fileprivate var events: Broadcaster<Event>?
+        fileprivate var timedEvents: Broadcaster<TimedEvent<Event>>?
     }
 
     private let content: Lock<Content>
@@ -65,6 +78,16 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
         }
     }
 
+    /// The same with their times.
+    package var timedEvents: Updates<TimedEvent<Event>> {
+        content.withLock { content in
+            if let events = content.timedEvents { return events.updates }
+            let events = Broadcaster<TimedEvent<Event>>(capacity: 1024)
+            content.timedEvents = events
+            return events.updates
+        }
+    }
+
     /// Stores and sends a state; on the loop's thread.
     package func stateChanged(to state: State) {
         let states = content.withLock { content in
@@ -75,14 +98,17 @@ package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable
     }
 
     package func tell(_ event: Event) {
-        content.withLock { $0.events }?.send(event)
+        let (events, timedEvents) = content.withLock { ($0.events, $0.timedEvents) }
+        events?.send(event)
+        timedEvents?.send(TimedEvent(time: WallClock.milliseconds, event: event))
     }
 
     /// The client is gone: sequences end.
     package func finish() {
-        let (states, events) = content.withLock { ($0.states, $0.events) }
+        let (states, events, timedEvents) = content.withLock { ($0.states, $0.events, $0.timedEvents) }
         states?.finish()
         events?.finish()
+        timedEvents?.finish()
     }
 }
 

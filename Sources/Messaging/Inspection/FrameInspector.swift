@@ -1,6 +1,46 @@
 import Synchronization
 import Transport
 
+/// One step of one message: it was sent, acknowledged or received.
+public struct MessageEvent: Sendable, Equatable {
+    /// The steps of a message.
+    public enum Step: Sendable {
+        /// It left the outbox.
+        case sent
+        /// The server has finally acknowledged it; with STOMP a receipt arrived, also for frames that are no messages.
+        case acknowledged
+        /// It arrived.
+        case received
+    }
+
+    /// What happened.
+    public let step: Step
+    /// Milliseconds since 1970, UTC.
+    public let time: Int64
+    /// The topic or destination; nil for an acknowledgement, and for a message of MQTT 5.0 that has a topic alias instead.
+    public let destination: String?
+    /// The packet identifier, or the receipt: an acknowledgement has that of its message. Nil without one.
+    public let identifier: String?
+    /// The bytes of the payload.
+    public let payloadCount: Int
+
+    package init(_ step: Step, time: Int64, destination: String? = nil, identifier: String?, payloadCount: Int = 0) {
+        self.step = step
+        self.time = time
+        self.destination = destination
+        self.identifier = identifier
+        self.payloadCount = payloadCount
+    }
+}
+
+extension MessageEvent: CustomStringConvertible {
+    public var description: String {
+        let place = destination.map { " \($0)" } ?? ""
+        return "\(time) \(step)\(place)" + (identifier.map { " (\($0))" } ?? "")
+            + (step == .acknowledged ? "" : ", \(payloadCount) bytes")
+    }
+}
+
 /// Turns the bytes that a link exchanges into records of frames. Without an observer it costs one comparison.
 ///
 /// Each onlooker has a bounded buffer and misses the oldest records when it is slow, and so has each log: a connection
@@ -18,6 +58,7 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     // Two, so that an observer without access to secrets does not receive them because another one has it.
     private let masked = Broadcaster<Record>(capacity: 1024)
     private let complete = Broadcaster<Record>(capacity: 1024)
+    private let messages = Broadcaster<MessageEvent>(capacity: 1024)
     private let logs = Lock(Logs())
     // Used again and again; sending and receiving may happen at the same time.
     private let sentCuts = Lock(FrameCuts())
@@ -37,11 +78,19 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     private struct Decoding: Sendable {
         let read: Read
         let split: Split
+        let messageEvent: @Sendable (Record) -> MessageEvent?
     }
 
-    package init(_ read: @escaping Read, split: @escaping Split) {
-        decoding = Decoding(read: read, split: split)
+    /// - Parameter messageEvent: what a masked record means for a message.
+    package init(
+        _ read: @escaping Read, split: @escaping Split,
+        messageEvent: @escaping @Sendable (Record) -> MessageEvent? = { _ in nil }
+    ) {
+        decoding = Decoding(read: read, split: split, messageEvent: messageEvent)
     }
+
+    /// The steps of messages from now on.
+    package var messageEvents: Updates<MessageEvent> { messages.updates }
 
     package func frames(showingSecrets: Bool) -> Updates<Record> {
         showingSecrets ? complete.updates : masked.updates
@@ -73,7 +122,7 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     private func record(_ bytes: RawSpan, _ direction: FrameDirection, _ reused: borrowing Lock<FrameCuts>) {
         let (sources, limits) = logs.withLock { ($0.sources, $0.limits) }
         let wishes = FrameWishes(
-            masked: masked.hasListeners, complete: complete.hasListeners,
+            masked: masked.hasListeners || messages.hasListeners, complete: complete.hasListeners,
             logLimit: sources.isEmpty ? nil : limits.kept)
         guard !wishes.isEmpty else { return }
         guard wishes.masked || wishes.complete else {
@@ -85,7 +134,10 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
         }
         var cuts = FrameCuts()
         for frame in decoding.read(bytes, direction, wishes) {
-            if let record = frame.masked { masked.send(record) }
+            if let record = frame.masked {
+                masked.send(record)
+                if let event = decoding.messageEvent(record) { messages.send(event) }
+            }
             if let record = frame.complete { complete.send(record) }
             if let logged = frame.logged { cuts.add(logged) }
         }
@@ -102,6 +154,7 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
     package func finish() {
         masked.finish()
         complete.finish()
+        messages.finish()
         let sources = logs.withLock { logs in
             defer { logs.sources = [] }
             return logs.sources

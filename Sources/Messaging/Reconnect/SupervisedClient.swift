@@ -74,6 +74,7 @@ extension ConnectingClient {
         }
         report(.connecting(to: server))
         var credentials: Credentials?
+        if credentialsSource.isFresh { report(.credentialsRequested(for: server)) }
         do {
             credentials = try await credentialsSource.credentials(for: attempt, at: server, on: loop)
         } catch {

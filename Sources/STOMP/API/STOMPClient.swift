@@ -79,6 +79,13 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events.
     public nonisolated var events: Updates<STOMPEvent> { core.news.events }
 
+    /// The same events, each with its time.
+    public nonisolated var timedEvents: Updates<TimedEvent<STOMPEvent>> { core.news.timedEvents }
+
+    /// Each message that is sent, acknowledged or received from the moment of this call. A slow reader misses the oldest
+    /// of 1024 events. As long as the sequence exists, every frame is decoded once more; without it nothing is spent.
+    public nonisolated var messageEvents: Updates<MessageEvent> { core.inspector.messageEvents }
+
     /// The thread that serves this client's sockets, for tasks that wait for many answers:
     /// `withTaskExecutorPreference(client.executor) { … }`.
     ///
@@ -89,6 +96,15 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     /// Counts of messages, connections, bytes and system calls since the client was made.
     public nonisolated var counters: ClientCounters {
         core.counters.snapshot(sent: core.link.perform { $0.sentCount }, traffic: core.link.traffic)
+    }
+
+    /// What waits in the client now: for receipts, in the outbox and in subscriptions.
+    public nonisolated var backlog: ClientBacklog {
+        let unread = core.subscriptions.knownUnread.ifMade?.bytes ?? 0
+        return core.link.perform { machine in
+            ClientBacklog(
+                messagesInFlight: machine.engine.pendingReceipts, outboxBytes: machine.outputCount, unreadBytes: unread)
+        }
     }
 
     /// The server and the state of the connection.

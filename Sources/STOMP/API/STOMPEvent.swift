@@ -23,6 +23,10 @@ public enum STOMPEvent: ClientEvent {
     /// those of transactions, are not counted: their callers get an error. Messages that the system had accepted may be lost
     /// as well, and are not counted. With TLS, WebSocket or a proxy the count may include messages that were sent.
     case unsentMessagesDiscarded(Int)
+    /// The `credentialsProvider` is called for this server.
+    case credentialsRequested(for: BrokerURL)
+    /// The client has sent a heart-beat.
+    case heartBeatSent
     /// The server confirmed a new subscription.
     case subscribed(destination: String)
     /// The client ended a subscription.

@@ -27,6 +27,24 @@ public struct STOMPFrameRecord: Sendable {
         self.frame = frame.map { Self.trimmed($0, showsSecrets: showsSecrets) }
     }
 
+    /// What the frame means for a message.
+    var messageEvent: MessageEvent? {
+        guard let frame else { return nil }
+        switch (frame.command, direction) {
+        case (.send, .sent):
+            return MessageEvent(
+                .sent, time: time, destination: frame.headers["destination"], identifier: frame.headers["receipt"],
+                payloadCount: bodyCount)
+        case (.receipt, .received):
+            return MessageEvent(.acknowledged, time: time, identifier: frame.headers["receipt-id"])
+        case (.message, .received):
+            return MessageEvent(
+                .received, time: time, destination: frame.headers["destination"],
+                identifier: frame.headers["message-id"], payloadCount: bodyCount)
+        default: return nil
+        }
+    }
+
     /// Decodes whole frames, with their secrets, and the range of each; nil is a heart-beat.
     static func forEachFrame(
         in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void

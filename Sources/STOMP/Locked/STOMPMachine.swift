@@ -101,7 +101,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: STOMPScratch) {
         scratch.core = core
         receipts.look(at: now, into: &scratch.resumptions)
+        let beats = engine.heartBeatsSent
         engine.handleTimeout(at: now, into: &scratch.effects)
+        scratch.hasSentHeartBeat = engine.heartBeatsSent != beats
         if scratch.hasLostHeartBeat { abandonsOutput = true }
         collect(into: scratch)
     }

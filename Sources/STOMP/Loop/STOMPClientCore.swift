@@ -59,6 +59,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             } split: { [weak link] bytes, direction, limits, cuts in
                 let version = link?.perform { $0.engine.version } ?? .v12
                 STOMPKeptFrames.split(bytes, version: version, direction, limits, into: &cuts)
+            } messageEvent: {
+                $0.messageEvent
             }
         }
     }

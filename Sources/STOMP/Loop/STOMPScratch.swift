@@ -14,6 +14,8 @@ final class STOMPScratch: LinkScratch {
     var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
     /// The results of the SUBSCRIBE frames that follow CONNECTED.
     var subscriptions: [STOMPSubscriptions.Written] = []
+    /// A heart-beat was written.
+    var hasSentHeartBeat = false
     /// Messages that were not sent before their connection ended.
     var unsentCount = 0
     /// Set when the connection has closed; the inner value is the error, nil for a graceful end.
@@ -51,6 +53,7 @@ final class STOMPScratch: LinkScratch {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
             if !effects.messages.isEmpty { deliver(bytes, core) }
             for record in effects.events where !Self.isConnected(record.kind) { core.handle(record.kind) }
+            if hasSentHeartBeat { core.news.tell(.heartBeatSent) }
             if closed == nil, hasEnded { core.connectionIsEnding() }
             for (token, answer) in requestAnswers { core.subscriptions.requestAnswered(token, answer) }
             if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
@@ -62,6 +65,7 @@ final class STOMPScratch: LinkScratch {
         requestAnswers.removeAll(keepingCapacity: true)
         if !subscriptions.isEmpty { subscriptions = [] }
         core = nil
+        hasSentHeartBeat = false
         unsentCount = 0
         closed = nil
     }

@@ -66,7 +66,7 @@ struct EnqueueTests {
                 return error.code
             }
         }
-        #expect(await eventually { client.counters.messagesSent == 1 })
+        #expect(await eventually { client.backlog.queuedMessages == 1 })
         try await client.enqueue([1], to: "a")
         #expect(await waiting.value == .queueFull)
         await client.disconnect()
@@ -161,7 +161,7 @@ struct EnqueueTests {
         #expect(await eventually { !client.state.isConnected })
         try await client.publish("one", to: "a")
         let publishing = Task { try await client.publish("two", to: "a", qos: .atLeastOnce) }
-        #expect(await eventually { client.counters.messagesSent == 3 })
+        #expect(await eventually { client.backlog.queuedMessages == 2 })
         bench.setNetwork(up: true)
         #expect(try await messages.first(2).map(\.text) == ["one", "two"])
         publishing.cancel()
