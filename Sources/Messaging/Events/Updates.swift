@@ -80,9 +80,6 @@ package final class Broadcaster<Element: Sendable>: Sendable {
 
     package var updates: Updates<Element> { Updates(broadcaster: self) }
 
-    /// The value that was sent last.
-    package var latest: Element? { state.withLock { $0.latest } }
-
     /// Whether there are listeners; without any, no value needs to be made.
     package var hasListeners: Bool { state.withLock { $0.buffers.contains { $0.buffer != nil } } }
 

@@ -108,13 +108,6 @@ extension STOMPEngine {
             body: unsafe body.span.bytes, omitsContentLength: omitsContentLength, at: now)
     }
 
-    /// Sends any frame as it is, for imitations of real brokers in tests.
-    public mutating func sendFrame(_ frame: STOMPFrame, at now: Int64) throws(STOMPUsageError) {
-        try requireServer(phase != .closed && phase != .closing, "There is no connection for a frame.")
-        try STOMPEncoder(version: version).encode(frame, into: &output)
-        timing.wrote(at: now)
-    }
-
     /// Ends the connection without sending anything.
     public mutating func closeConnection() {
         guard phase != .closed, phase != .closing else { return }

@@ -89,9 +89,6 @@ public struct STOMPConnectionFailure: Error, Sendable, Hashable, CustomStringCon
         self.error = error
     }
 
-    /// Whether the same attempt may succeed later.
-    public var isTransient: Bool { reason != .credentialsRefused && reason != .versionMismatch }
-
     public var description: String { message }
 }
 

@@ -51,7 +51,6 @@ extension STOMPBrokerProfile {
         profile.longestHeaderLine = 10 * 1_024 - 1
         profile.mostHeaders = 1_000
         profile.refusedCredentials = ["password is invalid", "user name ["]
-        profile.clientIDInUse = ["already connected from"]
         return profile
     }()
 
@@ -78,10 +77,5 @@ extension STOMPBrokerProfile {
     public static func refusesCredentials(_ error: STOMPServerError) -> Bool {
         error.mentions(anyOf: ["authentication failed"])
             || known.contains { error.mentions(anyOf: $0.refusedCredentials) }
-    }
-
-    /// Whether an ERROR reports that the client-id is still in use.
-    public static func saysClientIDInUse(_ error: STOMPServerError) -> Bool {
-        known.contains { error.mentions(anyOf: $0.clientIDInUse) }
     }
 }

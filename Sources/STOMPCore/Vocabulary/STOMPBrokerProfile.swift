@@ -68,8 +68,6 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var mostHeaders: Int?
     /// Texts in an ERROR before CONNECTED that mean "wrong user or password": no use in trying again with the same.
     public var refusedCredentials: [String] = []
-    /// Texts that mean "this client-id is still connected": a later attempt succeeds when the broker drops the old connection.
-    public var clientIDInUse: [String] = []
 
     public init(name: String, serverPrefix: String) {
         self.name = name
@@ -126,11 +124,6 @@ public struct STOMPWildcards: Sendable, Hashable {
 
     /// No wildcards: a subscription matches its own destination.
     public static let none = STOMPWildcards(separator: 0x2E, oneWord: nil, manyWords: nil, prefixes: [])
-
-    /// Whether `pattern` contains a wildcard.
-    public func isPattern(_ pattern: String) -> Bool {
-        words(of: pattern)?.contains { isWildcard($0) } ?? false
-    }
 
     /// Whether a message to `destination` reaches a subscription of `pattern`. Compared as bytes.
     public func matches(_ pattern: String, _ destination: String) -> Bool {

@@ -13,20 +13,6 @@ extension WebSocketConnection {
         unsafe write(.ping, payload.span.bytes, into: &output, using: &generator)
     }
 
-    /// Sends a ping or, unasked, a pong with a payload of the caller's.
-    ///
-    /// - Throws: `notOpen`, `controlPayloadTooLong`.
-    package mutating func sendControl(
-        _ payload: RawSpan, isPong: Bool, into output: inout [UInt8], using generator: inout some RandomNumberGenerator
-    ) throws(WebSocketError) {
-        try requireOpen()
-        guard payload.byteCount <= 125 else {
-            throw WebSocketError(
-                .controlPayloadTooLong, "a ping or pong carries at most 125 bytes, not \(payload.byteCount)")
-        }
-        write(isPong ? .pong : .ping, payload, into: &output, using: &generator)
-    }
-
     /// Whether a ping waits for `answerPing`.
     package var owesPong: Bool { unansweredPing != nil && phase == .open }
 

@@ -91,9 +91,6 @@ import Testing
         client.open()
         client.receive("ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'x'\n\0")
         #expect(client.takeLog() == ["error Bad CONNECT", "failed credentialsRefused", "close"])
-        #expect(STOMPConnectionFailure(.refused, "").isTransient)
-        #expect(!STOMPConnectionFailure(.credentialsRefused, "").isTransient)
-        #expect(!STOMPConnectionFailure(.versionMismatch, "").isTransient)
     }
 
     @Test func clientIDInUseIsTransient() throws {
