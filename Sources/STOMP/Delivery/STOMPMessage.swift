@@ -38,18 +38,19 @@ public struct STOMPMessage: ReplyMessage {
     }
 
     /// The destination that the message was sent to; a broker may write it differently from the subscription's.
-    public var destination: String { header("destination", at: batch.records[index].destination) ?? "" }
+    public var destination: String {
+        let record = batch.records[index]
+        return record.destination.isEmpty ? "" : batch.destination(of: record)
+    }
     /// The `message-id` header.
-    public var messageID: String? { header("message-id", at: batch.records[index].messageID) }
+    public var messageID: String? {
+        let range = batch.records[index].messageID
+        return range.isEmpty ? header("message-id") : batch.text(in: range)
+    }
     /// The `content-type` header.
-    public var contentType: String? { header("content-type", at: batch.records[index].contentType) }
-
-    /// The header that was found at `range` when the frame was received. An empty range may also mean that there is no
-    /// such header, which a search tells.
-    private func header(_ name: String, at range: Range<Int>) -> String? {
-        guard !range.isEmpty else { return header(name) }
-        let bytes = batch.bytes
-        return unsafe reader.string(in: bytes.span.bytes, range)
+    public var contentType: String? {
+        let record = batch.records[index]
+        return record.contentType.isEmpty ? header("content-type") : batch.contentType(of: record)
     }
 
     /// How many messages were dropped just before this one because its receiver was slow.

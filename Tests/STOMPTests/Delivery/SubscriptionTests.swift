@@ -38,18 +38,21 @@ import Testing
             "destination:/topic/\\cä\nmessage-id:\ncontent-type:a long enough type\ncontent-type:b\n\n1\0",
             "content-type:\ndestination:/topic/b\nmessage-id:T_sub-0@@session-1@@2\n\n2\0",
             "message-id:3\nmessage-id:4\ndestination:/topic/c\n\n3\0",
+            "message-id:5\ndestination:/topic/c\\\\c\ncontent-type:x\n\n3\0",
+            "message-id:6\ndestination:/topic/c\\c\ncontent-type:x\n\n3\0",
+            "message-id:7\ndestination:/topic/c\ncontent-type:xy\n\n3\0",
         ]
         connection.send("RECEIPT\nreceipt-id:\(header("receipt:"))\n\n\0")
         connection.send(frames.map { "MESSAGE\nsubscription:\(header("id:"))\n\($0)" }.joined())
         var read: [[String?]] = []
         for try await message in try await subscribing {
             read.append([message.destination, message.messageID, message.contentType])
-            if read.count == 3 { break }
+            if read.count == 6 { break }
         }
         #expect(
             read == [
                 ["/topic/:ä", "", "a long enough type"], ["/topic/b", "T_sub-0@@session-1@@2", ""],
-                ["/topic/c", "3", nil],
+                ["/topic/c", "3", nil], ["/topic/c\\c", "5", "x"], ["/topic/c:", "6", "x"], ["/topic/c", "7", "xy"],
             ])
         await client.disconnect()
     }
