@@ -7,6 +7,9 @@ package struct MadeOnce<Value: Sendable>: ~Copyable, Sendable {
 
     package init() {}
 
+    /// The value, if it was needed before.
+    package var ifMade: Value? { known.withLock { $0 } }
+
     /// The value.
     ///
     /// - Parameter make: called under a lock.
