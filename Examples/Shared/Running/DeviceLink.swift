@@ -158,6 +158,8 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 var words = describe(failure, wasConnected: isConnected, connections: connections)
                 if attempt > 1 { words.message = "gave up after \(attempt) attempts: \(words.message)" }
                 throw words
+            case .waitingForNetwork:
+                post.say("this device has no network; trying again when it has one", .bad)
             case .disconnected(nil), .disconnecting, .suspended:
                 pause()
             }

@@ -30,7 +30,8 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     public init(_ url: String, clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
-        self.init([url], configuration: configuration, loop: .shared, override: nil)
+        self.init(
+            [url], configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
     }
 
     /// Makes a client that tries several servers in turn; nothing is opened before ``start()`` or
@@ -47,7 +48,8 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
     public init(_ urls: [String], clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
-        self.init(urls, configuration: configuration, loop: .shared, override: nil)
+        self.init(
+            urls, configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
     }
 
     /// Makes a client for a test, on a clock whose time passes only when it is advanced.
@@ -66,16 +68,17 @@ public actor MQTTClient: MessagingClient, CustomStringConvertible, CustomReflect
         self.init(urls, configuration: configuration, loop: clock.loop, override: nil, clock: clock)
     }
 
-    /// Makes a client on a loop and over streams of the caller's choice.
+    /// Makes a client on a loop and over streams of the caller's choice; a network that is nil is the system's.
     package init(
         _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?,
-        clock: ManualClock? = nil
+        clock: ManualClock? = nil, network: NetworkMonitor? = nil
     ) {
         self.clock = clock
         let settings = MQTTSettings.of(configuration)
         let opener = StreamOpener(urls: urls, options: settings.streams, loop: loop, override: override)
         publisher = MQTTPublisher(
-            core: MQTTClientCore(opener: opener, settings: settings, clientID: configuration.clientID, loop: loop))
+            core: MQTTClientCore(
+                opener: opener, settings: settings, clientID: configuration.clientID, loop: loop, network: network))
     }
 
     // MARK: Observing

@@ -66,6 +66,22 @@ public struct MQTTConfiguration: Sendable, Equatable {
     public var proxy = Proxy.none
     /// When lost connections are opened again. Default: automatically, with growing delays.
     public var reconnect = ReconnectPolicy.automatic
+    /// Whether the client follows the network of the device on Apple's systems: it connects as soon as a network is
+    /// available or has changed, and makes no attempts while there is none. Default: true.
+    ///
+    /// Attempts pause in the state `waitingForNetwork` unless a server is on the same machine. On other
+    /// systems call ``MQTTClient/networkChanged()``.
+    public var usesNetworkMonitor = true
+    /// How urgent the traffic of the connection is for the network: `.background`, `.standard` or `.responsive`. Default:
+    /// `.standard`.
+    ///
+    /// On Apple's systems the service class of the connection; on Linux `SO_PRIORITY`, and the traffic class in the packets.
+    public var serviceClass = ServiceClass.standard
+    /// How urgent the thread is that serves the connection: its quality of service on Apple's systems; on Linux
+    /// `.background` lowers its priority, and `.responsive` has no effect. Default: `.standard`.
+    ///
+    /// Connections whose threads have the same quality share one.
+    public var threadQuality = ServiceClass.standard
     /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNACK, steps of an
     /// authentication included; also for a renewed authentication. Default: 30 seconds.
     public var connectTimeout: Duration = .seconds(30)

@@ -45,6 +45,7 @@ final class MQTTSettings: Sendable {
         streams.proxy = options.proxy
         streams.tls = options.tls
         streams.webSocket = options.webSocket
+        streams.serviceClass = options.serviceClass
         streams.subprotocols = [options.version == .v3_1 ? "mqttv3.1" : "mqtt"]
         streams.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
         self.streams = Shared(streams)

@@ -31,7 +31,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: Shared<MQTTError>?
 
-    init(opener: StreamOpener, settings: MQTTSettings, clientID: String, loop: EventLoop) {
+    init(opener: StreamOpener, settings: MQTTSettings, clientID: String, loop: EventLoop, network: NetworkMonitor?) {
         let options = settings.options
         self.opener = opener
         self.settings = settings
@@ -43,7 +43,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
         supervisor = Supervisor(
             policy: settings.reconnect, serverCount: opener.serverCount, serverOrder: options.serverOrder,
-            connectTimeout: options.connectTimeout.inNanoseconds, loop: loop)
+            connectTimeout: options.connectTimeout.inNanoseconds,
+            network: options.usesNetworkMonitor && opener.needsNetwork ? network ?? .system : nil, loop: loop)
         negotiation = MQTTNegotiation(settings)
         persistence = options.sessionStore.map { MQTTPersistence($0) }
         connectParts()

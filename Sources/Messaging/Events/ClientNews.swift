@@ -12,6 +12,9 @@ public enum ConnectionState<Failure: Error & Sendable>: Sendable {
     case connected
     /// Waiting before the next attempt.
     indirect case waiting(Duration, attempt: Int, after: Failure)
+    /// The device has no network, so that no attempt is made until it has one. A `waiting` with the failure came before.
+    /// Apple's systems only.
+    case waitingForNetwork
     /// Disconnecting, or closing a connection that cannot be used any more.
     case disconnecting
     /// Suspended by the user. Pending operations stay pending until `resume()`.
@@ -122,6 +125,7 @@ extension ConnectionState: CustomStringConvertible {
         case .connected: "connected"
         case .waiting(let delay, let attempt, let failure):
             "waiting \(delay) after attempt \(attempt): \(OneLine.text("\(failure)"))"
+        case .waitingForNetwork: "waiting for a network"
         case .disconnecting: "disconnecting"
         case .suspended: "suspended"
         }

@@ -7,6 +7,7 @@ package struct StreamOptions: Sendable {
     package var proxy = Proxy.none
     package var tls = TLSOptions()
     package var webSocket = WebSocketOptions()
+    package var serviceClass = ServiceClass.standard
     /// Offered in a WebSocket handshake unless the options name others.
     package var subprotocols: [String] = []
     /// Whether the protocol may come in text messages of a WebSocket.
@@ -56,6 +57,8 @@ package final class StreamOpener: Sendable {
     }
 
     package var serverCount: Int { servers.count }
+    /// Whether no server can be reached while this device has no network.
+    package var needsNetwork: Bool { servers.needNetwork }
 
     /// A server of the list, for messages.
     func name(of index: Int) -> String { (try? servers.server(at: index).description) ?? "server \(index + 1)" }
@@ -148,10 +151,14 @@ package final class StreamOpener: Sendable {
         to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
     ) async throws(TransportError) -> any ByteStream {
         let timeout = max(0, deadline - loop.now)
-        guard let proxy else { return try await Connector.open(to: url.endpoint, timeout: timeout, loop: loop) }
+        let serviceClass = options.value.serviceClass
+        guard let proxy else {
+            return try await Connector.open(to: url.endpoint, serviceClass: serviceClass, timeout: timeout, loop: loop)
+        }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"
-            return try await Connector.open(to: proxy.endpoint, peerName: name, timeout: timeout, loop: loop)
+            return try await Connector.open(
+                to: proxy.endpoint, peerName: name, serviceClass: serviceClass, timeout: timeout, loop: loop)
         } catch {
             throw TransportError(error.code, "Could not reach the proxy: \(error.message)", errno: error.errno)
         }
@@ -163,7 +170,7 @@ package final class StreamOpener: Sendable {
     ) async throws(TransportError) -> any ByteStream {
         try await Connector.openSecurely(
             to: url.endpoint, tls: tls(), protocols: protocols(for: url), proxy: proxy,
-            timeout: max(0, deadline - loop.now), loop: loop)
+            serviceClass: options.value.serviceClass, timeout: max(0, deadline - loop.now), loop: loop)
     }
 
     /// A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.

@@ -41,6 +41,15 @@ enum ServerList: Sendable {
         }
     }
 
+    /// Whether all of them are beyond this machine, so that none can be reached without a network.
+    var needNetwork: Bool {
+        switch self {
+        case .one(let server): !server.endpoint.isOnThisMachine
+        case .several(let servers): servers.allSatisfy { !$0.endpoint.isOnThisMachine }
+        case .invalid: false
+        }
+    }
+
     var count: Int { if case .several(let servers) = self { servers.count } else { 1 } }
 
     func server(at index: Int) throws(TransportError) -> BrokerURL {

@@ -4,26 +4,31 @@ import Wire
 /// Keeps a client connected: opens a stream, waits for the protocol to settle, and opens another after a loss.
 ///
 /// With several servers the next one is tried as soon as one has failed; the client waits after all have failed, and
-/// after a connection is lost. Between attempts there is no task, only an alarm on the loop. Everything runs on the loop's
-/// thread; what the user calls posts itself there.
+/// after a connection is lost. Between attempts there is no task, only an alarm on the loop; while a monitor reports that
+/// there is no network, there is not even that. Everything runs on the loop's thread; what the user calls posts itself
+/// there.
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     // Sendable because all mutable fields are touched on the loop's thread only.
-    private enum Phase {
-        case idle, opening, settling, connected, waiting, stopping, suspended
+    enum Phase {
+        case idle, opening, settling, connected, waiting, offline, stopping, suspended
     }
 
-    private let loop: EventLoop
-    private weak var client: Client?
-    private var schedule: ReconnectSchedule
+    let loop: EventLoop
+    weak var client: Client?
+    var schedule: ReconnectSchedule
     /// Nanoseconds from the beginning of an attempt until the server has accepted.
     private let connectTimeout: Int64
     /// When the attempt that is being made times out; on the loop's thread.
     package private(set) var attemptDeadline = Int64.max
     /// Whether other credentials were asked for since a server has accepted.
     private var askedForCredentials = false
-    private var phase = Phase.idle
+    var phase = Phase.idle
+    /// Nil if the client does not follow the network.
+    let network: NetworkMonitor?
+    /// From `start` to the end of supervision.
+    var observation: NetworkMonitor.Observation?
     /// Stopping leads to `suspended`.
-    private var suspends = false
+    var suspends = false
     /// Distinguishes results of an abandoned attempt from those of the current one.
     private var generation: UInt32 = 0
     /// Nil for a single server.
@@ -36,11 +41,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private typealias Call = SupervisorCallers<Client.Failure>.Call
 
-    /// - Parameter connectTimeout: nanoseconds from the beginning of an attempt until the server has accepted.
+    /// - Parameters:
+    ///   - connectTimeout: nanoseconds from the beginning of an attempt until the server has accepted.
+    ///   - network: what the servers are reached through; nil if attempts do not depend on it.
     package init(
         policy: Shared<ReconnectPolicy>, serverCount: Int, serverOrder: ServerOrder, connectTimeout: Int64,
-        loop: EventLoop
+        network: NetworkMonitor? = nil, loop: EventLoop
     ) {
+        self.network = network
         self.connectTimeout = connectTimeout
         schedule = ReconnectSchedule(policy)
         servers = serverCount > 1 ? ServerRounds(count: serverCount, order: serverOrder) : nil
@@ -90,14 +98,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         try result.get()
     }
 
-    /// The network has improved: a client that waits connects now.
-    package func networkChanged() {
-        loop.execute {
-            self.schedule.resetDelay()
-            if self.phase == .waiting { self.open() }
-        }
-    }
-
     /// Ends supervision, and returns when the connection is closed; `goodbye` writes the protocol's farewell.
     package func stop(goodbye: @escaping @Sendable () -> Void) async {
         let call = PendingCall<Void>()
@@ -106,28 +106,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             self.stopNow(call, goodbye: goodbye)
         }
         await call.answer()
-    }
-
-    /// Ends the connection and opens none until `resume` or `start`; pending operations stay pending.
-    package func suspend(goodbye: @escaping @Sendable () -> Void) async {
-        let call = PendingCall<Void>()
-        loop.execute {
-            guard self.phase != .idle, self.phase != .suspended else {
-                _ = call.end(())
-                return
-            }
-            if self.phase != .stopping { self.suspends = true }
-            self.stopNow(call, goodbye: goodbye)
-        }
-        await call.answer()
-    }
-
-    /// Connects again after `suspend`.
-    package func resume() {
-        loop.execute {
-            self.suspends = false
-            if self.phase == .suspended { self.open() }
-        }
     }
 
     // MARK: On the loop's thread
@@ -151,7 +129,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// The connection is closed, or the attempt failed.
     package func ended(_ failure: Client.Failure, at now: Int64) {
         switch phase {
-        case .idle, .waiting, .suspended: return
+        case .idle, .waiting, .offline, .suspended: return
         case .stopping: return finish(nil)
         case .opening, .settling, .connected: break
         }
@@ -189,6 +167,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             phase = .waiting
             setAlarm(now.advanced(byNanoseconds: delay))
             client?.stateChanged(to: .waiting(.nanoseconds(delay), attempt: attempt, after: failure))
+            pauseWithoutNetwork()
         }
     }
 
@@ -210,7 +189,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             call.end(.success(()))
         case .stopping:
             call.end(.failure(Client.stopped))
-        case .opening, .settling, .waiting, .idle, .suspended:
+        case .opening, .settling, .waiting, .offline, .idle, .suspended:
             callers.addConnect(call)
             begin()
         }
@@ -229,18 +208,19 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func begin() {
         switch phase {
         case .idle:
+            followNetwork()
             schedule = ReconnectSchedule(schedule.policy)
             servers?.begin()
             askedForCredentials = false
             open()
         case .suspended:
             open()
-        case .opening, .settling, .waiting, .connected, .stopping:
+        case .opening, .settling, .waiting, .offline, .connected, .stopping:
             break
         }
     }
 
-    private func open(credentialsWereRefused: Bool = false) {
+    func open(credentialsWereRefused: Bool = false) {
         guard let client else { return finish(nil) }
         phase = .opening
         generation &+= 1
@@ -292,7 +272,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         alarm?.set(deadline)
     }
 
-    private func cancelAlarm() {
+    func cancelAlarm() {
         alarm?.set(.max)
         alarm = nil
     }
@@ -307,7 +287,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         }
     }
 
-    private func stopNow(_ call: PendingCall<Void>, goodbye: () -> Void) {
+    func stopNow(_ call: PendingCall<Void>, goodbye: () -> Void) {
         if phase == .idle {
             _ = call.end(())
             return
@@ -335,6 +315,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         cancelAlarm()
         if suspends, phase == .stopping { return finishSuspending() }
         suspends = false
+        observation = nil
         phase = .idle
         client?.stateChanged(to: .disconnected(failure))
         callers.ended(failure, stopped: Client.stopped)

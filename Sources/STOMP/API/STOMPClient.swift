@@ -26,7 +26,8 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     ///     `unix:/path`. A mistake in it is reported by ``connect()``.
     ///   - configuration: the options. Default: those of ``STOMPConfiguration``.
     public init(_ url: String, configuration: STOMPConfiguration = STOMPConfiguration()) {
-        self.init([url], configuration: configuration, loop: .shared, override: nil)
+        self.init(
+            [url], configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
     }
 
     /// Makes a client that tries several servers in turn; nothing is opened before ``start()`` or
@@ -38,7 +39,8 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
     ///   - urls: as for one server; each may hold its own login and passcode. See ``STOMPConfiguration/serverOrder``.
     ///   - configuration: the options. Default: those of ``STOMPConfiguration``.
     public init(_ urls: [String], configuration: STOMPConfiguration = STOMPConfiguration()) {
-        self.init(urls, configuration: configuration, loop: .shared, override: nil)
+        self.init(
+            urls, configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
     }
 
     /// Makes a client for a test, on a clock whose time passes only when it is advanced.
@@ -53,16 +55,17 @@ public actor STOMPClient: MessagingClient, CustomStringConvertible, CustomReflec
         self.init(urls, configuration: configuration, loop: clock.loop, override: nil, clock: clock)
     }
 
-    /// Makes a client on a loop and over streams of the caller's choice.
+    /// Makes a client on a loop and over streams of the caller's choice; a network that is nil is the system's.
     package init(
         _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?,
-        clock: ManualClock? = nil
+        clock: ManualClock? = nil, network: NetworkMonitor? = nil
     ) {
         self.clock = clock
         let opener = StreamOpener(
             urls: urls, options: Shared(configuration.streamOptions), loop: loop,
             override: override)
-        sender = STOMPSender(core: STOMPClientCore(opener: opener, configuration: configuration, loop: loop))
+        sender = STOMPSender(
+            core: STOMPClientCore(opener: opener, configuration: configuration, loop: loop, network: network))
     }
 
     // MARK: Observing

@@ -39,6 +39,22 @@ public struct STOMPConfiguration: Sendable {
     public var proxy = Proxy.none
     /// When lost connections are opened again. Default: automatically, with back-off.
     public var reconnect = ReconnectPolicy.automatic
+    /// Whether the client follows the network of the device on Apple's systems: it connects as soon as a network is
+    /// available or has changed, and makes no attempts while there is none. Default: true.
+    ///
+    /// Attempts pause in the state `waitingForNetwork` unless a server is on the same machine. On other
+    /// systems call ``STOMPClient/networkChanged()``.
+    public var usesNetworkMonitor = true
+    /// How urgent the traffic of the connection is for the network: `.background`, `.standard` or `.responsive`. Default:
+    /// `.standard`.
+    ///
+    /// On Apple's systems the service class of the connection; on Linux `SO_PRIORITY`, and the traffic class in the packets.
+    public var serviceClass = ServiceClass.standard
+    /// How urgent the thread is that serves the connection: its quality of service on Apple's systems; on Linux
+    /// `.background` lowers its priority, and `.responsive` has no effect. Default: `.standard`.
+    ///
+    /// Connections whose threads have the same quality share one.
+    public var threadQuality = ServiceClass.standard
     /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNECTED. Default: 30
     /// seconds.
     public var connectTimeout: Duration = .seconds(30)
@@ -66,6 +82,7 @@ extension STOMPConfiguration {
         options.proxy = proxy
         options.tls = tls
         options.webSocket = webSocket
+        options.serviceClass = serviceClass
         options.subprotocols = [(STOMPVersion.v12, "v12.stomp"), (.v11, "v11.stomp"), (.v10, "v10.stomp")]
             .filter { versions.contains($0.0) }.map(\.1)
         options.acceptsText = true
@@ -111,6 +128,8 @@ extension STOMPConfiguration {
             ("outgoingHeartBeat", outgoingHeartBeat), ("incomingHeartBeat", incomingHeartBeat),
             ("connectHeaders", connectHeaders), ("connectEscaping", connectEscaping), ("profile", profile as Any),
             ("tls", tls), ("webSocket", webSocket), ("proxy", proxy), ("reconnect", reconnect),
+            ("usesNetworkMonitor", usesNetworkMonitor), ("serviceClass", serviceClass),
+            ("threadQuality", threadQuality),
             ("connectTimeout", connectTimeout), ("requestTimeout", requestTimeout), ("limits", limits),
             ("maximumReceipts", maximumReceipts), ("maximumOutboxBytes", maximumOutboxBytes),
             ("maximumUnreadBytes", maximumUnreadBytes),

@@ -30,7 +30,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
 
-    init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop) {
+    init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop, network: NetworkMonitor?) {
         self.opener = opener
         self.configuration = configuration
         self.loop = loop
@@ -39,7 +39,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         supervisor = Supervisor(
             policy: Shared(configuration.reconnect), serverCount: opener.serverCount,
             serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
-            loop: loop)
+            network: configuration.usesNetworkMonitor && opener.needsNetwork ? network ?? .system : nil, loop: loop)
         negotiation = STOMPNegotiation(configuration)
         connectParts()
     }

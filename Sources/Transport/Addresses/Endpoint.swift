@@ -16,6 +16,17 @@ public enum Endpoint: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+extension Endpoint {
+    /// Whether it is reached without a network: a Unix-domain socket, or the loopback interface.
+    package var isOnThisMachine: Bool {
+        guard case .host(let name, _) = self else { return true }
+        if let bytes = IPLiteral(name)?.bytes {
+            return bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+        }
+        return name.lowercased() == "localhost"
+    }
+}
+
 /// An address written as a number: what needs no name server.
 package struct IPLiteral: Sendable, Hashable {
     /// Four of IPv4 or sixteen of IPv6, in network order.

@@ -10,6 +10,18 @@ package final class EventLoop: @unchecked Sendable {
 
     /// The loop that connections use by default; it starts with its first use and lives as long as the process.
     package static let shared = EventLoop(makeSelector: SelectorKind.automatic.make)
+    private static let others = Lock<[ServiceClass: EventLoop]>([:])
+
+    /// The loop that connections use whose thread has this quality; lives as long as the process.
+    package static func shared(for quality: ServiceClass) -> EventLoop {
+        if quality == .standard { return shared }
+        return others.withLock { others in
+            if let known = others[quality] { return known }
+            let made = EventLoop(makeSelector: SelectorKind.automatic.make, quality: quality)
+            others[quality] = made
+            return made
+        }
+    }
 
     /// Starts a loop of its own, with its own thread.
     ///
@@ -65,6 +77,7 @@ package final class EventLoop: @unchecked Sendable {
     package static let readBufferSize = 512 * 1024
 
     private let makeSelector: @Sendable () throws(TransportError) -> any Selector
+    private let quality: ServiceClass
     /// Whether the thread has started; the lock belongs to whoever starts it.
     private let starting = Lock(())
     private let isStarted = Atomic(false)
@@ -84,8 +97,12 @@ package final class EventLoop: @unchecked Sendable {
         self.init(makeSelector: makeSelector, time: nil)
     }
 
-    private init(makeSelector: @escaping @Sendable () throws(TransportError) -> any Selector, time: ManualTime?) {
+    private init(
+        makeSelector: @escaping @Sendable () throws(TransportError) -> any Selector, time: ManualTime? = nil,
+        quality: ServiceClass = .standard
+    ) {
         self.makeSelector = makeSelector
+        self.quality = quality
         manualTime = time
     }
 
@@ -142,7 +159,10 @@ package final class EventLoop: @unchecked Sendable {
         try starting.withLock { (_) throws(TransportError) in
             if isStarted.load(ordering: .relaxed) { return }
             selector = try makeSelector()
-            try startThread(named: "messaging-loop") { self.run() }
+            try startThread(named: "messaging-loop") {
+                System.setThreadQuality(self.quality)
+                self.run()
+            }
             isStarted.store(true, ordering: .releasing)
         }
     }

@@ -19,8 +19,10 @@
 enum LibC {
     #if canImport(Glibc)
         static let streamSocketType = Int32(SOCK_STREAM.rawValue)
+        static let priorityOfThread = Int32(PRIO_PROCESS.rawValue)
     #else
         static let streamSocketType = SOCK_STREAM
+        static let priorityOfThread = PRIO_PROCESS
     #endif
 
     /// Replaces the file at `new`, if there is one, by the file at `old` in one step.

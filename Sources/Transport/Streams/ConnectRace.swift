@@ -6,6 +6,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private let endpoint: Endpoint
     let peerName: String
     private let overall: Int64
+    let serviceClass: ServiceClass
     /// Ended on the loop's thread only.
     let call = PendingCall<Result<SocketStream, TransportError>>()
     private var waiting: [SocketAddress] = []
@@ -25,8 +26,12 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private static let attemptDelay: Int64 = 250_000_000
     private static let resolutionDelay: Int64 = 50_000_000
 
-    init(endpoint: Endpoint, peerName: String, deadline: Int64, resolver: Resolver, loop: EventLoop) {
+    init(
+        endpoint: Endpoint, peerName: String, serviceClass: ServiceClass, deadline: Int64, resolver: Resolver,
+        loop: EventLoop
+    ) {
         self.resolver = resolver
+        self.serviceClass = serviceClass
         self.endpoint = endpoint
         self.peerName = peerName
         overall = deadline
@@ -215,6 +220,7 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
     /// Returns false when it failed at once; the race then continues with the next address.
     func start() -> Bool {
         descriptor = System.makeStreamSocket(family: address.family)
+        if address.family != AF_UNIX { System.setServiceClass(descriptor, race.serviceClass) }
         let code = descriptor < 0 ? errno : begin()
         guard code != 0 else { return true }
         close()

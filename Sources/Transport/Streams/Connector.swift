@@ -11,14 +11,17 @@ package enum Connector {
     ///
     /// - Parameters:
     ///   - peerName: what the stream calls its other end; the endpoint if it is nil.
+    ///   - serviceClass: how urgent the connection's traffic is.
     ///   - timeout: nanoseconds for all of it, the name's look-up included.
     ///   - resolver: looks names up; IPv4 and IPv6 apart, and IPv6 goes first if its answer comes within 50 ms.
     package static func connect(
-        to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, resolver: Resolver = .shared, loop: EventLoop
+        to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard, timeout: Int64,
+        resolver: Resolver = .shared, loop: EventLoop
     ) async throws(TransportError) -> SocketStream {
         let deadline = loop.now.advanced(byNanoseconds: timeout)
         let race = ConnectRace(
-            endpoint: endpoint, peerName: peerName ?? "\(endpoint)", deadline: deadline, resolver: resolver, loop: loop)
+            endpoint: endpoint, peerName: peerName ?? "\(endpoint)", serviceClass: serviceClass, deadline: deadline,
+            resolver: resolver, loop: loop)
         let result = await race.call.answer {
             race.start()
         } onCancel: {
@@ -44,25 +47,29 @@ extension Connector {
     /// Connects without TLS by what the system advises: sockets on Linux and macOS, and for Unix-domain sockets
     /// everywhere; Network.framework on the other Apple systems.
     package static func open(
-        to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, loop: EventLoop
+        to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard, timeout: Int64,
+        loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
         if let stream = loop.connectInMemory(to: endpoint) { return stream }
         #if canImport(Network) && !os(macOS) && !os(Linux)
             if case .host = endpoint {
-                return try await connectByNetwork(to: endpoint, peerName: peerName, timeout: timeout, loop: loop)
+                return try await connectByNetwork(
+                    to: endpoint, peerName: peerName, serviceClass: serviceClass, timeout: timeout, loop: loop)
             }
         #endif
-        return try await connect(to: endpoint, peerName: peerName, timeout: timeout, loop: loop)
+        return try await connect(
+            to: endpoint, peerName: peerName, serviceClass: serviceClass, timeout: timeout, loop: loop)
     }
 
     /// Connects with the system's TLS, where `contexts.usesSystem()` is true.
     package static func openSecurely(
-        to endpoint: Endpoint, tls contexts: TLSContexts, protocols: [String], proxy: ProxyServer?, timeout: Int64,
-        loop: EventLoop
+        to endpoint: Endpoint, tls contexts: TLSContexts, protocols: [String], proxy: ProxyServer?,
+        serviceClass: ServiceClass = .standard, timeout: Int64, loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
         #if canImport(Network)
             return try await connectByNetwork(
-                to: endpoint, secure: contexts, protocols: protocols, proxy: proxy, timeout: timeout, loop: loop)
+                to: endpoint, secure: contexts, protocols: protocols, proxy: proxy, serviceClass: serviceClass,
+                timeout: timeout, loop: loop)
         #else
             throw TransportError(.tlsUnavailable, "this system has no TLS of its own")
         #endif
@@ -73,13 +80,14 @@ extension Connector {
     extension Connector {
         /// Connects by Network.framework, without TLS.
         package static func connectByNetwork(
-            to endpoint: Endpoint, peerName: String? = nil, timeout: Int64, loop: EventLoop
+            to endpoint: Endpoint, peerName: String? = nil, serviceClass: ServiceClass = .standard, timeout: Int64,
+            loop: EventLoop
         ) async throws(TransportError) -> any ByteStream {
             let name = peerName ?? "\(endpoint)"
             let failures = NetworkFailures(peerName: name)
             return try await NetworkConnecting.open(
-                to: endpoint, parameters: parameters(tls: nil, proxy: nil), peerName: name, failures: failures,
-                deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
+                to: endpoint, parameters: parameters(tls: nil, proxy: nil, serviceClass), peerName: name,
+                failures: failures, deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
         }
 
         /// Connects by Network.framework, with TLS that is established when this returns.
@@ -89,7 +97,7 @@ extension Connector {
         ///   - proxy: asked for the connection.
         package static func connectByNetwork(
             to endpoint: Endpoint, secure contexts: TLSContexts, protocols: [String] = [], proxy: ProxyServer? = nil,
-            timeout: Int64, loop: EventLoop
+            serviceClass: ServiceClass = .standard, timeout: Int64, loop: EventLoop
         ) async throws(TransportError) -> any ByteStream {
             guard case .host(let host, _) = endpoint else {
                 throw TransportError(.unsupported, "TLS needs a host, unlike '\(endpoint)'")
@@ -99,16 +107,22 @@ extension Connector {
             let failures = NetworkFailures(peerName: name, tls: tls)
             let options = try tls.options(host: host, protocols: protocols, peerName: name, failures: failures)
             return try await NetworkConnecting.open(
-                to: endpoint, parameters: parameters(tls: options, proxy: try proxy?.configuration()), peerName: name,
-                failures: failures, deadline: loop.now.advanced(byNanoseconds: timeout), loop: loop)
+                to: endpoint, parameters: parameters(tls: options, proxy: try proxy?.configuration(), serviceClass),
+                peerName: name, failures: failures, deadline: loop.now.advanced(byNanoseconds: timeout),
+                loop: loop)
         }
 
         private static func parameters(
-            tls: NWProtocolTLS.Options?, proxy: ProxyConfiguration?
+            tls: NWProtocolTLS.Options?, proxy: ProxyConfiguration?, _ serviceClass: ServiceClass
         ) -> NWParameters {
             let tcp = NWProtocolTCP.Options()
             tcp.noDelay = true
             let parameters = NWParameters(tls: tls, tcp: tcp)
+            switch serviceClass.kind {
+            case .background: parameters.serviceClass = .background
+            case .standard: parameters.serviceClass = .bestEffort
+            case .responsive: parameters.serviceClass = .responsiveData
+            }
             if let proxy {
                 let context = NWParameters.PrivacyContext(description: "swift-messaging")
                 context.proxyConfigurations = [proxy]

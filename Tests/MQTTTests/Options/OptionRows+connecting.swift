@@ -35,6 +35,65 @@ extension OptionTableTests {
             let shuffled = try await attempts(names, .shuffled(seed: 1))
             #expect(shuffled != names && Set(shuffled) == Set(names))
         },
+        OptionRow("serviceClass") {
+            let broker = try await LoopbackBroker.start()
+            let port = Int(broker.ports.mqtt ?? 0)
+            var marks: [[[Int32]]] = []
+            for serviceClass in [ServiceClass.background, .standard, .responsive] {
+                var configuration = MQTTConfiguration()
+                configuration.serviceClass = serviceClass
+                let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
+                try await client.connect()
+                marks.append(ServiceMarks.ofConnections(to: port))
+                await client.disconnect()
+            }
+            #if os(Linux)
+                #expect(marks == [[[2, 0x20]], [[0, 0]], [[6, 0x48]]])
+            #else
+                #expect(Set(marks).count == 3)
+            #endif
+            await broker.stop()
+        },
+        OptionRow("threadQuality") {
+            for quality in [ServiceClass.background, .standard, .responsive] {
+                var configuration = MQTTConfiguration()
+                configuration.threadQuality = quality
+                let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration)
+                let isShared = client.executor as? EventLoop === EventLoop.shared
+                #expect(isShared == (quality == .standard))
+                let other = MQTTClient("mqtt://127.0.0.1:2", configuration: configuration)
+                #expect(client.executor as? EventLoop === other.executor as? EventLoop)
+                #if os(Linux)
+                    let niceness = await withTaskExecutorPreference(client.executor) { ServiceMarks.threadNiceness }
+                    #expect(niceness == (quality == .background ? 10 : 0))
+                #endif
+            }
+        },
+        OptionRow("usesNetworkMonitor") {
+            for follows in [true, false] {
+                let network = NetworkMonitor()
+                network.update(NetworkMonitor.Path(isAvailable: false))
+                var configuration = MQTTConfiguration()
+                configuration.usesNetworkMonitor = follows
+                configuration.reconnect.firstConnectAttempts = nil
+                configuration.reconnect.initialDelay = .milliseconds(1)
+                let client = MQTTClient(
+                    ["mqtt://broker.example"], configuration: configuration, loop: .shared,
+                    override: { () throws(TransportError) in throw TransportError(.unreachable, "no network") },
+                    network: network)
+                var states = client.states.makeAsyncIterator()
+                let connecting = Task { try await client.connect() }
+                var attempts = 0
+                var isPaused = false
+                while attempts < 3, !isPaused, let state = await states.next() {
+                    if case .connecting = state { attempts += 1 }
+                    if case .waitingForNetwork = state { isPaused = true }
+                }
+                #expect(isPaused == follows)
+                await client.disconnect()
+                _ = await connecting.result
+            }
+        },
         OptionRow("proxy") {
             // Nobody is there to answer for the server.
             let broker = try await LoopbackBroker.start()

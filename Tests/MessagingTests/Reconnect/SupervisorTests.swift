@@ -16,6 +16,7 @@ import Transport
         static func notStarted(_ error: TransportError) -> Failure { .notStarted }
         private let script: [ReconnectVerdict]
         private let state = Mutex<(asked: Int, attempts: [String], waits: Int)>((0, [], 0))
+        private let reported = Mutex<[String]>([])
 
         init(_ script: [ReconnectVerdict]) { self.script = script }
 
@@ -32,7 +33,11 @@ import Transport
         }
         func attach(_ opened: OpenedStream) {}
         func dropConnection() {}
+        /// The states that were reported, by their names.
+        var states: [String] { reported.withLock { $0 } }
         func stateChanged(to state: ConnectionState<Failure>) {
+            let name = String("\(state)".prefix { $0.isLetter })
+            reported.withLock { $0.append(state == .waitingForNetwork ? "waitingForNetwork" : name) }
             if case .waiting = state { self.state.withLock { $0.waits += 1 } }
         }
         func failure(ofAll failures: [(server: Int, failure: Failure)]) -> Failure {
@@ -99,5 +104,104 @@ import Transport
         supervisor.supervise(client)
         await #expect(throws: Failure.failed(4)) { try await supervisor.run() }
         #expect(client.waits == 3)
+    }
+
+    // MARK: The network
+
+    /// A supervisor that tries for ever, with an hour between two attempts, and the network that it follows.
+    private final class Following {
+        let client = Client([.wait])
+        let network = NetworkMonitor()
+        let loop: EventLoop
+        let supervisor: Supervisor<Client>
+        private var starting: Task<Void, any Error>?
+
+        init() throws {
+            loop = try EventLoop.start()
+            let hour = Duration.seconds(3600)
+            let policy = ReconnectPolicy(initialDelay: hour, maximumDelay: hour, firstConnectAttempts: nil)
+            supervisor = Supervisor<Client>(
+                policy: Shared(policy), serverCount: 1, serverOrder: .listed, connectTimeout: 60_000_000_000,
+                network: network, loop: loop)
+            supervisor.supervise(client)
+        }
+
+        deinit { loop.stop() }
+
+        func start() {
+            starting = Task { [supervisor] in try await supervisor.connect(cancelled: .cancelled) }
+        }
+
+        func stop() async {
+            await supervisor.stop {}
+            _ = await starting?.result
+        }
+
+        func reached(_ states: [String]) async -> Bool { await eventually { self.client.states == states } }
+    }
+
+    @Test func `without a network attempts pause, and one follows as soon as it is back`() async throws {
+        let following = try Following()
+        following.network.update(.init(isAvailable: false))
+        following.start()
+        let paused = ["connecting", "waiting", "waitingForNetwork"]
+        #expect(await following.reached(paused))
+        following.network.update(.init(isAvailable: true, interfaces: ["en0"]))
+        #expect(await following.reached(paused + ["connecting", "waiting"]))
+        #expect(following.client.attempts == ["1@0", "2@0"])
+        await following.stop()
+    }
+
+    @Test func `a wait for a time becomes a wait for the network when that disappears`() async throws {
+        let following = try Following()
+        following.start()
+        #expect(await following.reached(["connecting", "waiting"]))
+        following.network.update(.init(isAvailable: false))
+        #expect(await following.reached(["connecting", "waiting", "waitingForNetwork"]))
+        // The user may know better.
+        following.supervisor.networkChanged()
+        #expect(
+            await following.reached(
+                ["connecting", "waiting", "waitingForNetwork", "connecting", "waiting", "waitingForNetwork"]))
+        await following.stop()
+        #expect(following.client.states.last == "disconnected")
+    }
+
+    @Test func `another interface ends a wait, the same one does not`() async throws {
+        let following = try Following()
+        following.network.update(.init(isAvailable: true, interfaces: ["en0"]))
+        following.start()
+        #expect(await following.reached(["connecting", "waiting"]))
+        following.network.update(.init(isAvailable: true, interfaces: ["en0"]))
+        following.network.update(.init(isAvailable: true, interfaces: ["pdp_ip0"]))
+        #expect(await following.reached(["connecting", "waiting", "connecting", "waiting"]))
+        await following.stop()
+    }
+
+    @Test func `suspending ends a wait for the network, and resuming tries at once`() async throws {
+        let following = try Following()
+        following.network.update(.init(isAvailable: false))
+        following.start()
+        #expect(await following.reached(["connecting", "waiting", "waitingForNetwork"]))
+        await following.supervisor.suspend {}
+        // A suspended client stays so.
+        following.network.update(.init(isAvailable: true))
+        following.supervisor.resume()
+        #expect(
+            await following.reached(
+                ["connecting", "waiting", "waitingForNetwork", "disconnecting", "suspended", "connecting", "waiting"]))
+        await following.stop()
+    }
+
+    @Test func `a client that is disconnected does not follow the network`() async throws {
+        let following = try Following()
+        following.start()
+        #expect(await following.reached(["connecting", "waiting"]))
+        await following.stop()
+        let states = following.client.states
+        following.network.update(.init(isAvailable: false))
+        following.network.update(.init(isAvailable: true))
+        await following.loop.result(of: {})
+        #expect(following.client.states == states)
     }
 }
