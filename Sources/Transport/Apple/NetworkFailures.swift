@@ -3,6 +3,11 @@
     import Security
     import Synchronization
 
+    extension NWError {
+        /// The way to the peer is gone.
+        static var withoutPath: NWError? { POSIXErrorCode(rawValue: ENETDOWN).map { .posix($0) } }
+    }
+
     /// What the errors of Network.framework mean: the one table of its TLS statuses, from Apple's SecureTransport.h and
     /// SecBase.h.
     final class NetworkFailures: Sendable {

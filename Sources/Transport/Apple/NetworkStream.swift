@@ -31,6 +31,8 @@
             var isFinished = false
             var isClosed = false
             var failure: TransportError?
+            /// How often the connection became viable or ceased to be.
+            var viabilityChanges = 0
 
             var canRead: Bool { unread > 0 || hasEnded || failure != nil }
             var canWrite: Bool {
@@ -50,10 +52,14 @@
 
         /// Takes over a connection that has been started on `queue` and is ready.
         ///
-        /// - Parameter describe: what the connection's errors mean.
+        /// - Parameters:
+        ///   - grace: for how long the connection may be without a path before it fails. A phone that changes to another
+        ///     network for a moment keeps its connection; after that the way to the server is another one, and only a new
+        ///     connection can use it.
+        ///   - describe: what the connection's errors mean.
         init(
             _ connection: NWConnection, queue: DispatchQueue, peerName: String,
-            describe: @escaping @Sendable (NWError) -> TransportError
+            grace: DispatchTimeInterval = .seconds(5), describe: @escaping @Sendable (NWError) -> TransportError
         ) {
             self.connection = connection
             self.queue = queue
@@ -65,6 +71,7 @@
                 default: break
                 }
             }
+            connection.viabilityUpdateHandler = { [weak self] isViable in self?.viabilityChanged(isViable, grace) }
         }
 
         deinit {
@@ -217,6 +224,20 @@
             }
             if let error { fail(error) } else { notify() }
             receiveMore()
+        }
+
+        /// A connection that is not viable neither sends nor receives, and reports nothing else: without this only keep
+        /// alive would notice.
+        private func viabilityChanged(_ isViable: Bool, _ grace: DispatchTimeInterval) {
+            let number = state.withLock { state in
+                state.viabilityChanges += 1
+                return state.viabilityChanges
+            }
+            guard !isViable else { return }
+            queue.asyncAfter(deadline: .now() + grace) { [weak self] in
+                guard let self, state.withLock({ $0.viabilityChanges == number }) else { return }
+                if let error = NWError.withoutPath { fail(error) }
+            }
         }
 
         private func fail(_ error: NWError) {

@@ -204,10 +204,18 @@
 
         private func becomeReady() {
             move(to: .ready)
-            let viability = viabilityHandler
-            queue?.async { viability?(true) }
+            setViable(true)
+            FakeNetwork.setViabilityHandler(of: ObjectIdentifier(self)) { [weak self] isViable in
+                guard let self else { return }
+                own.async { self.setViable(isViable) }
+            }
             writeMore()
             readMore()
+        }
+
+        private func setViable(_ isViable: Bool) {
+            let viability = viabilityHandler
+            queue?.async { viability?(isViable) }
         }
 
         // MARK: Reading
@@ -364,6 +372,7 @@
         }
 
         private func end(_ error: NWError?) {
+            FakeNetwork.setViabilityHandler(of: ObjectIdentifier(self), nil)
             (isReading, isWriting) = (false, false)
             watch()
             if descriptor >= 0 { close(descriptor) }

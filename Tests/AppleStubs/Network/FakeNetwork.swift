@@ -27,6 +27,7 @@ package enum FakeNetwork {
         var counts = Counts()
         var watchers: [ObjectIdentifier: (DispatchQueue, @Sendable (NWPath) -> Void)] = [:]
         var waiting: [@Sendable () -> Void] = []
+        var viability: [ObjectIdentifier: @Sendable (Bool) -> Void] = [:]
     }
 
     private static let state = Mutex(State())
@@ -39,17 +40,19 @@ package enum FakeNetwork {
     package static var counts: Counts { state.withLock { $0.counts } }
     package static func count(_ change: @Sendable (inout Counts) -> Void) { state.withLock { change(&$0.counts) } }
 
-    /// Changes the path: monitors are told on their queues, and connections that wait for one try again.
+    /// Changes the path: monitors are told on their queues, connections that wait for one try again, and those that are
+    /// open stop or begin to be viable.
     package static func setPath(_ status: NWPath.Status, interfaces: [String] = []) {
-        let (watchers, waiting) = state.withLock { state in
+        let (watchers, waiting, viability) = state.withLock { state in
             state.path = NWPath(status: status, availableInterfaces: interfaces.map { NWInterface(name: $0) })
             let waiting = status == .satisfied ? state.waiting : []
             if status == .satisfied { state.waiting = [] }
-            return (Array(state.watchers.values), waiting)
+            return (Array(state.watchers.values), waiting, Array(state.viability.values))
         }
         let path = path
         for (queue, handler) in watchers { queue.async { handler(path) } }
         for retry in waiting { retry() }
+        for change in viability { change(status == .satisfied) }
     }
 
     static func watch(_ monitor: NWPathMonitor, _ queue: DispatchQueue, _ handler: @escaping @Sendable (NWPath) -> Void)
@@ -64,6 +67,13 @@ package enum FakeNetwork {
 
     static func unwatch(_ monitor: NWPathMonitor) {
         state.withLock { _ = $0.watchers.removeValue(forKey: ObjectIdentifier(monitor)) }
+    }
+
+    /// Tells an open connection whether it is viable, until it has ended.
+    static func setViabilityHandler(
+        of connection: ObjectIdentifier, _ handler: (@Sendable (Bool) -> Void)?
+    ) {
+        state.withLock { $0.viability[connection] = handler }
     }
 
     static func whenPathReturns(_ retry: @escaping @Sendable () -> Void) {

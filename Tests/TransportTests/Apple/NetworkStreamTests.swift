@@ -62,6 +62,21 @@
             setting.loop.execute { stream.close() }
         }
 
+        @Test func `the service class is the connection's`() async throws {
+            let server = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { _ in }
+            for (serviceClass, expected) in [
+                (ServiceClass.background, NWParameters.ServiceClass.background), (.standard, .bestEffort),
+                (.responsive, .responsiveData),
+            ] {
+                let stream = try await Connector.connectByNetwork(
+                    to: .host("127.0.0.1", port: server.port), serviceClass: serviceClass, timeout: 20_000_000_000,
+                    loop: .shared)
+                #expect(FakeNetwork.counts.serviceClasses.last == expected)
+                EventLoop.shared.execute { stream.close() }
+            }
+            await server.close()
+        }
+
         @Test func `a refused connection and an unknown host have their errors`() async throws {
             await #expect { _ = try await connect(to: .host("127.0.0.1", port: UInt16(FreePort.next()))) } throws: {
                 ($0 as? TransportError)?.code == .connectionRefused

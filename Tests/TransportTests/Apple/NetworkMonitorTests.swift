@@ -1,0 +1,71 @@
+#if canImport(Network)
+    import Network
+    import Synchronization
+    import TestSupport
+    import Testing
+
+    @testable import Transport
+
+    /// The monitor that Network.framework feeds.
+    @Suite(.turns, .serialized) struct NetworkMonitorTests {
+        @Test func `it follows the path of the system`() async throws {
+            let monitor = try #require(NetworkMonitor.system)
+            let changes = Atomic(0)
+            defer { FakeNetwork.setPath(.satisfied) }
+            let observation = monitor.observe { changes.add(1, ordering: .relaxed) }
+            #expect(monitor.isAvailable)
+            FakeNetwork.setPath(.unsatisfied)
+            #expect(await eventually { !monitor.isAvailable && changes.load(ordering: .relaxed) == 1 })
+            FakeNetwork.setPath(.satisfied, interfaces: ["en0"])
+            #expect(await eventually { monitor.isAvailable && changes.load(ordering: .relaxed) == 2 })
+            // Cellular instead of Wi-Fi.
+            FakeNetwork.setPath(.satisfied, interfaces: ["pdp_ip0"])
+            #expect(await eventually { changes.load(ordering: .relaxed) == 3 })
+            // A VPN that connects on demand.
+            FakeNetwork.setPath(.requiresConnection, interfaces: ["utun0"])
+            #expect(await eventually { changes.load(ordering: .relaxed) == 4 })
+            #expect(monitor.isAvailable)
+            withExtendedLifetime(observation) {}
+        }
+
+        @Test func `a connection that stays without a path fails, one that gets it back continues`() async throws {
+            let setting = try Setting(.automatic)
+            let server = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { stream in
+                // Answers nothing, and keeps the connection open.
+                setting.loop.execute { withExtendedLifetime(stream) {} }
+            }
+            defer { FakeNetwork.setPath(.satisfied) }
+            let short = try await stream(to: server.port, grace: .milliseconds(1))
+            let long = try await stream(to: server.port, grace: .seconds(600))
+            FakeNetwork.setPath(.unsatisfied)
+            #expect(
+                await eventually {
+                    short.write(from: UnsafeRawBufferPointer(start: nil, count: 0)) == .failed(ENETDOWN)
+                })
+            #expect(short.failure(ENETDOWN).code == .connectionLost)
+            FakeNetwork.setPath(.satisfied)
+            let line = Array("line\n".utf8)
+            #expect(line.withUnsafeBytes { long.write(from: $0) } == .bytes(5))
+            setting.loop.execute {
+                short.close()
+                long.close()
+            }
+            await server.close()
+        }
+
+        /// A stream over a connection that is ready.
+        private func stream(to port: UInt16, grace: DispatchTimeInterval) async throws -> NetworkStream {
+            let endpoint = try #require(NWEndpoint(Endpoint.host("127.0.0.1", port: port)))
+            let connection = NWConnection(to: endpoint, using: NWParameters(tls: nil))
+            let queue = DispatchQueue(label: "viability")
+            let isReady = Atomic(false)
+            connection.stateUpdateHandler = { if $0 == .ready { isReady.store(true, ordering: .releasing) } }
+            connection.start(queue: queue)
+            #expect(await eventually { isReady.load(ordering: .acquiring) })
+            let failures = NetworkFailures(peerName: "the server")
+            return NetworkStream(connection, queue: queue, peerName: "the server", grace: grace) {
+                failures.error($0, isOpen: true)
+            }
+        }
+    }
+#endif
