@@ -40,6 +40,9 @@ public final class RabbitMQ: RunningBroker {
     public let webMQTTPort: Int?
     public let stompTLSPort: Int?
     public let mqttTLSPort: Int?
+    /// `wss://localhost:PORT/ws`, with `tls`.
+    public let webStompTLSPort: Int?
+    public let webMQTTTLSPort: Int?
     public let options: Options
     public let server: BrokerServer
     /// The port mapper of Erlang nodes, which would otherwise be started by the node and outlive it.
@@ -73,6 +76,8 @@ public final class RabbitMQ: RunningBroker {
         webMQTTPort = options.mqtt ? FreePort.next() : nil
         stompTLSPort = options.tls == nil ? nil : FreePort.next()
         mqttTLSPort = options.tls == nil || !options.mqtt ? nil : FreePort.next()
+        webStompTLSPort = options.tls == nil ? nil : FreePort.next()
+        webMQTTTLSPort = options.tls == nil || !options.mqtt ? nil : FreePort.next()
 
         var lines = [
             "listeners.tcp = none", "load_definitions = \(scratch.file("definitions.json"))", "log.file = false",
@@ -89,7 +94,8 @@ public final class RabbitMQ: RunningBroker {
             ]
         }
         if let tls = options.tls {
-            lines += try Self.tlsLines(tls, copiedTo: scratch)
+            let webPorts = [("web_stomp", webStompTLSPort), ("web_mqtt", webMQTTTLSPort)]
+            lines += try Self.tlsLines(tls, copiedTo: scratch, webPorts)
             if let stompTLSPort { lines.append("stomp.listeners.ssl.1 = 127.0.0.1:\(stompTLSPort)") }
             if let mqttTLSPort { lines.append("mqtt.listeners.ssl.1 = 127.0.0.1:\(mqttTLSPort)") }
         }
@@ -169,9 +175,20 @@ public final class RabbitMQ: RunningBroker {
         return #"{"users":\#(users),"vhosts":\#(hosts),"permissions":\#(permissions)}"#
     }
 
-    private static func tlsLines(_ tls: BrokerTLS, copiedTo scratch: ScratchDirectory) throws -> [String] {
+    private static func tlsLines(
+        _ tls: BrokerTLS, copiedTo scratch: ScratchDirectory, _ webPorts: [(plugin: String, port: Int?)]
+    ) throws -> [String] {
         try tls.copied(to: scratch) { files in
-            [
+            let web = webPorts.flatMap { plugin, port in
+                port.map {
+                    [
+                        "\(plugin).ssl.ip = 127.0.0.1", "\(plugin).ssl.port = \($0)",
+                        "\(plugin).ssl.cacertfile = \(files.authority)",
+                        "\(plugin).ssl.certfile = \(files.certificate)", "\(plugin).ssl.keyfile = \(files.key)",
+                    ]
+                } ?? []
+            }
+            return web + [
                 "ssl_options.cacertfile = \(files.authority)", "ssl_options.certfile = \(files.certificate)",
                 "ssl_options.keyfile = \(files.key)",
                 "ssl_options.verify = \(tls.requiresClientCertificate ? "verify_peer" : "verify_none")",
