@@ -204,7 +204,7 @@ struct ArticleTests {
         let client = MQTTClient(broker.urls.mqtt ?? "")
         let model = DoorModel(client: client)
         let run = Task { await model.run() }
-        #expect(await eventually { @MainActor in model.isOnline && model.doors == ["kitchen": "open"] })
+        #expect(await eventually { @MainActor in model.status == "online" && model.doors == ["kitchen": "open"] })
         run.cancel()
         await client.disconnect()
         await test.disconnect()

@@ -46,6 +46,13 @@ public final class CFString: Sendable {
     package init(_ text: String) { self.text = text }
 }
 
+#if !os(Linux)
+    extension CFString: Hashable {
+        public static func == (one: CFString, other: CFString) -> Bool { one.text == other.text }
+        public func hash(into hasher: inout Hasher) { hasher.combine(text) }
+    }
+#endif
+
 public func CFStringCreateWithBytes(
     _ alloc: CFAllocator!, _ bytes: UnsafePointer<UInt8>!, _ numBytes: CFIndex, _ encoding: CFStringEncoding,
     _ isExternalRepresentation: Bool
@@ -98,6 +105,12 @@ public let kCFTypeDictionaryValueCallBacks = CFDictionaryValueCallBacks()
 public class CFDictionary {
     fileprivate var values: [String: AnyObject] = [:]
 }
+#if !os(Linux)
+    extension Dictionary {
+        /// What `.ci/check-apple` writes for `as CFDictionary`, which Linux' compiler does not know.
+        public var bridged: CFDictionary { CFDictionary() }
+    }
+#endif
 public final class CFMutableDictionary: CFDictionary {}
 
 public func CFDictionaryCreateMutable(

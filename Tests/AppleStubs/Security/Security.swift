@@ -114,6 +114,20 @@ public final class SecIdentity {
     }
 }
 
+// Items of the keychain, for the check alone: /ksecclass, /ksecclassgenericpassword, /ksecattrservice, /ksecattraccount,
+// /ksecreturndata, /secitemcopymatching(_:_:)
+#if !os(Linux)
+    public let kSecClass = CFString("class")
+    public let kSecClassGenericPassword = CFString("genp")
+    public let kSecAttrService = CFString("svce")
+    public let kSecAttrAccount = CFString("acct")
+    public let kSecReturnData = CFString("data")
+
+    public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
+        0
+    }
+#endif
+
 public let kSecImportExportPassphrase = CFString("passphrase")
 public let kSecImportItemIdentity = CFString("identity")
 public let kSecImportItemCertChain = CFString("chain")

@@ -23,6 +23,22 @@ func logEvents(of client: MQTTClient, to write: @Sendable (_ isProblem: Bool, _ 
     }
 #endif
 
+#if canImport(SwiftUI)
+    import MQTT
+    import os
+
+    func log(_ client: MQTTClient, with logger: Logger) async {
+        // Secrets are masked in events already, so that they may be public.
+        await logEvents(of: client) { isProblem, line in
+            if isProblem {
+                logger.error("\(line, privacy: .public)")
+            } else {
+                logger.debug("\(line, privacy: .public)")
+            }
+        }
+    }
+#endif
+
 func logMessages(of client: MQTTClient, to write: @Sendable (_ line: String) -> Void) async {
     for await event in client.messageEvents {
         switch event.step {

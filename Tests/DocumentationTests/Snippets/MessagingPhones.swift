@@ -4,7 +4,7 @@ import Observation
 
 @MainActor @Observable
 final class DoorModel {
-    private(set) var isOnline = false
+    private(set) var status = "offline"
     private(set) var doors: [String: String] = [:]
     private(set) var problem: String?
     private let client: MQTTClient
@@ -18,8 +18,23 @@ final class DoorModel {
         _ = await (states, messages)
     }
 
+    /// The app is on the screen.
+    func becameActive() { client.resume() }
+
+    /// The app has left the screen: sends what waits, and disconnects gracefully.
+    func enteredBackground() async { await client.suspend() }
+
     private func watchStates() async {
-        for await state in client.states { isOnline = state.isConnected }
+        for await state in client.states {
+            status =
+                switch state {
+                case .connected: "online"
+                case .connecting: "connecting"
+                case .waiting(_, _, let failure): "offline: \(failure.message)"
+                case .waitingForNetwork: "no network"
+                case .suspended, .disconnecting, .disconnected: "offline"
+                }
+        }
     }
 
     private func watchDoors() async {
@@ -35,34 +50,118 @@ final class DoorModel {
 }
 
 #if canImport(SwiftUI)
-    import MQTT
     import SwiftUI
 
-    struct DoorApp: View {
-        let client: MQTTClient
+    struct DoorApp: App {
+        @State private var model = DoorModel(client: makeDoorClient())
         @Environment(\.scenePhase) private var phase
 
+        var body: some Scene {
+            WindowGroup {
+                DoorList(model: model)
+            }
+            .onChange(of: phase) {
+                if phase == .active { model.becameActive() }
+                if phase == .background { finishInBackground { await model.enteredBackground() } }
+            }
+        }
+    }
+
+    struct DoorList: View {
+        let model: DoorModel
+
         var body: some View {
-            Text("Doors")
-                .onChange(of: phase) {
-                    if phase == .active { client.resume() }
-                    if phase == .background { Task { await client.suspend() } }
+            VStack {
+                Text(model.status)
+                ForEach(model.doors.keys.sorted(), id: \.self) { name in
+                    Text("\(name): \(model.doors[name] ?? "")")
                 }
+            }
+            .task { await model.run() }
         }
     }
 #endif
 
 #if canImport(SwiftUI)
-    import Dispatch
-    import MQTT
-    import Network
 
-    func watchNetwork(for client: MQTTClient) -> NWPathMonitor {
-        let monitor = NWPathMonitor()
-        monitor.pathUpdateHandler = { path in
-            if path.status == .satisfied { client.networkChanged() }
+    #if canImport(UIKit)
+        import UIKit
+
+        @MainActor
+        final class BackgroundTime {
+            private var task = UIBackgroundTaskIdentifier.invalid
+
+            func begin() {
+                task = UIApplication.shared.beginBackgroundTask(withName: "last messages") { [weak self] in
+                    self?.end()
+                }
+            }
+
+            func end() {
+                UIApplication.shared.endBackgroundTask(task)
+                task = .invalid
+            }
         }
-        monitor.start(queue: .main)
-        return monitor
+
+        @MainActor
+        func finishInBackground(_ work: @escaping @MainActor () async -> Void) {
+            let time = BackgroundTime()
+            time.begin()
+            Task {
+                await work()
+                time.end()
+            }
+        }
+    #else
+        @MainActor
+        func finishInBackground(_ work: @escaping @MainActor () async -> Void) {
+            Task { await work() }
+        }
+    #endif
+#endif
+
+#if canImport(SwiftUI)
+    import Foundation
+    import MQTT
+
+    func makeDoorClient() -> MQTTClient {
+        let folder = URL.applicationSupportDirectory.appending(path: "doors", directoryHint: .isDirectory)
+        try? FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true,
+            attributes: [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication])
+        var configuration = MQTTConfiguration(clientID: "doors-1")
+        configuration.version = .v5_0
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(86_400)
+        configuration.sessionStore = FileSessionStore(directory: folder.path)
+        configuration.credentialsProvider = { _ in
+            keychainPassword(of: "ann").map { Credentials(userName: "ann", password: $0) }
+        }
+        return MQTTClient("mqtts://broker.example.com", configuration: configuration)
     }
 #endif
+
+#if canImport(SwiftUI)
+    import Foundation
+    import Security
+
+    func keychainPassword(of account: String) -> String? {
+        let query: [CFString: Any] = [
+            kSecClass: kSecClassGenericPassword, kSecAttrService: "broker.example.com", kSecAttrAccount: account,
+            kSecReturnData: true,
+        ]
+        var item: CFTypeRef?
+        guard SecItemCopyMatching(query as CFDictionary, &item) == errSecSuccess, let data = item as? Data
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
+    }
+#endif
+
+func makeCompanyConfiguration(authority: String, client: String, passphrase: String) -> MQTTConfiguration {
+    var configuration = MQTTConfiguration(clientID: "doors-1")
+    configuration.tls.trust = .authorities([.file(authority)])
+    configuration.tls.identity = .pkcs12(.file(client), passphrase: passphrase)
+    // Default: 1.2. Newer versions are always offered.
+    configuration.tls.minimumVersion = .tls13
+    return configuration
+}
