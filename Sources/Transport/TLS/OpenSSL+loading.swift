@@ -77,14 +77,19 @@ extension OpenSSL {
     }
 
     static func unavailable(_ reason: String) -> TransportError {
+        // What musl's dlopen reports in a program without a dynamic linker.
+        if reason.contains("Dynamic loading not supported") {
+            return TransportError(
+                .tlsUnavailable,
+                "TLS needs OpenSSL 3 (libssl), which a fully static program cannot load: link dynamically, or end TLS in a "
+                    + "proxy on the same machine (\(reason))")
+        }
         #if os(macOS)
             let advice = "install it with 'brew install openssl@3'"
         #elseif canImport(Darwin)
             let advice = "this system does not have it; choose the implementation .system in the TLS options"
         #elseif canImport(Musl)
-            let advice =
-                "install the package libssl3 (Alpine); a fully static program cannot load it, link dynamically or end "
-                + "TLS in a proxy on the same machine"
+            let advice = "install the package libssl3 (Alpine)"
         #elseif canImport(Android)
             let advice = "the app has to bring it; name its libssl in libraryPath of the TLS options"
         #else

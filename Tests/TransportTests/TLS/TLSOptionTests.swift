@@ -100,7 +100,24 @@ struct TLSOptionTests {
         }
     }
 
+    @Test func `a program that is fully static learns that it cannot load OpenSSL`() {
+        let error = OpenSSL.unavailable("Dynamic loading not supported")
+        #expect(error.code == .tlsUnavailable)
+        #expect(error.message.contains("fully static program cannot load"))
+        #expect(!OpenSSL.unavailable("libssl.so.3: cannot open shared object file").message.contains("static"))
+    }
+
     #if !canImport(Network)
+        @Test func `a Linux program contains nothing that is written for Apple's systems`() async throws {
+            // The program of these tests, which Transport is linked into.
+            let program = CommandLine.arguments[0]
+            for type in ["SocketStream", "NetworkStream", "NetworkTLS", "NetworkConnecting", "SystemIdentity"] {
+                let name = "9Transport\(type.utf8.count)\(type)"
+                let search = try await Tool.run("grep", ["-q", "-a", "-F", name, program])
+                #expect(search.status == .exited(type == "SocketStream" ? 0 : 1), "\(name)")
+            }
+        }
+
         @Test func `the system's TLS is refused where the system has none`() {
             var options = TLSOptions()
             options.implementation = .system
