@@ -29,6 +29,12 @@ package protocol SupervisedClient: AnyObject, Sendable {
     static func firstFailure(_ failure: Failure) -> Failure
 }
 
+extension SupervisedClient {
+    func resultOfOpening(_ attempt: ConnectionAttempt) async -> Result<OpenedStream, Failure> {
+        do throws(Failure) { return .success(try await openStream(attempt)) } catch { return .failure(error) }
+    }
+}
+
 /// A client of servers with credentials, whose attempts therefore begin in the same way.
 package protocol ConnectingClient: SupervisedClient where Failure: ClientError {
     associatedtype Event: ClientEvent where Event.Failure == Failure
