@@ -53,7 +53,7 @@ package struct Service: Sendable {
         if let webSocket { layers.append(webSocket) }
         guard !layers.isEmpty else { return nil }
         let deadline = now.advanced(byNanoseconds: Self.patience)
-        let timeout = TransportError(.timedOut, "a client did not finish its handshakes in time")
+        let timeout = TransportError(.timedOut, "A client did not finish its handshakes in time.")
         return (LayerStack(layers, deadline: deadline, timeout: timeout), webSocket)
     }
 }

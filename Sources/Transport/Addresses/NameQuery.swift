@@ -26,7 +26,7 @@ package struct NameQuery: Hashable, Sendable {
     private func lookUp(flags: Int32) -> Answer {
         // getaddrinfo would see the part before it.
         guard !name.utf8.contains(0) else {
-            return .failure(TransportError(.unknownHost, "a host name cannot hold a NUL character"))
+            return .failure(TransportError(.unknownHost, "A host name cannot hold a NUL character."))
         }
         var hints = unsafe addrinfo()
         unsafe hints.ai_flags = flags
@@ -58,10 +58,11 @@ package struct NameQuery: Hashable, Sendable {
         let reason = unsafe code == 0 ? "no address" : String(cString: gai_strerror(code))
         guard code == EAI_AGAIN else {
             return TransportError(
-                .unknownHost, "cannot find the host '\(name)': \(reason); check its spelling and DNS")
+                .unknownHost, "Cannot find the host '\(name)': \(reason). Check its spelling and DNS.")
         }
         return TransportError(
-            .unknownHost, "DNS did not answer for the host '\(name)': \(reason); check the name servers of this machine"
+            .unknownHost,
+            "DNS did not answer for the host '\(name)': \(reason). Check the name servers of this machine."
         )
     }
 
@@ -69,7 +70,7 @@ package struct NameQuery: Hashable, Sendable {
     static func late(of host: String) -> TransportError {
         TransportError(
             .unknownHost,
-            "DNS did not answer in time for the host '\(host)'; check the name servers of this machine, or allow more time to connect"
+            "DNS did not answer in time for the host '\(host)'. Check the name servers of this machine, or allow more time to connect."
         )
     }
 
@@ -77,7 +78,7 @@ package struct NameQuery: Hashable, Sendable {
     static func stuck(of host: String, _ count: Int) -> TransportError {
         TransportError(
             .unknownHost,
-            "cannot look up the host '\(host)': \(count) other names still wait for DNS, which does not answer; check the name servers of this machine"
+            "Cannot look up the host '\(host)': \(count) other names still wait for DNS, which does not answer. Check the name servers of this machine."
         )
     }
 }

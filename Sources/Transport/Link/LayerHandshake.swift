@@ -60,7 +60,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
     /// Ends it with the code `cancelled`; on the loop's thread.
     package func cancel() {
         isCancelled = true
-        finish(TransportError(.cancelled, "connecting to \(stream.peerName) was cancelled"))
+        finish(TransportError(.cancelled, "Connecting to \(stream.peerName) was cancelled."))
     }
 
     override package func ready(_ readiness: Readiness, at now: Int64) {
@@ -81,7 +81,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
             advance { () throws(TransportError) in
                 try layers.endReceived()
                 throw TransportError(
-                    .closedByPeer, "\(stream.peerName) ended the connection before its handshakes were done")
+                    .closedByPeer, "\(stream.peerName) ended the connection before its handshakes were done.")
             }
         case .failed(let code):
             // A peer that speaks something else often closes with our bytes unread, which resets the connection.
@@ -109,7 +109,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         if let failure { return finish(failure, lingering: lingers) }
         guard isWritten, layers.isOpen else { return }
         if layers.isFinished {
-            return finish(TransportError(.closedByPeer, "\(stream.peerName) ended the connection at once"))
+            return finish(TransportError(.closedByPeer, "\(stream.peerName) ended the connection at once."))
         }
         finish(nil)
     }

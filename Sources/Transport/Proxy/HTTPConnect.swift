@@ -13,14 +13,14 @@ struct HTTPConnect: ProxyHandshake {
         do throws(HTTPError) {
             authority = try HTTPSyntax.authority(host: host, port: port)
         } catch {
-            throw TransportError(.badURL, "a proxy cannot be asked for the host: \(error.message)")
+            throw TransportError(.badURL, "A proxy cannot be asked for the host: \(error.message)")
         }
-        subject = "the HTTP proxy \(proxy), asked for \(authority),"
+        subject = "The HTTP proxy \(proxy), asked for \(authority),"
         var lines = ["CONNECT \(authority) HTTP/1.1", "Host: \(authority)"]
         if let login = proxy.login {
             // The server could not tell where the name ends.
             guard !login.userName.utf8.contains(UInt8(ascii: ":")) else {
-                throw TransportError(.badURL, "the user name for the HTTP proxy \(proxy) must not hold a colon")
+                throw TransportError(.badURL, "The user name for the HTTP proxy \(proxy) must not hold a colon.")
             }
             let text = Base64.encode(Array("\(login.userName):\(login.password)".utf8))
             lines.append("Proxy-Authorization: Basic \(text)")
@@ -52,11 +52,13 @@ struct HTTPConnect: ProxyHandshake {
         let reason = response.reason.prefix(100)
         let words = "\(subject) refused with status \(response.status)\(reason.isEmpty ? "" : " \(reason)")"
         // tinyproxy answers a wrong password with 401.
-        guard response.status == 407 || response.status == 401 else { return TransportError(.proxyRefused, words) }
+        guard response.status == 407 || response.status == 401 else {
+            return TransportError(.proxyRefused, words + ".")
+        }
         return TransportError(
             .proxyCredentialsRefused,
             hasLogin
-                ? "\(words); check the user name and the password in its URL"
-                : "\(words); put a user name and a password into its URL")
+                ? "\(words). Check the user name and the password in its URL."
+                : "\(words). Put a user name and a password into its URL.")
     }
 }

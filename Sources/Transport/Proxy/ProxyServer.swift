@@ -57,7 +57,7 @@ protocol ProxyHandshake {
     mutating func receive(_ bytes: RawSpan, wire: inout [UInt8]) throws(TransportError) -> Int
     /// Whether the way is open.
     var isDone: Bool { get }
-    /// What ended too early, in words: "the HTTP proxy 10.0.0.1:3128, asked for broker:1883,".
+    /// What ended too early, at the beginning of a sentence: "The HTTP proxy 10.0.0.1:3128, asked for broker:1883,".
     var subject: String { get }
 }
 
@@ -94,6 +94,6 @@ final class ProxyLayer<Handshake: ProxyHandshake>: ByteLayer {
         guard !handshake.isDone else { return }
         throw TransportError(
             .proxyClosed,
-            "\(handshake.subject) ended the connection without an answer; does it speak that at this port?")
+            "\(handshake.subject) ended the connection without an answer. Does it speak that at this port?")
     }
 }

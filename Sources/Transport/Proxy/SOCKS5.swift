@@ -18,7 +18,7 @@ struct SOCKS5: ProxyHandshake {
     private static let noneAcceptable: UInt8 = 0xFF
 
     init(_ proxy: ProxyServer, host: String, port: UInt16) throws(TransportError) {
-        subject = "the SOCKS5 proxy \(proxy), asked for \(Endpoint.host(host, port: port)),"
+        subject = "The SOCKS5 proxy \(proxy), asked for \(Endpoint.host(host, port: port)),"
         login = try proxy.login.map { login throws(TransportError) in try Self.encoded(login, proxy) }
         var request = [Self.version, 1, 0]
         if let literal = IPLiteral(host) {
@@ -28,7 +28,7 @@ struct SOCKS5: ProxyHandshake {
             guard (1...255).contains(host.utf8.count), !host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x3A }) else {
                 throw TransportError(
                     .badURL,
-                    "a SOCKS5 proxy cannot be asked for the host '\(host)': a name has 1 to 255 bytes, no blanks")
+                    "A SOCKS5 proxy cannot be asked for the host '\(host)': a name has 1 to 255 bytes, no blanks.")
             }
             request += [3, UInt8(host.utf8.count)] + host.utf8
         }
@@ -40,7 +40,7 @@ struct SOCKS5: ProxyHandshake {
         guard (1...255).contains(name.count), (1...255).contains(password.count) else {
             throw TransportError(
                 .badURL,
-                "user name and password for the SOCKS5 proxy \(proxy) must have 1 to 255 bytes each (RFC 1929)")
+                "User name and password for the SOCKS5 proxy \(proxy) must have 1 to 255 bytes each (RFC 1929).")
         }
         return [1, UInt8(name.count)] + name + [UInt8(password.count)] + password
     }
@@ -75,7 +75,7 @@ struct SOCKS5: ProxyHandshake {
             guard answer[1] == 0 else {
                 throw TransportError(
                     .proxyCredentialsRefused,
-                    "\(subject) refused the user name or the password; check those in its URL")
+                    "\(subject) refused the user name or the password. Check those in its URL.")
             }
             connect(wire: &wire)
         case .connecting:
@@ -102,8 +102,8 @@ struct SOCKS5: ProxyHandshake {
             throw TransportError(
                 .proxyCredentialsRefused,
                 login == nil
-                    ? "\(subject) lets nobody in without authentication; put a user name and a password into its URL"
-                    : "\(subject) takes neither user name and password nor a client without them")
+                    ? "\(subject) requires authentication. Put a user name and a password into its URL."
+                    : "\(subject) accepts neither a user name and a password nor a client without them.")
         default:
             throw garbage
         }
@@ -132,7 +132,7 @@ struct SOCKS5: ProxyHandshake {
 
     private var garbage: TransportError {
         TransportError(
-            .proxyFailed, "\(subject) gave an answer that is not of SOCKS5; does it speak that at this port?")
+            .proxyFailed, "\(subject) gave an answer that is not of SOCKS5. Does it speak that at this port?")
     }
 
     private func refusal(_ reply: UInt8) -> TransportError {
@@ -148,6 +148,6 @@ struct SOCKS5: ProxyHandshake {
             case 8: "address type not supported"
             default: "a reply that RFC 1928 does not know"
             }
-        return TransportError(.proxyRefused, "\(subject) refused with reply \(reply): \(words)")
+        return TransportError(.proxyRefused, "\(subject) refused with reply \(reply): \(words).")
     }
 }

@@ -49,7 +49,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     private var cancelled: TransportError {
-        TransportError(.cancelled, "connecting to \(endpoint) was cancelled")
+        TransportError(.cancelled, "Connecting to \(endpoint) was cancelled.")
     }
 
     // MARK: Addresses
@@ -158,7 +158,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
             return lastFailure ?? NameQuery.late(of: name)
         }
         return TransportError(
-            .timedOut, "\(endpoint) did not answer in time; check the address, or allow more time to connect")
+            .timedOut, "\(endpoint) did not answer in time. Check the address, or allow more time to connect.")
     }
 
     func succeeded(_ stream: SocketStream) {
@@ -176,17 +176,17 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         switch code {
         case ECONNREFUSED:
             lastFailure = TransportError(
-                .connectionRefused, "\(endpoint) refused the connection: nothing listens there", errno: code)
+                .connectionRefused, "\(endpoint) refused the connection: nothing listens there.", errno: code)
         case ENETUNREACH, EHOSTUNREACH, ENETDOWN:
-            lastFailure = TransportError(.unreachable, "\(endpoint) cannot be reached: \(words)", errno: code)
+            lastFailure = TransportError(.unreachable, "\(endpoint) cannot be reached: \(words).", errno: code)
         case ETIMEDOUT:
             lastFailure = timedOut
         case EMFILE, ENFILE:
             lastFailure = TransportError(
-                .systemLimit, "cannot connect to \(endpoint): too many open files; raise the limit (ulimit -n)",
+                .systemLimit, "Cannot connect to \(endpoint): too many open files. Raise the limit (ulimit -n).",
                 errno: code)
         default:
-            lastFailure = TransportError(.unreachable, "cannot connect to \(endpoint): \(words)", errno: code)
+            lastFailure = TransportError(.unreachable, "Cannot connect to \(endpoint): \(words).", errno: code)
         }
     }
 

@@ -71,7 +71,7 @@ extension Connector {
                 to: endpoint, secure: contexts, protocols: protocols, proxy: proxy, serviceClass: serviceClass,
                 timeout: timeout, loop: loop)
         #else
-            throw TransportError(.tlsUnavailable, "this system has no TLS of its own")
+            throw TransportError(.tlsUnavailable, "This system has no TLS of its own.")
         #endif
     }
 }
@@ -100,7 +100,7 @@ extension Connector {
             serviceClass: ServiceClass = .standard, timeout: Int64, loop: EventLoop
         ) async throws(TransportError) -> any ByteStream {
             guard case .host(let host, _) = endpoint else {
-                throw TransportError(.unsupported, "TLS needs a host, unlike '\(endpoint)'")
+                throw TransportError(.unsupported, "TLS needs a host, unlike '\(endpoint)'.")
             }
             let name = proxy.map { "\(endpoint), through the proxy \($0)," } ?? "\(endpoint)"
             let tls = try contexts.networkTLS()

@@ -44,9 +44,9 @@ package final class Listener: LoopHandler, @unchecked Sendable {
         if case .unix(let path) = endpoint, code == EADDRINUSE {
             let words = SocketFile(path) == nil ? "the file there is not a socket" : "another program listens there"
             return TransportError(
-                .cannotListen, "cannot listen on \(endpoint): \(words); use another path", errno: code)
+                .cannotListen, "Cannot listen on \(endpoint): \(words). Use another path.", errno: code)
         }
-        return TransportError(.cannotListen, "cannot listen on \(endpoint): \(System.describe(code))", errno: code)
+        return TransportError(.cannotListen, "Cannot listen on \(endpoint): \(System.describe(code)).", errno: code)
     }
 
     private init(

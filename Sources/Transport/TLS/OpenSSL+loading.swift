@@ -96,7 +96,7 @@ extension OpenSSL {
             let advice = "install the package libssl3 (Debian, Ubuntu), openssl-libs (Fedora) or libssl3 (Alpine)"
         #endif
         return TransportError(
-            .tlsUnavailable, "TLS needs OpenSSL 3 (libssl), which is not usable: \(advice) (\(reason))")
+            .tlsUnavailable, "TLS needs OpenSSL 3 (libssl), which is not usable: \(advice) (\(reason)).")
     }
 }
 

@@ -43,7 +43,7 @@ struct PEMReader {
         guard let certificate = unsafe certificate else {
             throw TransportError(
                 .tlsConfiguration,
-                "\(source) (\(purpose)) holds a damaged certificate: \(openSSL.takeError().text)")
+                "\(source) (\(purpose)) holds a damaged certificate: \(openSSL.takeError().text).")
         }
         return unsafe certificate
     }
@@ -68,7 +68,7 @@ struct PEMReader {
                 throw TransportError(
                     .tlsConfiguration,
                     "OpenSSL cannot use a SecIdentity: choose the implementation .system in the TLS options, or give "
-                        + "the identity as PEM or PKCS #12")
+                        + "the identity as PEM or PKCS #12.")
         #endif
         }
     }
@@ -84,7 +84,7 @@ struct PEMReader {
         guard let container = unsafe openSSL.readContainer(bio, nil) else {
             _ = openSSL.takeError()
             throw TransportError(
-                .tlsConfiguration, "\(source) holds no PKCS #12 container; it has to be a .p12 or .pfx file")
+                .tlsConfiguration, "\(source) holds no PKCS #12 container. It has to be a .p12 or .pfx file.")
         }
         defer { unsafe openSSL.containerFree(container) }
         var (key, certificate, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil)
@@ -105,7 +105,7 @@ struct PEMReader {
             if let key = unsafe key { unsafe openSSL.keyFree(key) }
             if let certificate = unsafe certificate { unsafe certificates.append(certificate) }
             unsafe openSSL.free(certificates)
-            throw TransportError(.tlsConfiguration, "\(source) has to hold a private key and its certificate")
+            throw TransportError(.tlsConfiguration, "\(source) has to hold a private key and its certificate.")
         }
         return unsafe (key, [certificate] + certificates)
     }
@@ -142,7 +142,7 @@ struct PEMReader {
         // One BIO_write takes all: memory BIOs have no limit below that of an Int32, and the source is smaller.
         guard unsafe bytes.isEmpty || openSSL.bioWrite(bio, bytes, Int32(bytes.count)) == Int32(bytes.count) else {
             _ = unsafe openSSL.bioFree(bio)
-            throw TransportError(.systemLimit, "no memory to read \(source)")
+            throw TransportError(.systemLimit, "No memory to read \(source).")
         }
         return unsafe bio
     }

@@ -51,7 +51,7 @@ extension PEMSource {
     private func contents(of path: String, _ purpose: String) throws(TransportError) -> [UInt8] {
         guard !path.utf8.contains(0), let file = unsafe fopen(path, "rbe") else {
             throw TransportError(
-                .tlsConfiguration, "cannot read \(self) (\(purpose)): \(System.describe(errno))", errno: errno)
+                .tlsConfiguration, "Cannot read \(self) (\(purpose)): \(System.describe(errno)).", errno: errno)
         }
         defer { unsafe fclose(file) }
         var bytes: [UInt8] = []
@@ -64,13 +64,13 @@ extension PEMSource {
         }
         guard unsafe ferror(file) == 0 else {
             throw TransportError(
-                .tlsConfiguration, "cannot read \(self) (\(purpose)): \(System.describe(errno))", errno: errno)
+                .tlsConfiguration, "Cannot read \(self) (\(purpose)): \(System.describe(errno)).", errno: errno)
         }
         return bytes
     }
 
     private var tooLarge: TransportError {
-        TransportError(.tlsConfiguration, "\(self) is larger than \(Self.maximumSize) bytes; is it the right file?")
+        TransportError(.tlsConfiguration, "\(self) is larger than \(Self.maximumSize) bytes. Is it the right file?")
     }
 
     /// All certificates, each in DER.
@@ -87,7 +87,7 @@ extension PEMSource {
                 body = ""
             } else if line.hasPrefix("-----END CERTIFICATE-----"), let text = body {
                 guard let der = Base64.decode(text) else {
-                    throw TransportError(.tlsConfiguration, "\(self) (\(purpose)) holds a damaged certificate")
+                    throw TransportError(.tlsConfiguration, "\(self) (\(purpose)) holds a damaged certificate.")
                 }
                 certificates.append(der)
                 body = nil
@@ -98,8 +98,8 @@ extension PEMSource {
         guard !certificates.isEmpty else {
             throw TransportError(
                 .tlsConfiguration,
-                "\(self) (\(purpose)) holds no certificate; it has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
-                    + "or DER")
+                "\(self) (\(purpose)) holds no certificate. It has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
+                    + "or DER.")
         }
         return certificates
     }

@@ -28,7 +28,7 @@ final class TLSContext: @unchecked Sendable {
         openSSL = try OpenSSL.load(path: path)
         openSSL.errorClear()
         guard let pointer = unsafe openSSL.contextNew(openSSL.method()) else {
-            throw TransportError(.tlsFailed, "OpenSSL cannot set TLS up: \(openSSL.takeError().text)")
+            throw TransportError(.tlsFailed, "OpenSSL cannot set TLS up: \(openSSL.takeError().text).")
         }
         unsafe self.pointer = pointer
         self.kind = kind
@@ -55,7 +55,7 @@ final class TLSContext: @unchecked Sendable {
         let version = options?.minimumVersion ?? .tls12
         guard unsafe openSSL.contextControl(pointer, minimumVersion, Int(version.number), nil) == 1 else {
             throw TransportError(
-                .tlsFailed, "OpenSSL on this machine does not allow TLS \(version) as the lowest version")
+                .tlsFailed, "OpenSSL on this machine does not allow TLS \(version) as the lowest version.")
         }
         let (noCompression, noRenegotiation) = (UInt64(1) << 17, UInt64(1) << 30)
         _ = unsafe openSSL.contextSetOptions(pointer, noCompression | noRenegotiation)
@@ -107,7 +107,7 @@ final class TLSContext: @unchecked Sendable {
         }
         openSSL.errorClear()
         guard unsafe openSSL.contextUseCertificate(pointer, certificates[0]) == 1 else {
-            throw TransportError(.tlsConfiguration, "\(identity) cannot be used: \(openSSL.takeError().text)")
+            throw TransportError(.tlsConfiguration, "\(identity) cannot be used: \(openSSL.takeError().text).")
         }
         let (chainCertificate, addsReference) = (Int32(89), 1)
         for index in unsafe certificates.indices.dropFirst() {
@@ -117,7 +117,7 @@ final class TLSContext: @unchecked Sendable {
         guard unsafe openSSL.contextUseKey(pointer, key) == 1, unsafe openSSL.contextCheckKey(pointer) == 1 else {
             let reason = openSSL.takeError().text
             throw TransportError(
-                .tlsConfiguration, "the key of \(identity) does not belong to its certificate (\(reason))")
+                .tlsConfiguration, "The key of \(identity) does not belong to its certificate (\(reason)).")
         }
     }
 }
@@ -234,8 +234,8 @@ package final class TLSContexts: Sendable {
             guard options.implementation == .system else { return false }
             throw TransportError(
                 .tlsUnavailable,
-                "Network.framework exists on Apple's systems only; choose the implementation .automatic in the TLS "
-                    + "options")
+                "Network.framework exists on Apple's systems only. Choose the implementation .automatic in the TLS "
+                    + "options.")
         #endif
     }
 
@@ -244,7 +244,7 @@ package final class TLSContexts: Sendable {
         func networkTLS() throws(TransportError) -> NetworkTLS {
             if let known = currentOfSystem.withLock({ $0 }) { return known }
             guard case .client(let options) = kind else {
-                throw TransportError(.unsupported, "Network.framework serves clients only here")
+                throw TransportError(.unsupported, "Network.framework serves clients only here.")
             }
             let made = try NetworkTLS(options)
             currentOfSystem.withLock { $0 = made }

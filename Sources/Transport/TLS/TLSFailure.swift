@@ -3,7 +3,7 @@ enum TLSFailure {
     static func clientCertificateMissing(_ peer: String) -> TransportError {
         TransportError(
             .clientCertificateRefused,
-            "\(peer) wants a client certificate, and there is none; set the identity of the TLS options")
+            "\(peer) wants a client certificate, and there is none. Set the identity of the TLS options.")
     }
 
     /// Our verification said no.
@@ -11,27 +11,27 @@ enum TLSFailure {
         _ rejection: CertificateRejection, by peer: String, _ context: TLSContext
     ) -> TransportError {
         let whose =
-            rejection.depth == 0 ? "the certificate of \(peer)" : "the authority \(rejection.subject) behind \(peer)"
+            rejection.depth == 0 ? "The certificate of \(peer)" : "The authority \(rejection.subject) behind \(peer)"
         switch rejection.code {
         case 10:
             return TransportError(
                 .certificateExpired,
-                "\(whose) expired on \(rejection.notAfter); the server needs a new one (or this clock is wrong)")
+                "\(whose) expired on \(rejection.notAfter). The server needs a new one (or this clock is wrong).")
         case 9:
             return TransportError(
                 .certificateNotYetValid,
-                "\(whose) is not valid before \(rejection.notBefore); is this machine's clock right?")
+                "\(whose) is not valid before \(rejection.notBefore). Is this machine's clock right?")
         case 18:
             return TransportError(
                 .certificateSelfSigned,
-                "\(whose) is signed by itself; if you know it, name it as a trusted authority in the TLS options")
+                "\(whose) is signed by itself. If you know it, name it as a trusted authority in the TLS options.")
         case 2, 19, 20, 21, 27:
             let judgement =
                 context.options?.trust == .system ? "this system does not trust" : "the TLS options do not trust"
             return TransportError(
                 .certificateUntrusted,
-                "\(whose) is signed by '\(rejection.issuer)', which \(judgement); name the authority in "
-                    + "the TLS options, or have the server send its intermediate certificates")
+                "\(whose) is signed by '\(rejection.issuer)', which \(judgement). Name the authority in "
+                    + "the TLS options, or have the server send its intermediate certificates.")
         case 62, 64:
             return TransportError(
                 .certificateNameMismatch,
@@ -42,7 +42,7 @@ enum TLSFailure {
                         + "one of its names, or set serverName in the TLS options")
         default:
             return TransportError(
-                .certificateInvalid, "\(whose) (\(rejection.subject)) cannot be accepted: \(rejection.reason)")
+                .certificateInvalid, "\(whose) (\(rejection.subject)) cannot be accepted: \(rejection.reason).")
         }
     }
 
@@ -55,11 +55,11 @@ enum TLSFailure {
         case 267, 156, 155, 443, 198:
             return TransportError(
                 .notTLS,
-                "\(peer) does not answer in TLS (\(text)); use the port that it speaks TLS at, or a URL without TLS")
+                "\(peer) does not answer in TLS (\(text)). Use the port that it speaks TLS at, or a URL without TLS.")
         case 258, 396, 1070, 1086:
             return TransportError(
                 .tlsVersion,
-                "\(peer) and this client have no version of TLS in common (\(text)): TLS 1.2 or 1.3 is needed")
+                "\(peer) and this client have no version of TLS in common (\(text)): TLS 1.2 or 1.3 is needed.")
         case 199, 1116:
             return asked && hasIdentity
                 ? certificateRefused(peer, text) : clientCertificateMissing(peer)
@@ -68,17 +68,17 @@ enum TLSFailure {
             return hasIdentity ? certificateRefused(peer, text) : clientCertificateMissing(peer)
         case 1112:
             return TransportError(
-                .certificateNameMismatch, "\(peer) does not know the name that it was asked for (\(text))")
+                .certificateNameMismatch, "\(peer) does not know the name that it was asked for (\(text)).")
         default:
             break
         }
-        return TransportError(.tlsFailed, "TLS with \(peer) failed: \(text)")
+        return TransportError(.tlsFailed, "TLS with \(peer) failed: \(text).")
     }
 
     private static func certificateRefused(_ peer: String, _ text: String) -> TransportError {
         TransportError(
             .clientCertificateRefused,
-            "\(peer) refused the client certificate (\(text)); check its dates and who signed it")
+            "\(peer) refused the client certificate (\(text)). Check its dates and who signed it.")
     }
 }
 

@@ -114,7 +114,7 @@ package final class TLSLayer: ByteLayer {
             if !hasDelivered && session.lacksCertificate { throw TLSFailure.clientCertificateMissing(peerName) }
             throw TransportError(
                 .tlsTruncated,
-                "\(peerName) ended the stream without TLS's good-bye: it broke down, or somebody cut the connection")
+                "\(peerName) ended the stream without TLS's good-bye: it broke down, or somebody cut the connection.")
         case .handshaking:
             if offeredSession { refuseResumption() }
             throw endedInHandshake
@@ -129,7 +129,7 @@ package final class TLSLayer: ByteLayer {
             // Otherwise the handshake has failed already; this catches a mistake in the callbacks.
             guard session.isVerified || !session.context.verifiesChain else {
                 phase = .failed
-                throw TransportError(.certificateInvalid, "the certificate of \(peerName) was not verified")
+                throw TransportError(.certificateInvalid, "The certificate of \(peerName) was not verified.")
             }
             phase = .open
         case .closed:

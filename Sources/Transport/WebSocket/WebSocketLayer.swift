@@ -44,7 +44,7 @@ package final class WebSocketLayer: ByteLayer {
         do throws(WebSocketError) {
             try handshake.writeRequest(into: &wire)
         } catch {
-            throw TransportError(.badURL, "the WebSocket cannot be asked for: \(error.message)")
+            throw TransportError(.badURL, "The WebSocket cannot be asked for: \(error.message)")
         }
     }
 
@@ -58,7 +58,7 @@ package final class WebSocketLayer: ByteLayer {
                 count = try handshake.receive(bytes)
             } catch {
                 throw TransportError(
-                    .webSocketFailed, "the WebSocket handshake with \(peerName) failed: \(error.message)")
+                    .webSocketFailed, "The WebSocket handshake with \(peerName) failed: \(error.message)")
             }
             try judge()
             rest = bytes.extracting(droppingFirst: count)
@@ -108,17 +108,17 @@ package final class WebSocketLayer: ByteLayer {
         let words: String
         switch response.status {
         case 300..<400:
-            words = "redirects to \(response.location ?? "nowhere"); use that address"
+            words = "redirects to \(response.location ?? "nowhere"). Use that address."
         case 401:
             words =
-                "wants credentials (\(response.authenticationChallenges.joined(separator: ", "))); "
-                + "set the header Authorization in the WebSocket options"
+                "requires credentials (\(response.authenticationChallenges.joined(separator: ", "))). "
+                + "Set the header Authorization in the WebSocket options."
         case 404:
-            words = "knows no WebSocket at this path; check the path of the URL"
+            words = "knows no WebSocket at this path. Check the path of the URL."
         default:
-            words = "said: " + excerpt(response.body)
+            words = "answered: \(excerpt(response.body))."
         }
-        return TransportError(.webSocketRefused, "\(peer) refused the WebSocket with status \(status); it \(words)")
+        return TransportError(.webSocketRefused, "\(peer) refused the WebSocket with status \(status). It \(words)")
     }
 
     /// The beginning of an error page, on one line.

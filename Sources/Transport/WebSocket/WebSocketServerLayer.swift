@@ -57,7 +57,7 @@ package final class WebSocketServerLayer: ByteLayer {
 
     package func endReceived() throws(TransportError) {
         guard isOpen else {
-            throw TransportError(.webSocketFailed, "\(Self.peerName) left in the middle of the WebSocket handshake")
+            throw TransportError(.webSocketFailed, "\(Self.peerName) left in the middle of the WebSocket handshake.")
         }
         traffic?.streamEnded()
     }
@@ -72,7 +72,7 @@ package final class WebSocketServerLayer: ByteLayer {
         } catch {
             guard error.code != .notHTTP else {
                 throw TransportError(
-                    .webSocketFailed, "\(Self.peerName) does not speak HTTP, with which a WebSocket begins")
+                    .webSocketFailed, "\(Self.peerName) does not speak HTTP, with which a WebSocket begins.")
             }
             throw refuse(WebSocketRefusal(status: error.code == .headTooLarge ? 431 : 400, error.message), &wire)
         }

@@ -36,11 +36,11 @@ struct WebSocketTraffic: ~Copyable {
         do throws(WebSocketProtocolError) {
             try connection.receive(bytes, into: &plain, events: &events, output: &wire, using: &random)
         } catch {
-            throw TransportError(.webSocketFailed, "\(peerName) broke the WebSocket protocol: \(error)")
+            throw TransportError(.webSocketFailed, "\(peerName) broke the WebSocket protocol: \(error).")
         }
         if let closure = connection.closure, closure.code != .normal, closure.initiator == .peer {
             let words = closure.reason.isEmpty ? "\(closure.code)" : "\(closure.code): \(closure.reason)"
-            throw TransportError(.webSocketClosed, "\(peerName) closed the WebSocket: \(words)")
+            throw TransportError(.webSocketClosed, "\(peerName) closed the WebSocket: \(words).")
         }
     }
 

@@ -50,15 +50,15 @@ extension WebSocketConnection {
     ) throws(WebSocketError) {
         if let code, !code.isAllowedOnWire {
             throw WebSocketError(
-                .invalidClosure, "close code \(code) cannot be sent; use 1000–1003, 1007–1014 or 3000–4999")
+                .invalidClosure, "Close code \(code) cannot be sent. Use 1000–1003, 1007–1014 or 3000–4999.")
         }
         guard code != nil || reason.isEmpty else {
-            throw WebSocketError(.invalidClosure, "a reason needs a close code beside it")
+            throw WebSocketError(.invalidClosure, "A reason needs a close code beside it.")
         }
         guard reason.utf8.count <= Self.maximumReasonSize else {
             throw WebSocketError(
                 .controlPayloadTooLong,
-                "a close reason has at most \(Self.maximumReasonSize) bytes, not \(reason.utf8.count)")
+                "A close reason has at most \(Self.maximumReasonSize) bytes, not \(reason.utf8.count).")
         }
         guard phase == .open else { return }
         phase = .closing
@@ -84,10 +84,11 @@ extension WebSocketConnection {
             guard controlPayload.count >= 2 else { throw .protocolError("Close frame with half a code", "5.5.1") }
             let received = WebSocketCloseCode(rawValue: UInt16(controlPayload[0]) << 8 | UInt16(controlPayload[1]))
             guard received.isAllowedOnWire else {
-                throw .protocolError("close code \(received.rawValue) is not for the wire", "7.4")
+                throw .protocolError("Close code \(received.rawValue) is not for the wire.", "7.4")
             }
             guard let text = String(validating: controlPayload[2...], as: UTF8.self) else {
-                throw WebSocketProtocolError(.invalidData, "reason of a Close frame is not UTF-8", section: "5.5.1")
+                throw WebSocketProtocolError(
+                    .invalidData, "The reason of a Close frame is not UTF-8.", section: "5.5.1")
             }
             code = received
             reason = text

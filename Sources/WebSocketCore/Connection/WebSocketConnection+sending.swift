@@ -9,7 +9,7 @@ extension WebSocketConnection {
         using generator: inout some RandomNumberGenerator
     ) throws(WebSocketError) {
         guard outgoingKind == nil else {
-            throw WebSocketError(.messageUnfinished, "finish the message that was begun with sendFragment first")
+            throw WebSocketError(.messageUnfinished, "Finish the message that was begun with sendFragment first.")
         }
         try sendFragment(bytes, as: kind, isFinal: true, into: &output, using: &generator)
     }
@@ -24,12 +24,12 @@ extension WebSocketConnection {
         try requireOpen()
         guard outgoingKind == nil || outgoingKind == kind else {
             throw WebSocketError(
-                .messageUnfinished, "a message is \(outgoingKind ?? kind) from its first to its last part")
+                .messageUnfinished, "A message is \(outgoingKind ?? kind) from its first to its last part.")
         }
         if kind == .text {
             var text = outgoingText
             guard text.check(bytes) == nil && (!isFinal || text.isAtBoundary) else {
-                throw WebSocketError(.textIsNotUTF8, "a text message has to be UTF-8; send it as binary")
+                throw WebSocketError(.textIsNotUTF8, "A text message has to be UTF-8. Send it as binary.")
             }
             outgoingText = text
         }
@@ -47,7 +47,7 @@ extension WebSocketConnection {
 
     func requireOpen() throws(WebSocketError) {
         guard phase == .open else {
-            throw WebSocketError(.notOpen, "the WebSocket is \(phase); nothing can be sent any more")
+            throw WebSocketError(.notOpen, "The WebSocket is \(phase). Nothing can be sent any more.")
         }
     }
 

@@ -28,7 +28,7 @@ package struct WebSocketClientHandshake: Sendable {
         bodyLimit: Int = 4096
     ) throws(WebSocketError) {
         guard keyBytes.count == WebSocketKey.size else {
-            throw WebSocketError(.invalidKey, "a key has \(WebSocketKey.size) bytes, not \(keyBytes.count)")
+            throw WebSocketError(.invalidKey, "A key has \(WebSocketKey.size) bytes, not \(keyBytes.count).")
         }
         self.request = request
         self.bodyLimit = bodyLimit
@@ -67,7 +67,7 @@ package struct WebSocketClientHandshake: Sendable {
     package mutating func streamEnded() throws(WebSocketHandshakeError) {
         finishRefusal(isEnd: true)
         guard outcome == nil else { return }
-        throw WebSocketHandshakeError(.endedEarly, "the server closed the stream during the WebSocket handshake")
+        throw WebSocketHandshakeError(.endedEarly, "The server closed the stream during the WebSocket handshake.")
     }
 
     private mutating func finishRefusal(isEnd: Bool) {
@@ -88,7 +88,7 @@ package struct WebSocketClientHandshake: Sendable {
         switch response.status {
         case 101:
             guard response.minorVersion >= 1 else {
-                throw WebSocketHandshakeError(.wrongUpgrade, "the server switched protocols in HTTP/1.0")
+                throw WebSocketHandshakeError(.wrongUpgrade, "The server switched protocols in HTTP/1.0.")
             }
             outcome = .accepted(subprotocol: try checkUpgrade(fields), fields: fields)
         case _ where response.isInterim:
@@ -106,25 +106,26 @@ package struct WebSocketClientHandshake: Sendable {
     /// The checks of section 4.1, items 2 to 6 of what the server's response has to be.
     private func checkUpgrade(_ fields: HTTPFields) throws(WebSocketHandshakeError) -> String? {
         guard fields.list("Upgrade").count == 1, fields.list("Upgrade", contains: "websocket") else {
-            throw WebSocketHandshakeError(.wrongUpgrade, "the server switched to something else than websocket")
+            throw WebSocketHandshakeError(.wrongUpgrade, "The server switched to something else than websocket.")
         }
         guard fields.list("Connection", contains: "upgrade") else {
-            throw WebSocketHandshakeError(.wrongUpgrade, "the server's Connection field does not say Upgrade")
+            throw WebSocketHandshakeError(.wrongUpgrade, "The server's Connection field does not say Upgrade.")
         }
         let accepts = fields.all("Sec-WebSocket-Accept")
         guard accepts.count == 1, HTTPSyntax.isSame(accepts[0], WebSocketKey.accept(for: key)) else {
-            throw WebSocketHandshakeError(.wrongAccept, "Sec-WebSocket-Accept does not belong to the key that was sent")
+            throw WebSocketHandshakeError(
+                .wrongAccept, "Sec-WebSocket-Accept does not belong to the key that was sent.")
         }
         if let name = fields.list("Sec-WebSocket-Extensions").first {
             throw WebSocketHandshakeError(
-                .unofferedExtension, "the server uses extension \(name), which was not offered")
+                .unofferedExtension, "The server uses extension \(name), which was not offered.")
         }
         let chosen = fields.all("Sec-WebSocket-Protocol")
         guard let name = chosen.first else { return nil }
         guard chosen.count == 1, request.subprotocols.contains(where: { HTTPSyntax.isSame($0, name) }) else {
             throw WebSocketHandshakeError(
                 .wrongSubprotocol,
-                "the server chose sub-protocol \"\(chosen.joined(separator: ", "))\", which was not offered")
+                "The server chose sub-protocol \"\(chosen.joined(separator: ", "))\", which was not offered.")
         }
         return name
     }

@@ -72,7 +72,7 @@ package struct WebSocketClientRequest: Sendable, Hashable {
             // The query may be a token.
             let path = target.prefix { $0 != "?" }
             throw WebSocketError(
-                .invalidTarget, "\"\(path)\" is no request target; begin with a slash and percent-encode the rest")
+                .invalidTarget, "\"\(path)\" is no request target. Begin with a slash and percent-encode the rest.")
         }
     }
 
@@ -81,7 +81,8 @@ package struct WebSocketClientRequest: Sendable, Hashable {
             guard HTTPSyntax.isToken(Array(name.utf8)),
                 !subprotocols[..<index].contains(where: { HTTPSyntax.isSame($0, name) })
             else {
-                throw WebSocketError(.invalidSubprotocol, "sub-protocol \"\(name)\" is not a token or is offered twice")
+                throw WebSocketError(
+                    .invalidSubprotocol, "Sub-protocol \"\(name)\" is not a token or is offered twice.")
             }
         }
     }

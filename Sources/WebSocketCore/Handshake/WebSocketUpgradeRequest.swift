@@ -59,7 +59,7 @@ package struct WebSocketUpgradeRequest: Sendable, Hashable {
         subprotocol: String?, fields own: HTTPFields = HTTPFields(), into output: inout [UInt8]
     ) throws(WebSocketError) {
         if let subprotocol, !subprotocols.contains(where: { HTTPSyntax.isSame($0, subprotocol) }) {
-            throw WebSocketError(.invalidSubprotocol, "the client did not offer sub-protocol \"\(subprotocol)\"")
+            throw WebSocketError(.invalidSubprotocol, "The client did not offer sub-protocol \"\(subprotocol)\".")
         }
         do throws(HTTPError) { try own.checkForWriting(reserved: Self.ownFields) } catch {
             throw WebSocketError(relabelling: error)

@@ -74,7 +74,7 @@ package struct WebSocketProtocolError: Error, Sendable, Hashable {
     }
 
     static var notUTF8: WebSocketProtocolError {
-        WebSocketProtocolError(.invalidData, "text message is not UTF-8", section: "8.1")
+        WebSocketProtocolError(.invalidData, "A text message is not UTF-8.", section: "8.1")
     }
 
     static func tooBig(_ message: String) -> WebSocketProtocolError {
@@ -82,27 +82,28 @@ package struct WebSocketProtocolError: Error, Sendable, Hashable {
     }
 
     static var reservedBits: WebSocketProtocolError {
-        .protocolError("reserved bit set, but no extension was agreed on", "5.2")
+        .protocolError("Reserved bit set, but no extension was agreed on.", "5.2")
     }
 
     static func reservedOpcode(_ opcode: UInt8) -> WebSocketProtocolError {
-        .protocolError("reserved opcode \(opcode)", "5.2")
+        .protocolError("Reserved opcode \(opcode).", "5.2")
     }
 
     static var fragmentedControl: WebSocketProtocolError {
-        .protocolError("fragmented control frame", "5.5")
+        .protocolError("Fragmented control frame.", "5.5")
     }
 
     static var longControl: WebSocketProtocolError {
-        .protocolError("control frame of more than 125 bytes", "5.5")
+        .protocolError("Control frame of more than 125 bytes.", "5.5")
     }
 
     static func masking(by sender: WebSocketRole) -> WebSocketProtocolError {
-        .protocolError(sender == .client ? "client sent an unmasked frame" : "server sent a masked frame", "5.1")
+        .protocolError(
+            sender == .client ? "The client sent an unmasked frame." : "The server sent a masked frame.", "5.1")
     }
 
     static func notMinimal(_ count: UInt64) -> WebSocketProtocolError {
-        .protocolError("frame length \(count) not in its shortest form", "5.2")
+        .protocolError("Frame length \(count) not in its shortest form.", "5.2")
     }
 }
 

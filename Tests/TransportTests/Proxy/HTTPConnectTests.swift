@@ -44,7 +44,7 @@ import Transport
         ("HTTP/1.1 101 Switching Protocols\r\n\r\n", .proxyRefused, "101"),
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n", .proxyCredentialsRefused,
-            "put a user name"
+            "Put a user name"
         ),
         ("SSH-2.0-OpenSSH_9.2\r\n", .proxyFailed, "HTTP"), ("\u{05}\u{FF}", .proxyFailed, "HTTP"),
         ("HTTP/1.1 20 OK\r\n\r\n", .proxyFailed, "HTTP"),
@@ -61,7 +61,7 @@ import Transport
         let outcome = try withLogin.outcome(to: "b", bytes("HTTP/1.1 401 Unauthorized\r\n\r\n"))
         let error = try #require(outcome.error)
         #expect(error.code == .proxyCredentialsRefused && error.code.isConfigurationMistake)
-        #expect(error.message.contains("check") && !error.message.contains("sesame"))
+        #expect(error.message.contains("Check") && !error.message.contains("sesame"))
         #expect(!"\(withLogin)".contains("sesame") && !String(reflecting: withLogin).contains("sesame"))
     }
 

@@ -50,7 +50,7 @@ import Transport
         #expect(try withLogin.outcome(to: "b", [5, 0xFF]).error?.code == .proxyCredentialsRefused)
         let missing = try proxy.outcome(to: "b", [5, 0xFF])
         #expect(missing.error?.code == .proxyCredentialsRefused)
-        #expect(missing.error?.message.contains("put a user name") == true)
+        #expect(missing.error?.message.contains("Put a user name") == true)
     }
 
     @Test(
