@@ -35,13 +35,13 @@ extension ErrorCode where Failure: TransportErrorCodes {
     public static var connectionRefused: Self { Self("connectionRefused") }
     /// No route, or the network is down.
     public static var unreachable: Self { Self("unreachable") }
-    /// The peer did not answer in time.
+    /// No answer arrived in time.
     public static var timedOut: Self { Self("timedOut") }
-    /// The waiting task was cancelled.
+    /// The waiting task was cancelled. What was sent is not taken back.
     public static var cancelled: Self { Self("cancelled") }
     /// The peer ended the connection.
     public static var closedByPeer: Self { Self("closedByPeer") }
-    /// The connection broke.
+    /// The connection broke or the peer ended it; a client opens it again.
     public static var connectionLost: Self { Self("connectionLost") }
     /// The address is already taken, or may not be listened on.
     public static var cannotListen: Self { Self("cannotListen") }

@@ -34,7 +34,7 @@ public final class InspectorPage: Sendable {
     ///   - log: What the page shows.
     ///   - port: The port to listen on; 0, the default, takes a free one.
     ///   - publish: What the page's publish pane does. Without it the page has no such pane.
-    /// - Throws: ``TransportError`` with the code `cannotListen` when the port is taken.
+    /// - Throws: `TransportError` with the code `cannotListen` when the port is taken.
     public static func start(
         _ log: FrameLog, port: UInt16 = 0, publish: Publish? = nil
     ) async throws -> InspectorPage {

@@ -77,7 +77,7 @@ extension MQTTClient {
     ///   - retainAsPublished: whether messages keep their RETAIN flag; 5.0 only. Default: false.
     ///   - retainHandling: whether the server sends retained messages; 5.0 only. Default: at every subscribe.
     ///   - properties: user properties of SUBSCRIBE; 5.0 only.
-    /// - Throws: as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)``.
+    /// - Throws: ``MQTTError`` as `subscribe` without a type does.
     public nonisolated(nonsending) func subscribe<Value: Decodable & Sendable>(
         to filter: String, as type: Value.Type, coding: some PayloadCoding = .json, qos: QoS = .exactlyOnce,
         buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic,

@@ -66,7 +66,7 @@ public struct BrokerURL: Sendable, Hashable {
     /// Reads a URL such as `mqtt://user:secret@host:1883`, `wss://host/path`, `stomp://[::1]` or `unix:/path`.
     ///
     /// `http` and `https` are read as `ws` and `wss`.
-    /// - Throws: ``TransportError/Code/badURL`` with the part that is invalid.
+    /// - Throws: ``TransportError`` with the code `badURL` and the part that is invalid.
     public init(_ text: String) throws(TransportError) {
         let bytes = Array(text.utf8)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {

@@ -10,8 +10,6 @@ extension ErrorCode where Failure: ClientErrorCodes {
     /// The connection could not be opened, for a reason that has no code of its own; `underlying` is a `TransportError`. The
     /// usual reasons have the codes of `TransportError`: `unknownHost`, `connectionRefused`, `certificateExpired`.
     public static var connectFailed: Self { Self("connectFailed") }
-    /// The connection broke or the server ended it; it may be opened again.
-    public static var connectionLost: Self { Self("connectionLost") }
     /// The server refused the user name or password.
     public static var badCredentials: Self { Self("badCredentials") }
     /// The closure for credentials threw `underlying`. It is called again for the next attempt.
@@ -22,10 +20,6 @@ extension ErrorCode where Failure: ClientErrorCodes {
     public static var unsupportedVersion: Self { Self("unsupportedVersion") }
     /// The peer broke the protocol, or does not speak it.
     public static var protocolError: Self { Self("protocolError") }
-    /// No answer arrived in time.
-    public static var timedOut: Self { Self("timedOut") }
-    /// The waiting task was cancelled. What was sent is not taken back.
-    public static var cancelled: Self { Self("cancelled") }
     /// The user disconnected the client.
     public static var disconnected: Self { Self("disconnected") }
     /// The request cannot be sent as it is; nothing was sent.

@@ -74,7 +74,7 @@ extension STOMPClient {
     ///   - acknowledgement: whether delivery acknowledges a message, or ``STOMPMessage/acknowledge(in:)``. Default: `auto`.
     ///   - options: selector, durable name, prefetch, further headers. Default: none.
     ///   - buffer: the bounds of the buffer for a slow receiver. Default: see ``BufferPolicy``.
-    /// - Throws: as ``subscribe(to:acknowledgement:options:buffer:)``.
+    /// - Throws: ``STOMPError`` as `subscribe` without a type does.
     public nonisolated(nonsending) func subscribe<Value: Decodable & Sendable>(
         to destination: String, as type: Value.Type, coding: some PayloadCoding = .json,
         acknowledgement: STOMPAckMode = .auto, options: STOMPSubscribeOptions = STOMPSubscribeOptions(),

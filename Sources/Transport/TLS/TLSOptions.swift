@@ -30,9 +30,8 @@ public struct TLSOptions: Sendable, Hashable {
     ///
     /// A client reads them when it connects, and again after a connection with TLS has failed. This blocks the calling
     /// thread while it reads.
-    /// - Throws: ``TransportError`` with ``TransportError/Code/tlsConfiguration`` for a file that is missing, damaged or
-    ///   encrypted with another passphrase, and for a key of another certificate;
-    ///   ``TransportError/Code/tlsUnavailable`` without OpenSSL.
+    /// - Throws: ``TransportError`` with the code `tlsConfiguration` for a file that is missing, damaged or encrypted with
+    ///   another passphrase, and for a key of another certificate; with `tlsUnavailable` without OpenSSL.
     public func check() throws(TransportError) {
         let contexts = TLSContexts(client: self)
         let usesSystem = try contexts.usesSystem()
