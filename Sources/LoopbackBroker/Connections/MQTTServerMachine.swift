@@ -235,13 +235,27 @@ extension MQTTServerMachine {
         // Only now is it known what a topic alias stands for.
         let message = scratch.effects.messages.dropFirst(before).last
         let topic = message.map { scratch.effects.topic(of: $0, in: packet) }
-        var arrivals = [LoopbackArrival(decoded, of: client, topic: topic)]
+        var arrivals = [Self.arrival(of: decoded, from: client, topic: topic)]
         if fault == .duplicate, !wantsClose {
             arrivals += arrivals
             _ = receiveBytes(packet, at: now, into: scratch)
         }
         scratch.arrivals += arrivals
         return count
+    }
+
+    private static func arrival(of packet: MQTTPacket, from client: String, topic known: String?) -> LoopbackArrival {
+        var topic = known
+        var payload: [UInt8] = []
+        switch packet {
+        case .publish(let publish):
+            topic = topic ?? publish.topic
+            payload = publish.payload
+        case .subscribe(let subscribe): topic = subscribe.subscriptions.first?.filter
+        case .unsubscribe(let unsubscribe): topic = unsubscribe.filters.first
+        default: break
+        }
+        return LoopbackArrival(client: client, packet: .mqtt(packet.type), topic: topic, payload: payload)
     }
 
     /// What is in the output is about to be written.
@@ -257,22 +271,6 @@ extension MQTTServerMachine {
             isCut = true
             hub.drop(id)
         }
-    }
-}
-
-extension LoopbackArrival {
-    fileprivate init(_ packet: MQTTPacket, of client: String, topic known: String?) {
-        var topic = known
-        var payload: [UInt8] = []
-        switch packet {
-        case .publish(let publish):
-            topic = topic ?? publish.topic
-            payload = publish.payload
-        case .subscribe(let subscribe): topic = subscribe.subscriptions.first?.filter
-        case .unsubscribe(let unsubscribe): topic = unsubscribe.filters.first
-        default: break
-        }
-        self.init(client: client, packet: .mqtt(packet.type), topic: topic, payload: payload)
     }
 }
 

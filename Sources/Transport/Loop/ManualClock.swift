@@ -123,35 +123,3 @@ final class ManualTime: @unchecked Sendable {
         return 0
     }
 }
-
-extension EventLoop {
-    /// Serves connections to `endpoint` that are opened on this loop without the network; nil ends that. Has an effect only
-    /// with a ``ManualClock``.
-    package func setService(at endpoint: Endpoint, _ accepted: (@Sendable (any ByteStream) -> Void)?) {
-        manualTime?.services.withLock { $0[endpoint] = accepted }
-    }
-
-    /// A connection in memory to a service of this loop, if there is one at the endpoint.
-    func connectInMemory(to endpoint: Endpoint) -> MemoryStream? {
-        guard let accept = manualTime?.services.withLock({ $0[endpoint] }) else { return nil }
-        let (client, server) = MemoryPair.make()
-        accept(server)
-        return client
-    }
-
-    /// Work begins outside the loop that an advance of its ``ManualClock`` waits for; on the loop's thread.
-    package func beginWork() { manualTime?.workCount += 1 }
-
-    /// That work has ended; on the loop's thread.
-    package func endWork() { manualTime?.workCount -= 1 }
-
-    /// Runs a part of that work, in its task.
-    package nonisolated(nonsending) func asWork(_ body: nonisolated(nonsending) () async -> Void) async {
-        guard manualTime != nil else { return await body() }
-        await ManualTime.$isWork.withValue(true) { await body() }
-    }
-
-    func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
-        manualTime?.advance(byNanoseconds: duration, call)
-    }
-}

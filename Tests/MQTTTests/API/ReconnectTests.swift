@@ -128,19 +128,22 @@ struct ReconnectTests {
     }
 
     @Test func `a frozen server is noticed by its missing PINGRESP`() async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected {
-            $0.keepAlive = .seconds(1)
-            $0.pingTimeout = .milliseconds(400)
-        }
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
+        try await client.connect()
         let states = client.states
-        await bench.broker.freeze()
+        await broker.freeze()
+        await clock.advance(by: .seconds(69))
+        #expect(client.state.isConnected)
+        await clock.advance(by: .seconds(2))
         let lost = await states.first { if case .waiting = $0 { true } else { false } }
         #expect("\(String(describing: lost))".contains("PINGREQ"))
-        await bench.broker.thaw()
-        #expect(await eventually { client.state.isConnected })
+        await broker.thaw()
+        await clock.advance(by: .seconds(1))
+        #expect(client.state.isConnected)
         await client.disconnect()
-        await bench.stop()
+        await broker.stop()
     }
 
     @Test func `a server that does not answer CONNECT is given up in time`() async throws {

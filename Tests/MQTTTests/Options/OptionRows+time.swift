@@ -108,17 +108,20 @@ extension OptionTableTests {
             }
         },
         OptionRow("pingTimeout") {
-            try await within(.seconds(8)) {
-                let bench = try await Bench()
-                let client = try await bench.connected {
-                    $0.keepAlive = .seconds(1)
-                    $0.pingTimeout = .milliseconds(100)
-                }
-                await bench.broker.freeze()
-                while client.state.isConnected { try await Task.sleep(for: .milliseconds(20)) }
-                await client.disconnect()
-                await bench.stop()
-            }
+            let clock = try ManualClock()
+            let broker = try await LoopbackBroker.start(clock: clock)
+            var configuration = MQTTConfiguration()
+            configuration.keepAlive = .seconds(600)
+            configuration.pingTimeout = .seconds(50)
+            let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+            try await client.connect()
+            await broker.freeze()
+            await clock.advance(by: .seconds(649))
+            #expect(client.state.isConnected)
+            await clock.advance(by: .seconds(1))
+            #expect(!client.state.isConnected)
+            await client.disconnect()
+            await broker.stop()
         },
     ]
 }

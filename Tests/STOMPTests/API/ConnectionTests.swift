@@ -172,29 +172,28 @@ import Transport
     }
 
     @Test func silenceIsNoticed() async throws {
-        var options = LoopbackBrokerOptions()
-        options.heartBeat = (100, 100)
-        try await withBroker(options) { broker in
-            let client = try await broker.connected {
-                $0.outgoingHeartBeat = .milliseconds(100)
-                $0.incomingHeartBeat = .milliseconds(100)
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let client = STOMPClient(broker.urls.stomp ?? "", clock: clock)
+        try await client.connect()
+        await clock.advance(by: .seconds(3600))
+        #expect(client.counters.connections == 1, "beats keep a quiet connection alive")
+        var events = client.events.makeAsyncIterator()
+        await broker.freeze()
+        await clock.advance(by: .seconds(30))
+        while let event = await events.next() {
+            if case .connectionLost(let error) = event {
+                #expect(error.message.contains("heart-beat"))
+                break
             }
-            try await Task.sleep(for: .milliseconds(600))
-            #expect(client.counters.connections == 1, "beats keep a quiet connection alive")
-            var events = client.events.makeAsyncIterator()
-            await broker.freeze()
-            while let event = await events.next() {
-                if case .connectionLost(let error) = event {
-                    #expect(error.message.contains("heart-beat"))
-                    break
-                }
-            }
-            #expect(!client.state.isConnected)
-            await broker.thaw()
-            #expect(await eventually { client.state.isConnected })
-            try await client.sendAndConfirm("x", to: "/queue/q")
-            await client.disconnect()
         }
+        #expect(!client.state.isConnected)
+        await broker.thaw()
+        await clock.advance(by: .seconds(60))
+        #expect(client.state.isConnected)
+        try await client.sendAndConfirm("x", to: "/queue/q")
+        await client.disconnect()
+        await broker.stop()
     }
 
     @Test func `a server that takes a long message slowly and sends no heart-beats is noticed`() async throws {
