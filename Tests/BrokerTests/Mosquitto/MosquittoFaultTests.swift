@@ -201,7 +201,8 @@ struct MosquittoFaultTests {
                 .init(
                     topic: "kept/\($0 % 2)", payload: Array("\($0)".utf8),
                     qos: $0 % 3 == 0 ? .atLeastOnce : .exactlyOnce)
-            })
+            }
+        ).check()
         do {
             // Takes what the session held, stores it, acknowledges, and goes without having looked at it.
             let second = next()
