@@ -9,6 +9,10 @@ enum StreamKind: CaseIterable, Sendable {
         case network
     #endif
 
+    /// Those whose `write` leaves nothing to be sent later, so that a reader that stops is felt once: Network.framework
+    /// sends on a queue of its own.
+    static var takingBytesAtOnce: [StreamKind] { reportingAcknowledgements }
+
     /// Those that report which bytes the peer's system has acknowledged: Network.framework does not.
     static var reportingAcknowledgements: [StreamKind] {
         #if canImport(Network)
