@@ -188,7 +188,7 @@
             }
             #expect(NetworkMonitor.system != nil)
             #expect(monitor("mqtts://broker.example", "wss://10.0.0.1") === NetworkMonitor.system)
-            #expect(monitor("mqtt://[fe80::1%en0]") === NetworkMonitor.system)
+            #expect(monitor("mqtt://[2001:db8::1]") === NetworkMonitor.system)
             #expect(monitor("mqtts://broker.example") { $0.usesNetworkMonitor = false } == nil)
             for url in ["mqtt://localhost", "mqtt://127.0.0.2", "mqtt://[::1]", "unix:/tmp/socket"] {
                 #expect(monitor("mqtts://broker.example", url) == nil, "\(url)")
