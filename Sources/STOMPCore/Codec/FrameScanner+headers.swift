@@ -245,7 +245,7 @@ extension FrameScanner {
     ) throws(STOMPProtocolError) -> Int {
         let range = trimsBlanks ? bytes.trimmingBlanks(value) : value
         let (start, end) = (range.lowerBound, range.upperBound)
-        if let number = bytes.shortNumber(start, end) { return number }
+        if let number = Self.shortNumber(bytes, start, end) { return number }
         var value = 0
         var isNumber = end > start
         for offset in start..<end where isNumber {
@@ -263,17 +263,15 @@ extension FrameScanner {
         }
         return value
     }
-}
 
-extension RawSpan {
     /// The number that the bytes `start..<end` are the decimal digits of, if they are at most nine: too few for an
     /// overflow.
     @inline(__always)
-    fileprivate func shortNumber(_ start: Int, _ end: Int) -> Int? {
+    private static func shortNumber(_ bytes: RawSpan, _ start: Int, _ end: Int) -> Int? {
         guard end &- start <= 9, start < end else { return nil }
         var (value, offset) = (0, start)
         while offset < end {
-            let digit = byte(at: offset) &- UInt8(ascii: "0")
+            let digit = bytes.byte(at: offset) &- UInt8(ascii: "0")
             guard digit <= 9 else { return nil }
             value = value &* 10 &+ Int(digit)
             offset &+= 1

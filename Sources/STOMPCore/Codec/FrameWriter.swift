@@ -155,6 +155,14 @@ import Wire
         copy.withUTF8 { unsafe putText($0, isName: isName) }
     }
 
+    /// The command and the line of the destination.
+    @inline(__always)
+    mutating func putSend(to destination: String) {
+        put("SEND\ndestination:")
+        putText(destination, isName: false)
+        put(UInt8(ascii: "\n"))
+    }
+
     @inline(__always)
     private mutating func putText(_ source: UnsafeBufferPointer<UInt8>, isName: Bool) {
         guard !source.isEmpty, let start = source.baseAddress else { return }

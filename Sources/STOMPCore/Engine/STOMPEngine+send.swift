@@ -222,13 +222,3 @@ struct SendHead: Sendable {
         self = SendHead()
     }
 }
-
-extension FrameWriter {
-    /// The command and the line of the destination.
-    @inline(__always)
-    fileprivate mutating func putSend(to destination: String) {
-        put("SEND\ndestination:")
-        putText(destination, isName: false)
-        put(UInt8(ascii: "\n"))
-    }
-}
