@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Synchronization
 import Transport
 
 /// Finds the packets in what a connection exchanges for logs, and decodes each when its log is read.
@@ -18,7 +19,7 @@ enum MQTTKeptPackets {
             header.packetCount <= bytes.byteCount - start
         {
             let end = start + header.packetCount
-            if header.type.mayHaveSecrets || header.packetCount > limits.whole {
+            if mayHaveSecrets(header.type) || header.packetCount > limits.whole {
                 let packet = bytes.extracting(start..<end)
                 let wishes = FrameWishes(logLimit: limits.kept)
                 cuts.add(MQTTPacketRecord.read(packet, version: version, direction, wishes, aliases: aliases))
@@ -34,6 +35,14 @@ enum MQTTKeptPackets {
                 cuts.add(endingAt: end)
             }
             start = end
+        }
+    }
+
+    /// Whether packets of the type open a connection or may carry authentication data.
+    private static func mayHaveSecrets(_ type: MQTTPacketType) -> Bool {
+        switch type {
+        case .connect, .connack, .auth: true
+        default: false
         }
     }
 
@@ -84,12 +93,27 @@ enum MQTTKeptPackets {
     }
 }
 
-extension MQTTPacketType {
-    /// Whether the packet opens a connection or may carry authentication data.
-    fileprivate var mayHaveSecrets: Bool {
-        switch self {
-        case .connect, .connack, .auth: true
-        default: false
+/// The topic aliases of a connection that is looked at (MQTT 5.0, section 3.3.2.3.4), so that every PUBLISH can be shown
+/// with its topic. As many as client and server have allowed each other.
+final class MQTTSeenAliases: Sendable {
+    private let topics = Lock<[FrameDirection: [UInt16: String]]>([:])
+
+    /// The topic of a PUBLISH; nil when it has only an alias that was set before anybody looked.
+    func topic(of packet: MQTTPacket.Publish, _ direction: FrameDirection) -> String? {
+        guard let alias = packet.properties.topicAlias else { return packet.topic.isEmpty ? nil : packet.topic }
+        return topic(packet.topic, alias: alias, direction)
+    }
+
+    /// The topic of a PUBLISH with an alias, whose own topic may be empty.
+    func topic(_ topic: String, alias: UInt16, _ direction: FrameDirection) -> String? {
+        topics.withLock { topics in
+            if !topic.isEmpty { topics[direction, default: [:]][alias] = topic }
+            return topics[direction]?[alias]
         }
+    }
+
+    /// A new connection has none [MQTT-3.3.2-7].
+    func reset() {
+        topics.withLock { $0 = [:] }
     }
 }

@@ -126,3 +126,11 @@ package struct FrameExchange: Sendable, Hashable {
         self.answers = answers
     }
 }
+
+/// Which way a frame went, as the client sees it.
+public enum FrameDirection: Sendable, Hashable {
+    /// From the client to the server.
+    case sent
+    /// From the server to the client.
+    case received
+}
