@@ -85,11 +85,11 @@
                     lastWaiting
                         ?? TransportError(
                             .timedOut,
-                            "\(endpoint) did not answer in time; check the address, or allow more time to connect")))
+                            "\(endpoint) did not answer in time. Check the address, or allow more time to connect.")))
         }
 
         private var cancelled: TransportError {
-            TransportError(.cancelled, "connecting to \(endpoint) was cancelled")
+            TransportError(.cancelled, "Connecting to \(endpoint) was cancelled.")
         }
 
         private func finish(_ result: Result<NetworkStream, TransportError>) {
@@ -111,6 +111,7 @@
             self = .hostPort(host: NWEndpoint.Host(host), port: port)
         }
     }
+
     extension ProxyServer {
         /// The proxy for a connection whose TLS Network.framework does: our own handshakes run above it and cannot.
         ///
@@ -119,8 +120,8 @@
             guard let endpoint = NWEndpoint(endpoint) else {
                 throw TransportError(
                     .unsupported,
-                    "Network.framework reaches no proxy at '\(self.endpoint)': give a host and a port, or on macOS "
-                        + "choose the implementation .openSSL in the TLS options")
+                    "Network.framework reaches no proxy at '\(self.endpoint)'. Give a host and a port, or on macOS "
+                        + "choose the implementation .openSSL in the TLS options.")
             }
             var configuration =
                 switch kind {

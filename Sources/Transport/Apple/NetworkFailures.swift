@@ -53,9 +53,9 @@
                 return tls(status, isOpen)
             case .dns(let code):
                 return TransportError(
-                    .unknownHost, "cannot find the host of \(peerName): DNS error \(code); check its spelling and DNS")
+                    .unknownHost, "Cannot find the host of \(peerName): DNS error \(code). Check its spelling and DNS.")
             default:
-                return TransportError(.unreachable, "cannot connect to \(peerName): \(error)")
+                return TransportError(.unreachable, "Cannot connect to \(peerName): \(error).")
             }
         }
 
@@ -64,23 +64,23 @@
             switch code {
             case ECONNREFUSED:
                 return TransportError(
-                    .connectionRefused, "\(peerName) refused the connection: nothing listens there", errno: code)
+                    .connectionRefused, "\(peerName) refused the connection: nothing listens there.", errno: code)
             case ECONNRESET where usesTLS, EPIPE where usesTLS:
                 // TCP was open, since a refusal has another code: a server that does not read TLS reset it.
                 return TransportError(
                     .notTLS,
-                    "\(peerName) reset the connection during the TLS handshake; does it speak TLS at this port?",
+                    "\(peerName) reset the connection during the TLS handshake. Does it speak TLS at this port?",
                     errno: code)
             case ETIMEDOUT:
                 return TransportError(
-                    .timedOut, "\(peerName) did not answer in time; check the address, or allow more time to connect",
+                    .timedOut, "\(peerName) did not answer in time. Check the address, or allow more time to connect.",
                     errno: code)
             case ENETDOWN:
                 return TransportError(
-                    .unreachable, "\(peerName) cannot be reached: this device has no network now", errno: code)
+                    .unreachable, "\(peerName) cannot be reached: this device has no network now.", errno: code)
             default:
                 return TransportError(
-                    .unreachable, "\(peerName) cannot be reached: \(System.describe(code))", errno: code)
+                    .unreachable, "\(peerName) cannot be reached: \(System.describe(code)).", errno: code)
             }
         }
 
@@ -88,27 +88,28 @@
             let wasAsked = state.withLock { $0.certificateWasRequested }
             let refusal = TransportError(
                 .clientCertificateRefused,
-                "\(peerName) refused the client certificate (\(status)); check its dates and who signed it")
+                "\(peerName) refused the client certificate (\(status)). Check its dates and who signed it.")
             switch status {
             case errSSLClosedNoNotify, errSSLClosedAbort:
                 if wasAsked && !hasIdentity { return TLSFailure.clientCertificateMissing(peerName) }
                 return isOpen
                     ? TransportError(
                         .tlsTruncated,
-                        "\(peerName) ended the stream without TLS's good-bye: it broke down, or the connection was cut")
+                        "\(peerName) ended the stream without TLS's good-bye: it broke down, or the connection was cut."
+                    )
                     : TransportError(
                         .notTLS,
-                        "\(peerName) ended the connection during the TLS handshake; does it speak TLS at this port?")
+                        "\(peerName) ended the connection during the TLS handshake. Does it speak TLS at this port?")
             case errSSLProtocol, errSSLUnexpectedRecord:
                 return TransportError(
                     .notTLS,
-                    "\(peerName) does not answer in TLS (\(status)); use the port that it speaks TLS at, or a URL "
-                        + "without TLS")
+                    "\(peerName) does not answer in TLS (\(status)). Use the port that it speaks TLS at, or a URL "
+                        + "without TLS.")
             case errSSLPeerProtocolVersion, errSSLPeerInsufficientSecurity, errSSLNegotiation:
                 return TransportError(
                     .tlsVersion,
-                    "\(peerName) and this client have no version of TLS in common (\(status)): check the server's "
-                        + "versions and the minimumVersion of the TLS options")
+                    "\(peerName) and this client have no version of TLS in common (\(status)). Check the server's "
+                        + "versions and the minimumVersion of the TLS options.")
             case errSSLCertificateRequired:
                 return hasIdentity ? refusal : TLSFailure.clientCertificateMissing(peerName)
             case errSSLPeerBadCert, errSSLPeerUnsupportedCert, errSSLPeerCertRevoked, errSSLPeerCertExpired,
@@ -117,23 +118,23 @@
                 return hasIdentity ? refusal : TLSFailure.clientCertificateMissing(peerName)
             case errSSLUnrecognizedName, errSSLHostNameMismatch:
                 return TransportError(
-                    .certificateNameMismatch, "\(peerName) does not know the name that it was asked for (\(status))")
+                    .certificateNameMismatch, "\(peerName) does not know the name that it was asked for (\(status)).")
             case errSSLCertExpired:
-                return TransportError(.certificateExpired, "the certificate of \(peerName) has expired")
+                return TransportError(.certificateExpired, "The certificate of \(peerName) has expired.")
             case errSSLCertNotYetValid:
                 return TransportError(
-                    .certificateNotYetValid, "the certificate of \(peerName) is not valid yet; is this clock right?")
+                    .certificateNotYetValid, "The certificate of \(peerName) is not valid yet. Is this clock right?")
             case errSSLXCertChainInvalid, errSSLUnknownRootCert, errSSLNoRootCert:
                 return TransportError(
                     .certificateUntrusted,
-                    "no trusted authority has signed the certificate of \(peerName); name the authority in the TLS "
-                        + "options")
+                    "No trusted authority has signed the certificate of \(peerName). Name the authority in the TLS "
+                        + "options.")
             case errSSLBadCert:
-                return TransportError(.certificateInvalid, "the certificate of \(peerName) cannot be accepted")
+                return TransportError(.certificateInvalid, "The certificate of \(peerName) cannot be accepted.")
             default:
                 break
             }
-            return TransportError(.tlsFailed, "TLS with \(peerName) failed with status \(status)")
+            return TransportError(.tlsFailed, "TLS with \(peerName) failed with status \(status).")
         }
     }
 #endif

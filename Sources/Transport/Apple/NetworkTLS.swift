@@ -45,7 +45,7 @@
             for name in options.applicationProtocols ?? protocols {
                 guard (1...255).contains(name.utf8.count) else {
                     throw TransportError(
-                        .tlsConfiguration, "an application protocol has 1 to 255 bytes, unlike '\(name)'")
+                        .tlsConfiguration, "An application protocol has 1 to 255 bytes, unlike '\(name)'.")
                 }
                 unsafe sec_protocol_options_add_tls_application_protocol(security, name)
             }
@@ -78,7 +78,7 @@
             let policy =
                 verifiesName ? SecPolicyCreateSSL(true, Self.string(name.text)) : SecPolicyCreateBasicX509()
             guard SecTrustSetPolicies(trust, policy) == errSecSuccess, setAnchors(of: trust) else {
-                return TransportError(.tlsFailed, "the certificate of \(peerName) cannot be verified on this system")
+                return TransportError(.tlsFailed, "The certificate of \(peerName) cannot be verified on this system.")
             }
             var error: CFError?
             if unsafe SecTrustEvaluateWithError(trust, &error) { return nil }
@@ -136,40 +136,40 @@
         }
 
         func error(_ peerName: String) -> TransportError {
-            let whose = "the certificate of \(peerName)"
+            let whose = "The certificate of \(peerName)"
             switch code {
             case errSecCertificateExpired:
                 return TransportError(
                     .certificateExpired,
-                    "\(whose) ('\(subject)') or one above it has expired; the server needs a new one (or this clock "
-                        + "is wrong)")
+                    "\(whose) ('\(subject)') or one above it has expired. The server needs a new one (or this clock "
+                        + "is wrong).")
             case errSecCertificateNotValidYet:
                 return TransportError(
                     .certificateNotYetValid,
-                    "\(whose) ('\(subject)') or one above it is not valid yet; is this device's clock right?")
+                    "\(whose) ('\(subject)') or one above it is not valid yet. Is this device's clock right?")
             case errSecHostNameMismatch:
                 return TransportError(
                     .certificateNameMismatch,
                     hasAlternativeNames
-                        ? "\(whose) is not for this name, but for '\(subject)' and others; connect to one of its "
-                            + "names, or set serverName in the TLS options"
-                        : "\(whose) names no host (only subjectAltName counts, not the common name '\(subject)'); the "
-                            + "server needs one with its name in it")
+                        ? "\(whose) is not for this name, but for '\(subject)' and others. Connect to one of its "
+                            + "names, or set serverName in the TLS options."
+                        : "\(whose) names no host (only subjectAltName counts, not the common name '\(subject)'). The "
+                            + "server needs one with its name in it.")
             case errSecNotTrusted, errSecCreateChainFailed:
                 if isSelfSigned {
                     return TransportError(
                         .certificateSelfSigned,
-                        "\(whose) is signed by itself; if you know it, name it as a trusted authority in the TLS "
-                            + "options")
+                        "\(whose) is signed by itself. If you know it, name it as a trusted authority in the TLS "
+                            + "options.")
                 }
                 let judgement = usesSystemAlone ? "this system does not trust" : "the TLS options do not trust"
                 return TransportError(
                     .certificateUntrusted,
-                    "\(whose) ('\(subject)') is signed by an authority that \(judgement); name the authority in the "
-                        + "TLS options, or have the server send its intermediate certificates")
+                    "\(whose) ('\(subject)') is signed by an authority that \(judgement). Name the authority in the "
+                        + "TLS options, or have the server send its intermediate certificates.")
             default:
                 return TransportError(
-                    .certificateInvalid, "\(whose) ('\(subject)') cannot be accepted: status \(code)")
+                    .certificateInvalid, "\(whose) ('\(subject)') cannot be accepted: status \(code).")
             }
         }
 
@@ -199,6 +199,7 @@
             return unsafe buffer.withUnsafeBufferPointer { unsafe String(cString: $0.baseAddress!) }
         }
     }
+
     /// A `SecIdentity` that may be kept in options.
     struct SystemIdentity: @unchecked Sendable, Hashable {
         // Sendable because an identity never changes.
@@ -225,8 +226,8 @@
             case .pem(let certificates, _):
                 throw TransportError(
                     .tlsConfiguration,
-                    "Network.framework cannot use a private key in PEM (\(certificates)): give the identity as PKCS "
-                        + "#12 (openssl pkcs12 -export) or as a SecIdentity; on macOS OpenSSL can use it as well")
+                    "Network.framework cannot use a private key in PEM (\(certificates)). Give the identity as PKCS "
+                        + "#12 (openssl pkcs12 -export) or as a SecIdentity; on macOS OpenSSL can use it as well.")
             }
         }
 
@@ -239,7 +240,7 @@
             }
             guard let options, let data = unsafe CFDataCreate(kCFAllocatorDefault, bytes, bytes.count),
                 let secret = NetworkTLS.string(passphrase ?? "")
-            else { throw unusable("no memory") }
+            else { throw unusable("there is no memory for it") }
             unsafe CFDictionarySetValue(
                 options, Unmanaged.passUnretained(kSecImportExportPassphrase).toOpaque(),
                 Unmanaged.passUnretained(secret).toOpaque())
@@ -248,7 +249,7 @@
             if status == errSecAuthFailed || status == errSecPkcs12VerifyFailure {
                 throw unusable(
                     passphrase == nil
-                        ? "is encrypted; set the identity's passphrase"
+                        ? "it is encrypted. Set the identity's passphrase"
                         : "the passphrase is wrong, or the container is damaged")
             }
             guard status == errSecSuccess else { throw unusable("it is no PKCS #12 container (status \(status))") }
@@ -270,7 +271,7 @@
         }
 
         private func unusable(_ reason: String) -> TransportError {
-            TransportError(.tlsConfiguration, "\(self) cannot be used: \(reason)")
+            TransportError(.tlsConfiguration, "\(self) cannot be used: \(reason).")
         }
     }
 #endif

@@ -81,8 +81,8 @@ extension OpenSSL {
         if reason.contains("Dynamic loading not supported") {
             return TransportError(
                 .tlsUnavailable,
-                "TLS needs OpenSSL 3 (libssl), which a fully static program cannot load: link dynamically, or end TLS in a "
-                    + "proxy on the same machine (\(reason))")
+                "TLS needs OpenSSL 3 (libssl), which a fully static program cannot load. Link dynamically, or end TLS in a "
+                    + "proxy on the same machine (\(reason)).")
         }
         #if os(macOS)
             let advice = "install it with 'brew install openssl@3'"

@@ -27,9 +27,9 @@ struct PEMReader {
         throw TransportError(
             .tlsConfiguration,
             code == Self.noStartLine
-                ? "\(source) (\(purpose)) holds no certificate; it has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
-                    + "or DER"
-                : "\(source) (\(purpose)) holds a damaged certificate: \(reason)")
+                ? "\(source) (\(purpose)) holds no certificate. It has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
+                    + "or DER."
+                : "\(source) (\(purpose)) holds a damaged certificate: \(reason).")
     }
 
     private func certificate(
@@ -93,8 +93,8 @@ struct PEMReader {
             throw TransportError(
                 .tlsConfiguration,
                 passphrase == nil
-                    ? "\(source) is encrypted; set the identity's passphrase (\(reason))"
-                    : "\(source) cannot be opened: the passphrase is wrong, or it is damaged (\(reason))")
+                    ? "\(source) is encrypted. Set the identity's passphrase (\(reason))."
+                    : "\(source) cannot be opened: the passphrase is wrong, or it is damaged (\(reason)).")
         }
         defer { unsafe openSSL.stackFree(others) }
         var certificates: [OpaquePointer] = unsafe []
@@ -125,15 +125,15 @@ struct PEMReader {
         let words: String
         let text = String(decoding: (try? source.read("private key")) ?? [], as: UTF8.self)
         if !text.contains("PRIVATE KEY-----") {
-            words = "holds no private key; it has to be PEM, from '-----BEGIN PRIVATE KEY-----' on"
+            words = "holds no private key. It has to be PEM, from '-----BEGIN PRIVATE KEY-----' on"
         } else if passphrase == nil, text.contains("ENCRYPTED") {
-            words = "is encrypted; set the identity's passphrase"
+            words = "is encrypted. Set the identity's passphrase"
         } else if passphrase != nil {
             words = "cannot be opened: the passphrase is wrong, or the key is damaged (\(reason))"
         } else {
             words = "holds a damaged private key: \(reason)"
         }
-        throw TransportError(.tlsConfiguration, "\(source) \(words)")
+        throw TransportError(.tlsConfiguration, "\(source) \(words).")
     }
 
     private func open(_ source: PEMSource, _ purpose: String) throws(TransportError) -> OpaquePointer? {

@@ -36,10 +36,10 @@ enum TLSFailure {
             return TransportError(
                 .certificateNameMismatch,
                 rejection.names.isEmpty
-                    ? "\(whose) names no host (only subjectAltName counts, not the common name); the server needs one "
-                        + "with its name in it"
-                    : "\(whose) is not for this name: it is for \(rejection.names.joined(separator: ", ")); connect to "
-                        + "one of its names, or set serverName in the TLS options")
+                    ? "\(whose) names no host (only subjectAltName counts, not the common name). The server needs one "
+                        + "with its name in it."
+                    : "\(whose) is not for this name: it is for \(rejection.names.joined(separator: ", ")). Connect to "
+                        + "one of its names, or set serverName in the TLS options.")
         default:
             return TransportError(
                 .certificateInvalid, "\(whose) (\(rejection.subject)) cannot be accepted: \(rejection.reason).")

@@ -114,7 +114,7 @@ package final class TLSLayer: ByteLayer {
             if !hasDelivered && session.lacksCertificate { throw TLSFailure.clientCertificateMissing(peerName) }
             throw TransportError(
                 .tlsTruncated,
-                "\(peerName) ended the stream without TLS's good-bye: it broke down, or somebody cut the connection.")
+                "\(peerName) ended the stream without TLS's good-bye: it broke down, or the connection was cut.")
         case .handshaking:
             if offeredSession { refuseResumption() }
             throw endedInHandshake
@@ -160,8 +160,8 @@ package final class TLSLayer: ByteLayer {
         return TransportError(
             hasReceived ? .tlsFailed : .notTLS,
             hasReceived
-                ? "\(peerName) ended the connection in the middle of the TLS handshake"
-                : "\(peerName) ended the connection instead of beginning TLS; does it speak TLS at this port?")
+                ? "\(peerName) ended the connection in the middle of the TLS handshake."
+                : "\(peerName) ended the connection instead of beginning TLS. Does it speak TLS at this port?")
     }
 
     private func failure(_ code: UInt, _ text: String) -> TransportError {

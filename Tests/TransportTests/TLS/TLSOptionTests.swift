@@ -89,7 +89,7 @@ struct TLSOptionTests {
         try await connect(server, options)
         for (identity, reason) in [
             (TLSIdentity.pkcs12(container, passphrase: "guess"), "passphrase is wrong"),
-            (.pkcs12(container), "set the identity's passphrase"),
+            (.pkcs12(container), "Set the identity's passphrase"),
             (.pkcs12(.file(certificates.client.key)), "holds no PKCS #12 container"),
         ] {
             options.identity = identity
