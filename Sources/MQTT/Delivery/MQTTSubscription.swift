@@ -83,7 +83,23 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     /// The messages, as many at a time as arrived together: for receivers of very many.
     public var batches: MessageBatches<MQTTBatch, MQTTError> { MessageBatches(handle) }
 
-    public func makeAsyncIterator() -> MessageIterator<MQTTBatch, MQTTError> { MessageIterator(handle) }
+    public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
+
+    /// One receiver of the messages. Not generic: the compiler would not specialize an asynchronous `next()` that is.
+    public struct Iterator: AsyncIteratorProtocol {
+        @usableFromInline let cursor: DeliveryCursor<MQTTBatch, MQTTError>
+
+        @inlinable public mutating func next() async throws(MQTTError) -> MQTTMessage? {
+            if let message = cursor.next() { return message }
+            return try await cursor.nextBatch()
+        }
+
+        @inlinable
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(MQTTError) -> MQTTMessage? {
+            if let message = cursor.next() { return message }
+            return try await cursor.nextBatch()
+        }
+    }
 
     /// Messages that arrived together, in their order.
     public typealias Batch = MessageBatch<MQTTBatch>

@@ -98,26 +98,6 @@ private struct SourceReceiver<Source: DeliverySource>: DeliveryReceiver {
     }
 }
 
-/// One receiver of the messages of a subscription.
-public struct MessageIterator<Storage: MessageStorage, Failure: Error>: AsyncIteratorProtocol {
-    @usableFromInline let cursor: DeliveryCursor<Storage, Failure>
-
-    package init(_ source: some DeliverySource<Storage, Failure>) {
-        cursor = DeliveryCursor(source)
-    }
-
-    @inlinable public mutating func next() async throws(Failure) -> Storage.Message? {
-        if let message = cursor.next() { return message }
-        return try await cursor.nextBatch()
-    }
-
-    @inlinable
-    public mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Storage.Message? {
-        if let message = cursor.next() { return message }
-        return try await cursor.nextBatch()
-    }
-}
-
 /// Messages that arrived together, in their order: what one read of the socket brought to one subscription.
 public struct MessageBatch<Storage: MessageStorage>: RandomAccessCollection, Sendable {
     @usableFromInline let storage: Storage

@@ -53,7 +53,23 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
     /// The messages, as many at a time as arrived together: for receivers of very many.
     public var batches: MessageBatches<STOMPBatch, STOMPError> { MessageBatches(handle) }
 
-    public func makeAsyncIterator() -> MessageIterator<STOMPBatch, STOMPError> { MessageIterator(handle) }
+    public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
+
+    /// One receiver of the messages. Not generic: the compiler would not specialize an asynchronous `next()` that is.
+    public struct Iterator: AsyncIteratorProtocol {
+        @usableFromInline let cursor: DeliveryCursor<STOMPBatch, STOMPError>
+
+        @inlinable public mutating func next() async throws(STOMPError) -> STOMPMessage? {
+            if let message = cursor.next() { return message }
+            return try await cursor.nextBatch()
+        }
+
+        @inlinable
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(STOMPError) -> STOMPMessage? {
+            if let message = cursor.next() { return message }
+            return try await cursor.nextBatch()
+        }
+    }
 
     /// Messages that arrived together, in their order.
     public typealias Batch = MessageBatch<STOMPBatch>
