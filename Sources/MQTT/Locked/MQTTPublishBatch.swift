@@ -100,7 +100,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
         let token = token
         waitsForOutbox = false
         while failure == nil {
-            next = engine.publishRunAtLeastOnce(messages, from: next, token: token, at: now)
+            next = engine.publishRunAcknowledged(messages, from: next, token: token, at: now)
             if next < all.count, all[next].qos == .atMostOnce {
                 waitsForOutbox = engine.output.count >= outputLimit
                 if waitsForOutbox { return }

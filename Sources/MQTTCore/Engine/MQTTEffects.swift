@@ -89,7 +89,7 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     /// The peer's reason code, or ours for `unsendable`.
     public var reason: MQTTReasonCode
     /// How many messages ended so, with this token and those that follow it: more than 1 only for
-    /// ``MQTTEngine/publishRunAtLeastOnce(_:from:token:at:)``.
+    /// ``MQTTEngine/publishRunAcknowledged(_:from:token:at:)``.
     public var count: UInt16
     /// Where in ``MQTTEffects/events`` the acknowledgement's properties are; -1 if it had none.
     public var remark: Int32

@@ -5,7 +5,7 @@
 // | publish, QoS 0; tryPublish            | publishAtMostOnce             | publish                 | encode           |
 // | publish([…]), QoS 0                   | publishAtMostOnce([…])        | publishRunAtMostOnce    | encodePlainRun   |
 // | publish, QoS 1 and 2; a decoded value | publish                       | publish                 | encode           |
-// | publish([…]), QoS 1 and 2             | publish([…])                  | publishRunAtLeastOnce   | encodePlainRun   |
+// | publish([…]), QoS 1 and 2             | publish([…])                  | publishRunAcknowledged  | encodePlainRun   |
 // | enqueue                               | enqueue                       | publish, then the queue | encodedCount     |
 // | (the window or a connection has room) |                               | sendQueued              | encode           |
 // | (the session is resumed)              |                               | resendNext              | encode           |

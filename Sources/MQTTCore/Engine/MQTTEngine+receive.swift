@@ -14,7 +14,7 @@ extension MQTTEngine {
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
         do throws(MQTTProtocolError) {
-            if phase == .connected { offset = receivePlainMessages(bytes, from: 0, &effects) }
+            if phase == .connected { offset = receivePlainPackets(bytes, from: 0, at: now, &effects) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,
                 maximumControlPacketSize: Int(acceptedControlPacketSize), version: version),
@@ -28,8 +28,7 @@ extension MQTTEngine {
                 }
                 offset += header.packetCount
                 guard phase == .connected else { continue }
-                offset = receivePlainMessages(bytes, from: offset, &effects)
-                offset = receivePlainAcknowledgements(bytes, from: offset, at: now, &effects)
+                offset = receivePlainPackets(bytes, from: offset, at: now, &effects)
             }
         } catch {
             let awaitsConnack = phase == .connecting && !isServer
@@ -150,6 +149,14 @@ extension MQTTEngine {
 }
 
 extension MQTTEngine {
+    /// Reads what the general path is not needed for: messages, then acknowledgements. Returns where they end.
+    private mutating func receivePlainPackets(
+        _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects
+    ) -> Int {
+        let end = receivePlainMessages(bytes, from: start, &effects)
+        return receivePlainAcknowledgements(bytes, from: end, at: now, &effects)
+    }
+
     /// Reads PUBLISH packets as long as one follows the other and a ``PublishReader`` can judge them, and returns where
     /// they end. Everything else is left to the general path.
     mutating func receivePlainMessages(_ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects) -> Int {

@@ -22,17 +22,19 @@ extension MQTTEngine {
         return next
     }
 
-    /// Publishes QoS 1 messages, as `publish` would, as long as they are plain and the window has room, and returns where
-    /// the next one begins. The general path publishes, queues or refuses it.
+    /// Publishes QoS 1 or QoS 2 messages, as `publish` would, as long as they are plain, have the QoS of the first one, and
+    /// the window has room. Returns where the next one begins. The general path publishes, queues or refuses it.
     ///
     /// The array is kept until the last of them is acknowledged. Acknowledgements in the order of the messages are
     /// counted together in one ``MQTTPublishCompletion``.
     /// - Parameter token: added to the index of a message, the token in its completion.
-    public mutating func publishRunAtLeastOnce(
+    public mutating func publishRunAcknowledged(
         _ messages: [MQTTOutgoingMessage], from start: Int, token: UInt64, at now: Int64
     ) -> Int {
-        guard messagesMayLeave, outboundAliases.maximum == 0, !options.value.persists,
-            limits.maximumQoS != .atMostOnce, session.window.queue.count == 0, session.window.resend < 0
+        guard start < messages.count else { return start }
+        let qos = messages[start].qos
+        guard messagesMayLeave, outboundAliases.maximum == 0, !options.value.persists, qos != .atMostOnce,
+            qos <= limits.maximumQoS, session.window.queue.count == 0, session.window.resend < 0
         else { return start }
         // Safe: as above.
         let next = unsafe messages.withUnsafeBufferPointer { buffer in
@@ -40,7 +42,7 @@ extension MQTTEngine {
             while next < buffer.count {
                 let room = min(windowLimit - session.window.used, buffer.count - next)
                 let ids = session.window.reserveIDs(atMost: room)
-                let run = plainRun(.atLeastOnce, firstPacketID: ids.first, outputLimit: .max)
+                let run = plainRun(qos, firstPacketID: ids.first, outputLimit: .max)
                 let part = unsafe UnsafeBufferPointer(rebasing: buffer[next..<next + ids.count])
                 let count = unsafe MQTTPacket.Publish.encodePlainRun(into: &output, part, run)
                 session.window.recordRun(messages, from: next, ids, written: count, token: token, at: now)
@@ -61,26 +63,50 @@ extension MQTTEngine {
             outputLimit: outputLimit)
     }
 
-    /// Ends messages of the first run by PUBACK packets without a reason, as long as they come in its order, and returns
-    /// where they end.
+    /// Handles PUBACK, PUBREC or PUBCOMP packets without a reason for messages of runs, as long as they come in order, and
+    /// returns where they end.
     mutating func receiveAcknowledgementsOfRun(
-        _ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects
+        _ type: UInt16, _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects
     ) -> Int {
-        let most = min(session.window.firstRun.count, (bytes.byteCount - start) / 4)
-        let id = session.window.firstRun.id
+        switch type {
+        case 0x4002, 0x7002:
+            let awaiting = type == 0x4002 ? session.window.awaitingPuback : session.window.awaitingPubcomp
+            let count = Self.count(type, of: awaiting, bytes, from: start)
+            guard count > 0 else { return start }
+            let token = session.window.finishOfFirstRun(count)
+            effects.completions.append(
+                MQTTPublishCompletion(
+                    token: token, outcome: .acknowledged, reason: .success, count: UInt16(truncatingIfNeeded: count)))
+            return start + count * 4
+        case 0x5002:
+            let awaiting = session.window.awaitingPubrec
+            let count = Self.count(type, of: awaiting, bytes, from: start)
+            guard count > 0 else { return start }
+            session.window.markReleased(count)
+            output.append(addingCapacity: count * 4) { output in
+                for offset in 0..<count {
+                    output.append(uint16: 0x6202)
+                    output.append(uint16: awaiting.first + UInt16(truncatingIfNeeded: offset))
+                }
+            }
+            keepAlive.sent(at: now)
+            return start + count * 4
+        default: return start
+        }
+    }
+
+    /// How many packets of a type follow each other for the identifiers of a row.
+    private static func count(
+        _ type: UInt16, of row: PacketIDSet.Row, _ bytes: RawSpan, from start: Int
+    ) -> Int {
+        let most = min(row.count, (bytes.byteCount - start) / 4)
         var count = 0
-        while count < most, bytes.bigEndian(UInt16.self, at: start + count * 4) == 0x4002,
-            bytes.bigEndian(UInt16.self, at: start + count * 4 + 2) == id + UInt16(truncatingIfNeeded: count)
+        while count < most, bytes.bigEndian(UInt16.self, at: start + count * 4) == type,
+            bytes.bigEndian(UInt16.self, at: start + count * 4 + 2) == row.first + UInt16(truncatingIfNeeded: count)
         {
             count += 1
         }
-        guard count > 0 else { return start }
-        let token = session.window.finishOfFirstRun(count)
-        effects.completions.append(
-            MQTTPublishCompletion(
-                token: token, outcome: .acknowledged, reason: .success,
-                count: UInt16(truncatingIfNeeded: count)))
-        return start + count * 4
+        return count
     }
 
     /// PUBACK with a reason or properties came for the first message of the first run.

@@ -14,7 +14,7 @@ extension MQTTEngine {
         }
         var index = session.window.slot(of: id)
         if index < 0, session.window.runMessageCount > 0 {
-            if type == .puback, id == session.window.firstRun.id {
+            if type == .puback, session.window.awaitingPuback.count > 0, id == session.window.awaitingPuback.first {
                 return acknowledgeFirstOfRun(reason, properties, at: now, into: &effects)
             }
             session.window.settleRuns()
@@ -72,8 +72,8 @@ extension MQTTEngine {
         var offset = start
         while bytes.byteCount - offset >= 4 {
             let type = bytes.bigEndian(UInt16.self, at: offset)
-            if type == 0x4002 {
-                let end = receiveAcknowledgementsOfRun(bytes, from: offset, &effects)
+            if session.window.runMessageCount > 0 {
+                let end = receiveAcknowledgementsOfRun(type, bytes, from: offset, at: now, &effects)
                 if end != offset {
                     offset = end
                     continue

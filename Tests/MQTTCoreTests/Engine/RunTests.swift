@@ -33,7 +33,7 @@ import Testing
             let single = EnginePair(version: version, client: { $0.maximumInFlight = 80 })
             try run.connect()
             try single.connect()
-            let next = run.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 7, at: run.now)
+            let next = run.client.engine.publishRunAcknowledged(messages, from: 0, token: 7, at: run.now)
             for message in messages[..<80] {
                 _ = try single.client.engine.publish(
                     topic: message.topic, payload: message.payload, qos: .atLeastOnce, retain: message.retain,
@@ -47,7 +47,7 @@ import Testing
             #expect(run.client.engine.inFlightCount == 0)
             #expect(run.server.messages.map(\.payload) == messages[..<80].map(\.payload))
             // And the rest, behind identifiers that were all given back.
-            let end = run.client.engine.publishRunAtLeastOnce(messages, from: next, token: 8, at: run.now)
+            let end = run.client.engine.publishRunAcknowledged(messages, from: next, token: 8, at: run.now)
             run.settle()
             #expect(end == 100 && Self.ends(run.client).suffix(20) == (80..<100).map { 8 + $0 })
         }
@@ -69,7 +69,7 @@ import Testing
         let end =
             qos == .atMostOnce
             ? run.client.engine.publishRunAtMostOnce(messages[...], from: 0, outputLimit: .max)
-            : run.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 1, at: run.now)
+            : run.client.engine.publishRunAcknowledged(messages, from: 0, token: 1, at: run.now)
         #expect(end == 40)
         for message in messages {
             _ = try single.client.engine.publish(
@@ -79,6 +79,69 @@ import Testing
         #expect(run.client.engine.output == single.client.engine.output)
         run.settle()
         #expect(run.server.messages.map(\.payload) == messages.map(\.payload))
+    }
+
+    @Test func `a run of QoS 2 is written as its messages are one by one, and ends in one completion`() throws {
+        for version in MQTTVersion.allCases {
+            let messages = (0..<60).map { Self.message($0, qos: .exactlyOnce) }
+            let (run, single) = (EnginePair(version: version), EnginePair(version: version))
+            for pair in [run, single] { try pair.connect() }
+            #expect(run.client.engine.publishRunAcknowledged(messages, from: 0, token: 1, at: run.now) == 60)
+            for message in messages {
+                _ = try single.client.engine.publish(
+                    topic: message.topic, payload: message.payload, qos: .exactlyOnce, token: 1, at: single.now)
+            }
+            for pair in [run, single] { pair.settle() }
+            #expect(run.client.sent == single.client.sent)
+            #expect(Self.ends(run.client).count == 60 && run.client.completions.count < 60)
+            #expect(run.server.messages.map(\.payload) == messages.map(\.payload))
+            #expect(run.client.engine.inFlightCount == 0)
+        }
+    }
+
+    @Test func `QoS 2 by array arrives exactly once over cut connections, whatever is cut and mixed`() throws {
+        var random = SeededGenerator(seed: Campaign.seed)
+        for round in 0..<Campaign.rounds(5000) {
+            let pair = EnginePair.persistent(
+                version: MQTTVersion.allCases.randomElement(using: &random)!, client: { $0.maximumInFlight = 30 })
+            try pair.connect()
+            let messages = (0..<80).map { Self.message($0, qos: $0 / 7 % 3 == 1 ? .atLeastOnce : .exactlyOnce) }
+            var next = 0
+            func publishOne() throws {
+                let message = messages[next]
+                _ = try pair.client.engine.publish(
+                    topic: message.topic, payload: message.payload, qos: message.qos, token: 1, at: pair.now)
+                next += 1
+            }
+            for _ in 0..<200 {
+                switch Int.random(in: 0..<20, using: &random) {
+                case 0..<5:
+                    next = pair.client.engine.publishRunAcknowledged(messages, from: next, token: 1, at: pair.now)
+                case 5 where next < 80: try publishOne()
+                case 6:
+                    pair.cut()
+                    try pair.open()
+                case 7..<13:
+                    pair.flush()
+                    pair.deliver(to: pair.server, atMost: Int.random(in: 1...200, using: &random))
+                default:
+                    pair.flush()
+                    pair.deliver(to: pair.client, atMost: Int.random(in: 1...30, using: &random))
+                }
+            }
+            pair.settle()
+            while next < 80 {
+                try publishOne()
+                pair.settle()
+            }
+            let note: Comment = "round \(round), CAMPAIGN_SEED=\(Campaign.seed)"
+            #expect(Self.ends(pair.client).count == 80 && pair.client.engine.inFlightCount == 0, note)
+            #expect(pair.client.completions.allSatisfy { $0.outcome == .acknowledged }, note)
+            let exactlyOnce = pair.server.messages.filter { $0.qos == .exactlyOnce }.map(\.payload)
+            #expect(exactlyOnce == messages.filter { $0.qos == .exactlyOnce }.map(\.payload), note)
+            let others = Set(pair.server.messages.filter { $0.qos == .atLeastOnce }.map(\.payload))
+            #expect(others == Set(messages.filter { $0.qos == .atLeastOnce }.map(\.payload)), note)
+        }
     }
 
     @Test func `a list of properties remembers what it has through every change`() {
@@ -103,7 +166,7 @@ import Testing
     @Test func `a run leaves to the general path what is not plain`() throws {
         let pair = EnginePair()
         let plain = Self.message(1)
-        let offline = pair.client.engine.publishRunAtLeastOnce([plain], from: 0, token: 1, at: 0)
+        let offline = pair.client.engine.publishRunAcknowledged([plain], from: 0, token: 1, at: 0)
         #expect(offline == 0)
         pair.connackProperties.retainAvailable = false
         try pair.connect()
@@ -118,26 +181,28 @@ import Testing
             Self.message(4, retain: true),
         ] {
             let before = pair.client.engine.inFlightCount
-            let next = pair.client.engine.publishRunAtLeastOnce(
+            let next = pair.client.engine.publishRunAcknowledged(
                 [plain, plain, odd, plain], from: 0, token: 1, at: pair.now)
             #expect(next == 2 && pair.client.engine.inFlightCount == before + 2)
-            let stuck = pair.client.engine.publishRunAtLeastOnce([odd], from: 0, token: 1, at: pair.now)
-            #expect(stuck == 0 && pair.client.engine.inFlightCount == before + 2)
+            let stuck = pair.client.engine.publishRunAcknowledged([odd], from: 0, token: 1, at: pair.now)
+            // Messages of QoS 2 are a run of their own.
+            let own = odd.qos == .exactlyOnce ? 1 : 0
+            #expect(stuck == own && pair.client.engine.inFlightCount == before + 2 + own)
         }
         pair.settle()
-        #expect(Self.ends(pair.client).count == 12 && pair.client.engine.inFlightCount == 0)
+        #expect(Self.ends(pair.client).count == 13 && pair.client.engine.inFlightCount == 0)
     }
 
     @Test func `a queue goes first, and so does what is sent again`() throws {
         let pair = EnginePair.persistent(client: { $0.maximumInFlight = 2 })
         try pair.connect()
         for number in 0..<3 { try pair.publish("\(number)", qos: .atLeastOnce, token: UInt64(number)) }
-        let queued = pair.client.engine.publishRunAtLeastOnce([Self.message(9)], from: 0, token: 9, at: 0)
+        let queued = pair.client.engine.publishRunAcknowledged([Self.message(9)], from: 0, token: 9, at: 0)
         #expect(queued == 0)
         pair.cut()
         try pair.open()
         pair.flush()
-        let early = pair.client.engine.publishRunAtLeastOnce([Self.message(9)], from: 0, token: 9, at: 0)
+        let early = pair.client.engine.publishRunAcknowledged([Self.message(9)], from: 0, token: 9, at: 0)
         #expect(early == 0)
         pair.settle()
         #expect(Self.ends(pair.client).sorted() == [0, 1, 2])
@@ -158,7 +223,7 @@ import Testing
                 } else {
                     let count = Int.random(in: 1...80, using: &seed)
                     let messages = [MQTTOutgoingMessage](repeating: Self.message(1), count: count)
-                    let next = pair.client.engine.publishRunAtLeastOnce(
+                    let next = pair.client.engine.publishRunAcknowledged(
                         messages, from: 0, token: token * 1000, at: 0)
                     #expect(next == count)
                     tokens += (0..<UInt64(count)).map { token * 1000 + $0 }
@@ -193,7 +258,7 @@ import Testing
         try pair.connect()
         try pair.publish("first", qos: .atLeastOnce, token: 1)
         let messages = (0..<100).map { Self.message($0) }
-        _ = pair.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 2, at: pair.now)
+        _ = pair.client.engine.publishRunAcknowledged(messages, from: 0, token: 2, at: pair.now)
         try pair.publish("last", qos: .exactlyOnce, token: 3)
         pair.client.engine.output = []
         // The first eleven are acknowledged.
@@ -214,7 +279,7 @@ import Testing
         let pair = EnginePair(client: { $0.maximumInFlight = 10 })
         try pair.connect()
         let messages = (0..<4).map { Self.message($0) }
-        _ = pair.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 5, at: pair.now)
+        _ = pair.client.engine.publishRunAcknowledged(messages, from: 0, token: 5, at: pair.now)
         let noReceivers: [UInt8] = [0x40, 3, 0, 2, 0x10]
         let refused: [UInt8] = [0x40, 8, 0, 3, 0x97, 4, 0x1F, 0, 1, 0x6E]
         Self.receive(Self.puback([1]) + noReceivers + refused + Self.puback([4]), pair.client)
@@ -233,7 +298,7 @@ import Testing
             let pair = EnginePair.persistent(client: { $0.republishesAfterSessionLoss = false })
             pair.serverKeepsSession = false
             try pair.connect()
-            _ = pair.client.engine.publishRunAtLeastOnce((0..<9).map { Self.message($0) }, from: 0, token: 4, at: 0)
+            _ = pair.client.engine.publishRunAcknowledged((0..<9).map { Self.message($0) }, from: 0, token: 4, at: 0)
             pair.cut()
             if givesUp {
                 pair.client.run { engine, effects in try? engine.discardSession(into: &effects) }

@@ -80,7 +80,7 @@ struct SubscribingFirstTests {
         // Runs take topics that are not stored inside their `String`.
         let topic = "a/topic/of/some/length"
         let messages = (0..<10).map { MQTTOutgoingMessage(topic: topic, payload: [UInt8($0)], qos: .atLeastOnce) }
-        #expect(pair.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 7, at: pair.now) == 0)
+        #expect(pair.client.engine.publishRunAcknowledged(messages, from: 0, token: 7, at: pair.now) == 0)
         let unguaranteed = messages.map { MQTTOutgoingMessage(topic: $0.topic, payload: $0.payload) }
         #expect(pair.client.engine.publishRunAtMostOnce(unguaranteed[...], from: 0, outputLimit: .max) == 0)
         for message in messages {
@@ -94,7 +94,7 @@ struct SubscribingFirstTests {
         #expect(pair.client.publishes.isEmpty)
         pair.settle()
         #expect(pair.server.messages.count == 11)
-        #expect(pair.client.engine.publishRunAtLeastOnce(messages, from: 0, token: 7, at: pair.now) == 4)
+        #expect(pair.client.engine.publishRunAcknowledged(messages, from: 0, token: 7, at: pair.now) == 4)
     }
 
     @Test func `a refusing SUBACK lets the queue leave`() throws {
