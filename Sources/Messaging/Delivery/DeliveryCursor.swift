@@ -46,7 +46,7 @@ public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
 
     /// The next message of the batch; nil at its end.
     @inlinable
-    func next() -> Storage.Message? {
+    package func next() -> Storage.Message? {
         guard index < count, let batch else { return nil }
         defer { index += 1 }
         return batch[index]
@@ -54,7 +54,7 @@ public final class DeliveryCursor<Storage: MessageStorage, Failure: Error> {
 
     /// Waits for another batch and returns its first message; nil after a graceful end.
     @usableFromInline
-    nonisolated(nonsending) func nextBatch() async throws(Failure) -> Storage.Message? {
+    package nonisolated(nonsending) func nextBatch() async throws(Failure) -> Storage.Message? {
         batch = nil
         count = 0
         guard let next = try await receiver.nextBatch() else { return nil }
