@@ -232,7 +232,7 @@ extension MQTTServerMachine {
         }
         let before = scratch.effects.messages.count
         let count = receiveBytes(packet, at: now, into: scratch)
-        // Only now is it known what a topic alias stands for.
+        // The engine has resolved the topic alias.
         let message = scratch.effects.messages.dropFirst(before).last
         let topic = message.map { scratch.effects.topic(of: $0, in: packet) }
         var arrivals = [Self.arrival(of: decoded, from: client, topic: topic)]

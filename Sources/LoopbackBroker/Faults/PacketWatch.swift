@@ -97,7 +97,7 @@ final class PacketWatch: Sendable {
 extension PacketWatch {
     /// The packets that are left of `output`, which holds whole packets only, and whether the connection is cut.
     ///
-    /// - Parameter first: the kind and the length of the first packet; nil where there is none to be told apart.
+    /// - Parameter first: the kind and the length of the first packet; nil if the bytes do not begin with one.
     func filter(
         _ output: [UInt8], of client: String, first: (RawSpan) -> (packet: LoopbackPacket, length: Int)?
     ) -> (output: [UInt8], isCut: Bool) {

@@ -5,9 +5,9 @@ import Transport
 
 /// Finds the packets in what a connection exchanges for logs, and decodes each when its log is read.
 enum MQTTKeptPackets {
-    /// Adds whole packets, of which only the header is read, and the topic of a PUBLISH with an alias, which cannot be told
-    /// later. Those that open a connection or may carry authentication data are decoded and masked at once, as are those
-    /// that are too large to be kept whole.
+    /// Adds whole packets, of which only the header is read, and the topic of a PUBLISH with an alias, which is unknown
+    /// later. Packets that open a connection or may carry authentication data are decoded and masked at once, and so are
+    /// packets that are too large to be kept whole.
     static func split(
         _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, _ limits: FrameLimits,
         _ aliases: MQTTSeenAliases, into cuts: inout FrameCuts
@@ -93,12 +93,12 @@ enum MQTTKeptPackets {
     }
 }
 
-/// The topic aliases of a connection that is looked at (MQTT 5.0, section 3.3.2.3.4), so that every PUBLISH can be shown
-/// with its topic. As many as client and server have allowed each other.
+/// The topic aliases of a connection that is inspected (MQTT 5.0, section 3.3.2.3.4), so that every PUBLISH can be shown
+/// with its topic. There are as many as client and server have allowed each other.
 final class MQTTSeenAliases: Sendable {
     private let topics = Lock<[FrameDirection: [UInt16: String]]>([:])
 
-    /// The topic of a PUBLISH; nil when it has only an alias that was set before anybody looked.
+    /// The topic of a PUBLISH; nil when it has only an alias that was set before the inspection began.
     func topic(of packet: MQTTPacket.Publish, _ direction: FrameDirection) -> String? {
         guard let alias = packet.properties.topicAlias else { return packet.topic.isEmpty ? nil : packet.topic }
         return topic(packet.topic, alias: alias, direction)
@@ -112,7 +112,7 @@ final class MQTTSeenAliases: Sendable {
         }
     }
 
-    /// A new connection has none [MQTT-3.3.2-7].
+    /// Forgets the aliases: a new connection has none [MQTT-3.3.2-7].
     func reset() {
         topics.withLock { $0 = [:] }
     }

@@ -56,7 +56,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
     /// the outbox before the rest.
     var isDone: Bool { isComplete || ((failure != nil || waitsForOutbox) && completed == next) }
 
-    /// Whether the callers can have an answer, or why there is none; nil until that is known.
+    /// What the callers are told: success, or why they have no answer. Nil until that is known.
     var answer: Result<Void, MQTTError>? {
         if isComplete { return .success(()) }
         return failure.map { .failure($0) }

@@ -3,7 +3,7 @@ import Wire
 /// A number for each topic name, found by the bytes of the name.
 ///
 /// A peer chooses the topics: the hash is seeded, a search ends after a few entries, and the owner empties the table when
-/// it has reached its bound in bytes. A topic that is not in it is merely found more slowly. An empty table has no memory.
+/// it has reached its bound in bytes. A topic that is not in it only takes longer to find. An empty table has no memory.
 package struct TopicTable: Sendable {
     private struct Entry: Sendable {
         /// The half of the hash that the position was not taken from.
@@ -104,7 +104,7 @@ package struct TopicTable: Sendable {
         count = 0
     }
 
-    /// Puts an entry at the first free place; returns false if there is none where a search would find it.
+    /// Puts an entry at the first free place; returns false if all places that a search looks at are taken.
     private mutating func place(_ entry: Entry, at first: Int) -> Bool {
         let mask = entries.count - 1
         for distance in 0..<Self.longestSearch {

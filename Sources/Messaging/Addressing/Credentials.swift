@@ -11,7 +11,7 @@ public struct Credentials: Sendable, Hashable {
     /// The password, or the passcode of STOMP. Default: nil, which sends none.
     public var password: String?
     /// The URL to connect to instead of the one that the client was made with, for URLs that are signed. A user name and
-    /// password in it are used if there are none here. Default: nil, the client's URL.
+    /// password in it are used if this value has none. Default: nil, the client's URL.
     public var url: String?
     /// The query of the WebSocket URL, percent-encoded and without the question mark, in place of the one that is there.
     /// Default: nil, the URL's query.

@@ -50,7 +50,7 @@ package enum FrameBytes {
 package enum FrameText {
     /// Bytes of a payload that a record keeps.
     package static let previewLimit = 256
-    /// What stands for a secret.
+    /// Shown in place of a secret.
     package static let mask = "***"
 
     /// The first bytes, as quoted text where they are text and otherwise in hexadecimal digits.

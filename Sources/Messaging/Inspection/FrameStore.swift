@@ -14,10 +14,10 @@ struct FrameStore {
     var isPaused = false
 
     private var ring = ByteRing()
-    /// From `first` on; what is before has been dropped and goes when it is half of all.
+    /// Used from `first` on. The places before it were dropped; their memory is freed when they are half of all.
     private var places: [Place] = []
     private var first = 0
-    /// From `firstRun` on, likewise.
+    /// Used from `firstRun` on. The runs before it were dropped.
     private var runs: [Run] = []
     private var firstRun = 0
     /// Of all frames, decoded ones included.

@@ -47,7 +47,7 @@ extension Supervisor {
         if network.isAvailable { openNow() } else { pauseWithoutNetwork() }
     }
 
-    /// Instead of waiting for a time, waits for a network if there is none.
+    /// Waits for a network, and not for the next attempt, if the device has no network.
     func pauseWithoutNetwork() {
         guard phase == .waiting, let network, !network.isAvailable else { return }
         phase = .offline

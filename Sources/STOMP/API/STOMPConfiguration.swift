@@ -40,7 +40,7 @@ public struct STOMPConfiguration: Sendable {
     /// When lost connections are opened again. Default: automatically, with back-off.
     public var reconnect = ReconnectPolicy.automatic
     /// Whether the client follows the network of the device on Apple's systems: it connects as soon as a network is
-    /// available or has changed, and makes no attempts while there is none. Default: true.
+    /// available or has changed, and makes no attempts without one. Default: true.
     ///
     /// Attempts pause in the state `waitingForNetwork` unless a server is on the same machine. On other
     /// systems call ``STOMPClient/networkChanged()``.

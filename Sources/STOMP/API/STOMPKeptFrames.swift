@@ -4,8 +4,8 @@ import Transport
 
 /// Finds the frames in what a connection exchanges for logs, and decodes each when its log is read.
 enum STOMPKeptFrames {
-    /// Adds whole frames, or the line ends that are heart-beats. Those of a handshake, which may have a passcode, are
-    /// decoded and masked at once, as are those that are too large to be kept whole.
+    /// Adds whole frames, or the line ends that are heart-beats. Frames of a handshake, which may have a passcode, are
+    /// decoded and masked at once, and so are frames that are too large to be kept whole.
     static func split(
         _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, _ limits: FrameLimits,
         into cuts: inout FrameCuts

@@ -78,7 +78,7 @@ package final class EventLoop: @unchecked Sendable {
 
     private let makeSelector: @Sendable () throws(TransportError) -> any Selector
     private let quality: ServiceClass
-    /// Whether the thread has started; the lock belongs to whoever starts it.
+    /// Held by the caller that starts the thread.
     private let starting = Lock(())
     private let isStarted = Atomic(false)
     /// Set before `isStarted`, and constant from then on.

@@ -63,8 +63,7 @@ package final class NetworkMonitor: Sendable {
     /// Whether the device has a network, as far as is known; on any thread.
     package var isAvailable: Bool { state.withLock { $0.path?.isAvailable ?? true } }
 
-    /// The system reports the present path. Observers are called if there was none before, if there is none now, or if
-    /// the interfaces have changed.
+    /// The system reports the present path. Observers are called when the network comes, goes or has other interfaces.
     package func update(_ path: Path) {
         let observers = state.withLock { state -> [Observer] in
             let before = state.path
