@@ -21,14 +21,19 @@ final class MQTTScratch: LinkScratch {
         route.pending.append(index)
     }
 
-    func perform(_ bytes: RawSpan) {
+    func perform(_ bytes: RawSpan) { perform(bytes, owned: []) }
+
+    func perform(owning bytes: [UInt8]) { unsafe perform(bytes.span.bytes, owned: bytes) }
+
+    /// - Parameter owned: an array of the same bytes that batches may keep, or empty.
+    private func perform(_ bytes: RawSpan, owned: [UInt8]) {
         work.resumptions.resume()
         work.batchEnds.drain { $0.resume() }
         work.roomWaiters.resume(returning: ())
         if let core = work.core {
             // A new connection is handled before its first messages are delivered, all other events after.
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
-            if !work.effects.messages.isEmpty { deliver(bytes, core) }
+            if !work.effects.messages.isEmpty { deliver(bytes, owned, core) }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
             if work.hasPinged { core.news.tell(.pingSent) }
             let drops = work.unmatchedDrops
@@ -53,17 +58,18 @@ final class MQTTScratch: LinkScratch {
     // MARK: Delivery
 
     /// Delivers the messages of one read to their subscriptions, as one batch each.
-    private func deliver(_ bytes: RawSpan, _ core: MQTTClientCore) {
+    private func deliver(_ bytes: RawSpan, _ owned: [UInt8], _ core: MQTTClientCore) {
         if let route = work.uniformRoute {
-            var storage = pool.take()
+            // An array that is kept replaces the memory of the pool.
+            var storage = owned.isEmpty ? pool.take() : MQTTBatchStorage()
             let topic = work.effects.commonTopic(in: bytes)
-            storage.takeAll(&work.effects, of: bytes)
+            storage.takeAll(&work.effects, of: bytes, orKeeping: owned)
             return deliver(storage, topic, to: route, core)
         }
         for route in work.touchedRoutes {
             // Few messages must not keep the large memory of many.
             var storage = route.pending.count < 256 ? MQTTBatchStorage() : pool.take()
-            storage.fill(work.effects.messages.span, route.pending.span, of: bytes)
+            storage.fill(work.effects.messages.span, route.pending.span, of: bytes, orKeeping: owned)
             route.pending.removeAll(keepingCapacity: true)
             deliver(storage, nil, to: route, core)
         }

@@ -48,10 +48,15 @@ final class STOMPScratch: LinkScratch {
         }
     }
 
-    func perform(_ bytes: RawSpan) {
+    func perform(_ bytes: RawSpan) { perform(bytes, owned: []) }
+
+    func perform(owning bytes: [UInt8]) { unsafe perform(bytes.span.bytes, owned: bytes) }
+
+    /// - Parameter owned: an array of the same bytes that batches may keep, or empty.
+    private func perform(_ bytes: RawSpan, owned: [UInt8]) {
         if let core {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
-            if !effects.messages.isEmpty { deliver(bytes, core) }
+            if !effects.messages.isEmpty { deliver(bytes, owned, core) }
             for record in effects.events where !Self.isConnected(record.kind) { core.handle(record.kind) }
             if hasSentHeartBeat { core.news.tell(.heartBeatSent) }
             if closed == nil, hasEnded { core.connectionIsEnding() }
@@ -71,11 +76,11 @@ final class STOMPScratch: LinkScratch {
     }
 
     /// Passes the messages of one read to their subscriptions: one batch each.
-    private func deliver(_ bytes: RawSpan, _ core: STOMPClientCore) {
+    private func deliver(_ bytes: RawSpan, _ owned: [UInt8], _ core: STOMPClientCore) {
         let first = effects.messages[0].subscription
         if effects.messages.allSatisfy({ $0.subscription == first }) {
             guard let route = core.subscriptions.route(first) else { return core.unmatched(effects.messages.count) }
-            return pass(effects.messages, of: bytes, to: route, core)
+            return pass(effects.messages, of: bytes, owned, to: route, core)
         }
         var unmatched = 0
         for (index, record) in effects.messages.enumerated() {
@@ -89,17 +94,19 @@ final class STOMPScratch: LinkScratch {
         for route in touchedRoutes {
             let records = route.pending.map { effects.messages[Int($0)] }
             route.pending.removeAll(keepingCapacity: true)
-            pass(records, of: bytes, to: route, core)
+            pass(records, of: bytes, owned, to: route, core)
         }
         touchedRoutes.removeAll(keepingCapacity: true)
         if unmatched > 0 { core.unmatched(unmatched) }
     }
 
-    private func pass(_ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore)
-    {
+    private func pass(
+        _ records: [STOMPMessageRecord], of bytes: RawSpan, _ owned: [UInt8], to route: STOMPRoute,
+        _ core: STOMPClientCore
+    ) {
         if route.receivers.areRequests {
             let unmatched =
-                route.receivers.replies?.receive(makeBatch(records, of: bytes, route, core)) ?? records.count
+                route.receivers.replies?.receive(makeBatch(records, of: bytes, owned, route, core)) ?? records.count
             core.counters.received(records.count - unmatched)
             if unmatched > 0 { core.unmatched(unmatched) }
             return
@@ -107,7 +114,7 @@ final class STOMPScratch: LinkScratch {
         // Before a receiver can see them.
         core.counters.received(records.count)
         for queue in route.receivers.queues {
-            let batch = makeBatch(records, of: bytes, route, core)
+            let batch = makeBatch(records, of: bytes, owned, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
             if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.acknowledgement != .auto {
                 core.subscriptions.pauseReading(for: route)
@@ -116,16 +123,20 @@ final class STOMPScratch: LinkScratch {
         }
     }
 
-    /// Copies the frames out of the read buffer.
+    /// Copies the frames out of the read buffer, unless they are most of an array that can be kept.
     private func makeBatch(
-        _ records: [STOMPMessageRecord], of bytes: RawSpan, _ route: STOMPRoute, _ core: STOMPClientCore
+        _ records: [STOMPMessageRecord], of bytes: RawSpan, _ owned: [UInt8], _ route: STOMPRoute,
+        _ core: STOMPClientCore
     ) -> STOMPBatch {
         let start = records[0].frame.lowerBound
         let end = records[records.count - 1].frame.upperBound
         let needed = records.reduce(0) { $0 + $1.frame.count }
         var moved: [STOMPMessageRecord]
         var copied: [UInt8]
-        if needed * 2 >= end - start {
+        if !owned.isEmpty, needed * 2 >= owned.count {
+            copied = owned
+            moved = records
+        } else if needed * 2 >= end - start {
             copied = bytes.bytes(in: start..<end)
             moved = records.map { $0.moved(by: start) }
         } else {

@@ -6,6 +6,10 @@ extension Link where Machine: ~Copyable {
     /// large packet that trickles in is not copied with each of its drops.
     private static var longestMovedTail: Int { 16 * 1024 }
 
+    /// Packets from this size on are handed over to their receivers instead of being copied for them. Smaller copies come
+    /// from memory that is reused.
+    private static var smallestHandedOver: Int { 1 << 20 }
+
     /// Reads once and feeds the machine; returns whether there may be more.
     ///
     /// - Parameter evenIfPaused: set when the system reported a hang-up. It reports that again and again, so that the
@@ -82,6 +86,7 @@ extension Link where Machine: ~Copyable {
         // As above.
         var bytes = GrowingBytes()
         swap(&bytes, &longTail)
+        if bytes.count >= Self.smallestHandedOver { return feedLargePacket(bytes, at: now) }
         let consumed = bytes.withBytes { feed($0, at: now) }
         if consumed == bytes.count { return }
         bytes.removeFirst(consumed)
@@ -92,16 +97,45 @@ extension Link where Machine: ~Copyable {
         }
     }
 
+    /// Feeds the machine with a packet that has arrived in parts and may be complete now. A complete one is handed over
+    /// with the memory that it arrived in, so that a large message is in memory only once.
+    private func feedLargePacket(_ arrived: consuming GrowingBytes, at now: Int64) {
+        let scratch = self.scratch
+        let (count, wantsClose) = arrived.withBytes { bytes in
+            let result = consume(bytes, at: now, into: scratch)
+            if result.count == 0 { scratch.perform(bytes) }
+            return result
+        }
+        if count == 0 {
+            longTail = arrived
+            return
+        }
+        let bytes = arrived.takeArray()
+        scratch.perform(owning: bytes)
+        if wantsClose { return }
+        let rest = unsafe bytes.span.bytes.extracting(droppingFirst: count)
+        keep(rest.extracting(droppingFirst: feed(rest, at: now)))
+    }
+
+    /// Lets the machine consume what it can at once. The caller performs the effects.
+    @inline(__always)
+    private func consume(
+        _ bytes: RawSpan, at now: Int64, into scratch: Machine.Scratch
+    ) -> (count: Int, wantsClose: Bool) {
+        let (count, wantsClose, tap) = state.withLock { state in
+            (machine.value.receive(bytes, at: now, into: scratch), machine.value.wantsClose, state.tap)
+        }
+        if let tap, count > 0 { tap.received(bytes.extracting(..<count)) }
+        return (count, wantsClose)
+    }
+
     /// Lets the machine consume what it can and performs the effects; returns how much was consumed.
     private func feed(_ bytes: RawSpan, at now: Int64) -> Int {
         let scratch = self.scratch
         var consumed = 0
         while consumed < bytes.byteCount {
             let span = bytes.extracting(droppingFirst: consumed)
-            let (count, wantsClose, tap) = state.withLock { state in
-                (machine.value.receive(span, at: now, into: scratch), machine.value.wantsClose, state.tap)
-            }
-            if let tap, count > 0 { tap.received(span.extracting(..<count)) }
+            let (count, wantsClose) = consume(span, at: now, into: scratch)
             scratch.perform(span)
             consumed += count
             // A machine may stop early to have its effects performed; nothing consumed means that it needs more.
@@ -218,6 +252,33 @@ struct GrowingBytes: ~Copyable {
         // Both ends are inside the initialized bytes.
         unsafe memmove(base, base + number, count)
     }
+
+    /// Moves the bytes to an array and frees this memory.
+    ///
+    /// They are copied from the end, and the system gets back what is copied, so that the memory of the bytes is needed
+    /// once and not twice.
+    mutating func takeArray() -> [UInt8] {
+        let total = count
+        let array = unsafe [UInt8](unsafeUninitializedCapacity: total) { target, initializedCount in
+            while count > 0, let from = unsafe base, let to = target.baseAddress {
+                let start = max(0, count - Self.movedAtOnce)
+                // Both hold `count` bytes at least, and memory that is owned here is not the array's.
+                unsafe memcpy(to + start, from + start, count - start)
+                count = start
+                if start > 0, let smaller = unsafe realloc(from, start) {
+                    unsafe base = smaller
+                    capacity = start
+                }
+            }
+            initializedCount = total
+        }
+        unsafe free(base)
+        unsafe base = nil
+        capacity = 0
+        return array
+    }
+
+    private static var movedAtOnce: Int { 1 << 20 }
 
     /// Passes the bytes on for the time of the call.
     func withBytes<Result>(_ body: (RawSpan) -> Result) -> Result {

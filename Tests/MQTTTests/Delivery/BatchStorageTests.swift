@@ -115,4 +115,42 @@ struct BatchStorageTests {
         }
         #expect(Set([name, name]).count == 1)
     }
+
+    #if os(Linux)
+        @Test func `receiving a payload of 64 MiB takes the memory of one payload`() async {
+            await #expect(processExitsWith: .success) {
+                let count = 64 << 20
+                let port = try LargeMessageServer.start(
+                    answers: [
+                        { _ in [0x20, 2, 0, 0] },
+                        { request in
+                            var answer = [0x90, 3, request[2], request[3], 0, 0x30]
+                            var length = count + 3
+                            while length > 127 {
+                                answer.append(UInt8(length & 127) | 128)
+                                length >>= 7
+                            }
+                            return answer + [UInt8(length), 0, 1, 97]
+                        },
+                    ], count: count, end: { _ in [0x30, 7, 0, 1, 97, 110, 101, 120, 116] })
+                var configuration = MQTTConfiguration()
+                configuration.maximumPacketSize = 2 * count
+                configuration.maximumUnreadBytes = 2 * count
+                let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
+                try await client.connect()
+                let peak = try await LargeMessageServer.peak {
+                    let subscription = try await client.subscribe(to: "a", qos: .atMostOnce)
+                    var messages: [MQTTMessage] = []
+                    for try await message in subscription {
+                        messages.append(message)
+                        if messages.count == 2 { break }
+                    }
+                    #expect(messages[0].payload.count == count)
+                    #expect(messages[0].topic == "a")
+                    #expect(messages[1].text == "next")
+                }
+                #expect(peak < 80_000_000, "\(peak) bytes")
+            }
+        }
+    #endif
 }

@@ -27,4 +27,38 @@ struct BatchTests {
             for try await _ in messages.batches { Issue.record("a batch after the end") }
         }
     }
+
+    #if os(Linux)
+        @Test func `receiving a body of 64 MiB takes the memory of one body`() async {
+            await #expect(processExitsWith: .success) {
+                let count = 64 << 20
+                @Sendable func value(_ name: String, _ request: [UInt8]) -> Substring {
+                    let lines = String(decoding: request, as: UTF8.self).split(separator: "\n")
+                    return lines.first { $0.hasPrefix(name + ":") }?.dropFirst(name.utf8.count + 1) ?? ""
+                }
+                @Sendable func message(_ request: [UInt8]) -> String {
+                    "MESSAGE\nsubscription:\(value("id", request))\nmessage-id:1\ndestination:/queue/a\n"
+                }
+                let port = try LargeMessageServer.start(
+                    answers: [
+                        { _ in Array("CONNECTED\nversion:1.2\n\n\0".utf8) },
+                        { request in
+                            let receipt = "RECEIPT\nreceipt-id:\(value("receipt", request))\n\n\0"
+                            return Array((receipt + message(request) + "content-length:\(count)\n\n").utf8)
+                        },
+                    ], count: count, end: { Array("\0\(message($0))\nnext\0".utf8) })
+                var configuration = STOMPConfiguration()
+                configuration.maximumUnreadBytes = 2 * count
+                let client = STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
+                try await client.connect()
+                let peak = try await LargeMessageServer.peak {
+                    let messages = try await client.subscribe(to: "/queue/a").first(2)
+                    #expect(messages[0].body.count == count)
+                    #expect(messages[0].destination == "/queue/a")
+                    #expect(messages[1].text == "next")
+                }
+                #expect(peak < 80_000_000, "\(peak) bytes")
+            }
+        }
+    #endif
 }

@@ -16,6 +16,21 @@ import Wire
         }
     }
 
+    @Test(arguments: [0, 1, (1 << 20) - 1, 1 << 20, 3_500_000])
+    func `moves its bytes to an array and is empty then`(count: Int) {
+        var random = SeededGenerator(seed: Campaign.seed)
+        // A length that no power of two is a multiple of, so that no two parts are the same.
+        let pattern = random.bytes(4_099)
+        var expected: [UInt8] = []
+        while expected.count < count { expected += pattern.prefix(count - expected.count) }
+        var bytes = GrowingBytes()
+        bytes.append(expected.span.bytes)
+        #expect(bytes.takeArray() == expected)
+        #expect(bytes.isEmpty && bytes.capacity == 0)
+        bytes.append(expected.span.bytes)
+        #expect(bytes.withBytes { $0.copied } == expected)
+    }
+
     @Test func keepsWhatIsAppendedAndForgetsWhatIsRemoved() {
         var random = SeededGenerator(seed: Campaign.seed)
         var bytes = GrowingBytes()
