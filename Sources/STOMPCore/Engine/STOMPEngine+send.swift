@@ -207,6 +207,8 @@ struct SendHead: Sendable {
     }
 
     private mutating func append(_ room: Int, _ escaping: STOMPEscaping, _ write: (inout FrameWriter) -> Void) {
+        // Without room the array would set the count of the empty array, which all threads share.
+        if room == 0 { return }
         bytes.append(addingCapacity: room) { span in
             // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
