@@ -63,9 +63,11 @@ import Testing
         @Test func receivingManyTopicsAndPropertiesAllocatesNoMoreThanWhatIsRead() async throws {
             let table = try await BenchmarkTable.run(
                 ["traffic-receive", "traffic-properties", "traffic-filters"], scale: 0.02)
-            for topics in ["10", "1,000", "10,000"] {
+            for topics in ["10", "1,000"] {
                 #expect(try table.allocations("MQTT receive, \(topics) topics, slices") < 0.05, "\(topics)")
             }
+            // At this scale every tenth message is the first of its topic, which is looked up among the filters then.
+            #expect(try table.allocations("MQTT receive, 10,000 topics, slices") < 0.25)
             // The payload and the topic.
             #expect(try table.allocations("MQTT receive, 1,000 topics, owned") < 2.05)
             #expect(try table.allocations("MQTT receive, QoS 1, one topic, window 1,000") < 0.1)
