@@ -239,29 +239,4 @@ import Testing
         let client = MQTTClient(broker.urls.ws ?? "", clock: clock)
         await #expect(throws: MQTTError.self) { try await client.connect() }
     }
-
-    // MARK: Parts
-
-    private func withMQTT(_ body: (LoopbackBroker, MQTTClient, ManualClock) async throws -> Void) async throws {
-        let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
-        var configuration = MQTTConfiguration(clientID: "meter")
-        configuration.version = .v5_0
-        configuration.sessionExpiry = .seconds(600)
-        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
-        try await client.connect()
-        try await body(broker, client, clock)
-        await client.disconnect()
-        await broker.stop()
-    }
-
-    private func withSTOMP(_ body: (LoopbackBroker, STOMPClient, ManualClock) async throws -> Void) async throws {
-        let clock = try ManualClock()
-        let broker = try await LoopbackBroker.start(clock: clock)
-        let client = STOMPClient(broker.urls.stomp ?? "", clock: clock)
-        try await client.connect()
-        try await body(broker, client, clock)
-        await client.disconnect()
-        await broker.stop()
-    }
 }
