@@ -105,8 +105,8 @@ struct LocationsDevice: Sendable {
                 pass = place.pass
                 post.announceRun(pass + 1)
             }
-            try await send(fix, due: place?.due, shown: "\(fix)")
             last.value = fix
+            try await send(fix, due: place?.due, shown: "\(fix)")
         }
         await sender.untilConfirmed()
         if ending == .atEnd { meter.ended(device: post.index) }

@@ -15,13 +15,12 @@ final class TextList: Sendable {
     }
 
     func received(_ message: STOMPMessage) {
-        post.say("text: \(Self.words(of: message))", .accent)
-        guard isAnswered else { return }
-        // The broker's prefetch bounds how many wait.
+        // It waits before it is shown, because an answer may follow at once. The broker's prefetch bounds how many wait.
         let count = waiting.withLock { waiting in
-            waiting.append(message)
+            if isAnswered { waiting.append(message) }
             return waiting.count
         }
+        post.say("text: \(Self.words(of: message))", .accent)
         if count == 1 { post.say("press a to accept it, r to reject it") }
     }
 

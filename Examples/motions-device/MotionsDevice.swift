@@ -90,8 +90,8 @@ struct MotionsDevice: Sendable {
                 pass = place.pass
                 post.announceRun(pass + 1)
             }
-            try await publish(attitude, due: place?.due, shown: "\(attitude)")
             last.value = attitude
+            try await publish(attitude, due: place?.due, shown: "\(attitude)")
         }
         if ending == .atEnd { meter.ended(device: post.index) }
     }
