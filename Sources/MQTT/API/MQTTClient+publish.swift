@@ -88,12 +88,30 @@ extension MQTTClient {
         _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> Confirmation {
-        if qos == .atMostOnce {
-            _ = try await publish(payload, to: topic, qos: qos, retain: retain, properties: properties)
-            return Confirmation(core: core, batch: nil)
-        }
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+        return try await publishForConfirmation(message)
+    }
+
+    /// Publishes text as UTF-8 and returns without waiting for its acknowledgement; otherwise as
+    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    public nonisolated(nonsending) func publishForConfirmation(
+        _ text: String, to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
+        properties: MQTTProperties = []
+    ) async throws(MQTTError) -> Confirmation {
+        try await publishForConfirmation(
+            Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
+    /// Publishes a message and returns without waiting for its acknowledgement; otherwise as
+    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    public nonisolated(nonsending) func publishForConfirmation(
+        _ message: MQTTOutgoingMessage
+    ) async throws(MQTTError) -> Confirmation {
+        guard message.qos != .atMostOnce else {
+            _ = try await publish(message)
+            return Confirmation(core: core, batch: nil)
+        }
         return Confirmation(core: core, batch: try await publisher.publishForConfirmation(message))
     }
 
@@ -111,6 +129,11 @@ extension MQTTClient {
     ) async throws(MQTTError) {
         let message = MQTTOutgoingMessage(
             topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+        try await enqueue(message)
+    }
+
+    /// Adds a message to the queue; see ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    public nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
         try await publisher.enqueue(message)
     }
 
@@ -129,6 +152,13 @@ extension MQTTClient {
         _ payload: [UInt8], to topic: String, retain: Bool = false, properties: MQTTProperties = MQTTProperties()
     ) throws(MQTTError) -> Bool {
         try publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+    }
+
+    /// Publishes text with QoS 0 at once or not at all; see ``tryPublish(_:to:retain:properties:)-([UInt8],_,_,_)``.
+    public nonisolated func tryPublish(
+        _ text: String, to topic: String, retain: Bool = false, properties: MQTTProperties = []
+    ) throws(MQTTError) -> Bool {
+        try tryPublish(Array(text.utf8), to: topic, retain: retain, properties: properties)
     }
 
     private nonisolated(nonsending) func publishAcknowledged(
@@ -151,7 +181,7 @@ extension MQTTClient {
 
 extension MQTTClient {
     /// The acknowledgement of one message, to be awaited by any number of tasks, now or later; made by
-    /// ``MQTTClient/publishForConfirmation(_:to:qos:retain:properties:)``.
+    /// ``MQTTClient/publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     public struct Confirmation: Sendable {
         let core: MQTTClientCore
         /// Nil for QoS 0, which has no acknowledgement.

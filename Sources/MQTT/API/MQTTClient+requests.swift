@@ -58,12 +58,32 @@ extension MQTTClient {
         return try await publish(payload, to: topic, qos: qos, properties: properties)
     }
 
-    /// Publishes text as the response to a request; otherwise as ``reply(to:with:qos:properties:)-(_,[UInt8],_,_)``.
+    /// Publishes text as the response to a request; otherwise as ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
     @discardableResult
     public nonisolated(nonsending) func reply(
         to request: MQTTMessage, with text: String, qos: QoS = .atLeastOnce, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTReasonCode {
         try await reply(to: request, with: Array(text.utf8), qos: qos, properties: properties)
+    }
+
+    /// Publishes the response to a request that was received with its value; otherwise as
+    /// ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
+    @discardableResult
+    public nonisolated(nonsending) func reply<Value>(
+        to request: MQTTDecodedMessage<Value>, with payload: [UInt8], qos: QoS = .atLeastOnce,
+        properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await reply(to: request.message, with: payload, qos: qos, properties: properties)
+    }
+
+    /// Publishes text as the response to a request that was received with its value; otherwise as
+    /// ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
+    @discardableResult
+    public nonisolated(nonsending) func reply<Value>(
+        to request: MQTTDecodedMessage<Value>, with text: String, qos: QoS = .atLeastOnce,
+        properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await reply(to: request.message, with: text, qos: qos, properties: properties)
     }
 
     nonisolated var speaksProperties: Bool { core.link.perform { $0.engine.version.hasProperties } }

@@ -11,9 +11,52 @@ extension MQTTClient {
         _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTReasonCode {
-        let payload = try coding.payload(of: value, throwing: MQTTError.self)
-        let properties = speaksProperties ? properties.declaring(coding.contentType) : properties
-        return try await publish(payload, to: topic, qos: qos, retain: retain, properties: properties)
+        let message = try message(value, coding, topic, qos, retain, properties)
+        return try await publish(
+            message.payload, to: topic, qos: qos, retain: retain, properties: message.properties)
+    }
+
+    /// Publishes a value in a format and returns without waiting for its acknowledgement; otherwise as
+    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    ///
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    public nonisolated(nonsending) func publishForConfirmation<Value: Encodable & Sendable>(
+        _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atLeastOnce,
+        retain: Bool = false, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> Confirmation {
+        try await publishForConfirmation(message(value, coding, topic, qos, retain, properties))
+    }
+
+    /// Adds a value in a format to the queue; otherwise as ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    ///
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    public nonisolated(nonsending) func enqueue<Value: Encodable & Sendable>(
+        _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atLeastOnce,
+        retain: Bool = false, properties: MQTTProperties = []
+    ) async throws(MQTTError) {
+        try await enqueue(message(value, coding, topic, qos, retain, properties))
+    }
+
+    /// Publishes a value in a format with QoS 0 at once or not at all; otherwise as
+    /// ``tryPublish(_:to:retain:properties:)-([UInt8],_,_,_)``.
+    ///
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    public nonisolated func tryPublish<Value: Encodable & Sendable>(
+        _ value: Value, as coding: some PayloadCoding, to topic: String, retain: Bool = false,
+        properties: MQTTProperties = []
+    ) throws(MQTTError) -> Bool {
+        let message = try message(value, coding, topic, .atMostOnce, retain, properties)
+        return try tryPublish(message.payload, to: topic, retain: retain, properties: message.properties)
+    }
+
+    /// A message with a value in a format, and its content type where the version has properties.
+    private nonisolated func message(
+        _ value: some Encodable & Sendable, _ coding: some PayloadCoding, _ topic: String, _ qos: QoS, _ retain: Bool,
+        _ properties: MQTTProperties
+    ) throws(MQTTError) -> MQTTOutgoingMessage {
+        MQTTOutgoingMessage(
+            topic: topic, payload: try coding.payload(of: value, throwing: MQTTError.self), qos: qos, retain: retain,
+            properties: speaksProperties ? properties.declaring(coding.contentType) : properties)
     }
 
     /// Publishes a value as a request and returns the first response to it, with the value in it; 5.0 only. Otherwise as
@@ -46,7 +89,7 @@ extension MQTTClient {
     /// Publishes a value as the response to a request; its MIME type is the content type, unless `properties` have
     /// another.
     ///
-    /// - Throws: as ``reply(to:with:qos:properties:)-(_,[UInt8],_,_)``; ``MQTTError/Code/invalidRequest`` also if the value
+    /// - Throws: as ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``; ``MQTTError/Code/invalidRequest`` also if the value
     ///   cannot be encoded.
     @discardableResult
     public nonisolated(nonsending) func reply(
@@ -56,6 +99,16 @@ extension MQTTClient {
         let payload = try coding.payload(of: value, throwing: MQTTError.self)
         let properties = properties.declaring(coding.contentType)
         return try await reply(to: request, with: payload, qos: qos, properties: properties)
+    }
+
+    /// Publishes a value as the response to a request that was received with its value; otherwise as
+    /// ``reply(to:with:as:qos:properties:)-(MQTTMessage,_,_,_,_)``.
+    @discardableResult
+    public nonisolated(nonsending) func reply<Value>(
+        to request: MQTTDecodedMessage<Value>, with value: some Encodable & Sendable, as coding: some PayloadCoding,
+        qos: QoS = .atLeastOnce, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await reply(to: request.message, with: value, as: coding, qos: qos, properties: properties)
     }
 
     /// Subscribes and returns the messages with their values.
@@ -114,16 +167,82 @@ extension MQTTClient {
     public nonisolated(nonsending) func publish<Value>(
         _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTReasonCode {
+        let message = try message(value, topic, properties)
+        return try await publish(
+            message.payload, to: message.topic, qos: message.qos, retain: message.retain,
+            properties: message.properties)
+    }
+
+    /// Publishes a value to a topic of its type and returns without waiting for its acknowledgement; otherwise as
+    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    ///
+    /// - Throws: as ``publish(_:to:properties:)``.
+    public nonisolated(nonsending) func publishForConfirmation<Value>(
+        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> Confirmation {
+        try await publishForConfirmation(message(value, topic, properties))
+    }
+
+    /// Adds a value for a topic of its type to the queue; otherwise as
+    /// ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    ///
+    /// - Throws: as ``publish(_:to:properties:)``, and for a topic with QoS 0.
+    public nonisolated(nonsending) func enqueue<Value>(
+        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
+    ) async throws(MQTTError) {
+        try await enqueue(message(value, topic, properties))
+    }
+
+    /// Publishes a value to a topic of its type as a request and returns the first response to it; 5.0 only. Otherwise as
+    /// ``request(_:to:qos:timeout:properties:)-([UInt8],_,_,_,_)``.
+    ///
+    /// - Throws: as ``publish(_:to:properties:)``; ``MQTTError/Code/timedOut`` without a response in time.
+    public nonisolated(nonsending) func request<Value>(
+        _ value: Value, to topic: MQTTTopic<Value>, timeout: Duration = .seconds(10), properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTMessage {
+        let message = try message(value, topic, properties)
+        return try await request(
+            message.payload, to: message.topic, qos: message.qos, timeout: timeout, properties: message.properties)
+    }
+
+    /// Publishes a value to a topic of its type as a request and returns the first response to it, with the value in it; 5.0
+    /// only.
+    ///
+    ///     let price = try await client.request(order, to: .prices, returning: Price.self).value
+    ///
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - topic: a topic without wildcards; it has the format and the QoS of the request.
+    ///   - type: the type of the value in the response.
+    ///   - coding: the format of the response. Default: JSON.
+    ///   - timeout: from the call to the response. Default: 10 seconds.
+    ///   - properties: response topic and correlation data are set here, and the content type unless it is set.
+    /// - Throws: as ``request(_:to:timeout:properties:)``. A response that is not such a value is returned: reading its
+    ///   value throws ``DecodeFailure``.
+    public nonisolated(nonsending) func request<Value, Answer: Decodable & Sendable>(
+        _ value: Value, to topic: MQTTTopic<Value>, returning type: Answer.Type = Answer.self,
+        coding: some PayloadCoding = .json, timeout: Duration = .seconds(10), properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
+        let answer = try await request(value, to: topic, timeout: timeout, properties: properties)
+        return DecodedMessage(
+            message: answer, result: coding.value(of: type, from: answer.payload, mediaType: answer.mediaType))
+    }
+
+    /// A message with a value of a topic, with its content type and Payload Format Indicator where the version has
+    /// properties.
+    private nonisolated func message<Value>(
+        _ value: Value, _ topic: MQTTTopic<Value>, _ properties: MQTTProperties
+    ) throws(MQTTError) -> MQTTOutgoingMessage {
         let payload = try topic.format.payload(of: value, for: topic.name, throwing: MQTTError.self)
         var properties = properties
         if speaksProperties {
-            if properties.contentType == nil, let type = topic.contentType { properties.contentType = type }
+            if let type = topic.contentType { properties = properties.declaring(type) }
             if topic.format.isText, properties.payloadFormatIndicator == nil {
                 properties.payloadFormatIndicator = true
             }
         }
-        return try await publish(
-            payload, to: topic.name, qos: topic.qos, retain: topic.retain, properties: properties)
+        return MQTTOutgoingMessage(
+            topic: topic.name, payload: payload, qos: topic.qos, retain: topic.retain, properties: properties)
     }
 
     /// Subscribes to a topic and returns its messages with their values. A payload that is not such a value is an

@@ -136,6 +136,11 @@ public typealias MQTTDecodedMessage<Value: Sendable> = DecodedMessage<MQTTMessag
 /// The messages of a subscription with their values; see ``MQTTSubscription/values(_:as:)``.
 public typealias MQTTDecodedMessages<Value: Sendable> = DecodedMessages<MQTTSubscription, Value>
 
+extension MQTTDecodedMessage where Message == MQTTMessage {
+    /// Acknowledges the message, as ``MQTTMessage/acknowledge()`` does, whether or not it has such a value.
+    public func acknowledge() { message.acknowledge() }
+}
+
 typealias MQTTSubscriptionHandle = SubscriptionHandle<MQTTClientCore>
 
 extension MQTTSubscription: CustomStringConvertible {

@@ -1,6 +1,7 @@
 /// A message and the value in it, or why it cannot be decoded.
 ///
-/// The members of the message can be read from here too: `element.droppedBefore` is `element.message.droppedBefore`.
+/// The properties of the message can be read from here too: `element.topic` is `element.message.topic`. So can its methods
+/// be called that acknowledge or reject it, and that read a header.
 @dynamicMemberLookup
 public struct DecodedMessage<Message: Sendable, Value: Sendable>: Sendable {
     /// The message as it arrived.

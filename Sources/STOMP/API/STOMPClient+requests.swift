@@ -7,7 +7,7 @@ extension STOMPClient {
     /// Sends a request and returns the reply, over a temporary queue that only this client reads.
     ///
     /// Works with RabbitMQ, ActiveMQ and the loopback broker. The receiver sends its reply to the request's `reply-to` and
-    /// copies its `correlation-id`, as ``reply(to:with:options:)-(_,[UInt8],_)`` does. Many requests may wait at the same time.
+    /// copies its `correlation-id`, as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)`` does. Many requests may wait at the same time.
     /// - Parameters:
     ///   - body: the body of the request.
     ///   - destination: where the request is sent to.
@@ -83,7 +83,7 @@ extension STOMPClient {
         try await send(body, to: destination, options: options)
     }
 
-    /// Answers a request with text; otherwise as ``reply(to:with:options:)-(_,[UInt8],_)``.
+    /// Answers a request with text; otherwise as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``.
     public nonisolated(nonsending) func reply(
         to request: STOMPMessage, with text: String, options: STOMPSendOptions = STOMPSendOptions()
     ) async throws(STOMPError) {
@@ -92,7 +92,7 @@ extension STOMPClient {
 
     /// Answers a request with a value, with its `content-type` unless `options` have another.
     ///
-    /// - Throws: as ``reply(to:with:options:)-(_,[UInt8],_)``; ``STOMPError/Code/invalidRequest`` also if the value cannot be
+    /// - Throws: as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``; ``STOMPError/Code/invalidRequest`` also if the value cannot be
     ///   encoded.
     public nonisolated(nonsending) func reply(
         to request: STOMPMessage, with value: some Encodable & Sendable, as coding: some PayloadCoding,
@@ -100,6 +100,31 @@ extension STOMPClient {
     ) async throws(STOMPError) {
         let body = try coding.payload(of: value, throwing: STOMPError.self)
         try await reply(to: request, with: body, options: options.declaring(coding.contentType))
+    }
+
+    /// Answers a request that was received with its value; otherwise as
+    /// ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``.
+    public nonisolated(nonsending) func reply<Value>(
+        to request: STOMPDecodedMessage<Value>, with body: [UInt8], options: STOMPSendOptions = STOMPSendOptions()
+    ) async throws(STOMPError) {
+        try await reply(to: request.message, with: body, options: options)
+    }
+
+    /// Answers a request that was received with its value with text; otherwise as
+    /// ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``.
+    public nonisolated(nonsending) func reply<Value>(
+        to request: STOMPDecodedMessage<Value>, with text: String, options: STOMPSendOptions = STOMPSendOptions()
+    ) async throws(STOMPError) {
+        try await reply(to: request.message, with: text, options: options)
+    }
+
+    /// Answers a request that was received with its value with a value; otherwise as
+    /// ``reply(to:with:as:options:)-(STOMPMessage,_,_,_)``.
+    public nonisolated(nonsending) func reply<Value>(
+        to request: STOMPDecodedMessage<Value>, with value: some Encodable & Sendable, as coding: some PayloadCoding,
+        options: STOMPSendOptions = STOMPSendOptions()
+    ) async throws(STOMPError) {
+        try await reply(to: request.message, with: value, as: coding, options: options)
     }
 
     private nonisolated var replies: STOMPClientCore.Replies { core.replies(knownReplies) }

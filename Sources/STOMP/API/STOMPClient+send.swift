@@ -56,7 +56,7 @@ extension STOMPClient {
 }
 
 /// The receipt of one frame, to be awaited by any number of tasks, now or later; made by
-/// ``STOMPClient/sendForReceipt(_:to:options:in:)``.
+/// ``STOMPClient/sendForReceipt(_:to:options:in:)-([UInt8],_,_,_)``.
 public struct STOMPReceipt: Sendable {
     let core: STOMPClientCore
     let group: STOMPReceiptGroup
@@ -97,8 +97,22 @@ extension STOMPClient {
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) -> STOMPReceipt {
+        try await sendForReceipt(STOMPOutgoingMessage(body, to: destination, options: options), in: transaction)
+    }
+
+    /// Sends text as UTF-8 and returns when its bytes are in the outbox; its receipt can be awaited later.
+    public nonisolated(nonsending) func sendForReceipt(
+        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) -> STOMPReceipt {
+        try await sendForReceipt(STOMPOutgoingMessage(text, to: destination, options: options), in: transaction)
+    }
+
+    /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
+    public nonisolated(nonsending) func sendForReceipt(
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) -> STOMPReceipt {
         let group = STOMPReceiptGroup()
-        let message = STOMPOutgoingMessage(body, to: destination, options: options)
         try await sender.sendAll([message], group: group, in: transaction?.transaction)
         return STOMPReceipt(core: core, group: group)
     }

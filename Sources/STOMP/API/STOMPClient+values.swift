@@ -26,6 +26,18 @@ extension STOMPClient {
         try await sendAndConfirm(body, to: destination, options: options.declaring(coding.contentType), in: transaction)
     }
 
+    /// Sends a value in a format and returns when its bytes are in the outbox; its receipt can be awaited later.
+    ///
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded.
+    public nonisolated(nonsending) func sendForReceipt(
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding, to destination: String,
+        options: STOMPSendOptions = STOMPSendOptions(), in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) -> STOMPReceipt {
+        let body = try coding.payload(of: value, throwing: STOMPError.self)
+        return try await sendForReceipt(
+            body, to: destination, options: options.declaring(coding.contentType), in: transaction)
+    }
+
     /// Sends a value to a destination of its type.
     ///
     /// - Parameters:
@@ -58,6 +70,54 @@ extension STOMPClient {
         let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
         let options = declared(options, for: destination)
         try await sendAndConfirm(body, to: destination.name, options: options, in: transaction)
+    }
+
+    /// Sends a value to a destination of its type and returns when its bytes are in the outbox; its receipt can be awaited
+    /// later.
+    ///
+    /// - Throws: as ``send(_:to:options:in:)-(Value,_,_,_)``.
+    public nonisolated(nonsending) func sendForReceipt<Value>(
+        _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) -> STOMPReceipt {
+        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
+        let options = declared(options, for: destination)
+        return try await sendForReceipt(body, to: destination.name, options: options, in: transaction)
+    }
+
+    /// Sends a value to a destination of its type as a request and returns the reply; otherwise as
+    /// ``request(_:to:options:timeout:)-([UInt8],_,_,_)``.
+    ///
+    /// - Throws: as ``send(_:to:options:in:)-(Value,_,_,_)``; ``STOMPError/Code/timedOut`` without a reply in time.
+    public nonisolated(nonsending) func request<Value>(
+        _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
+        timeout: Duration? = nil
+    ) async throws(STOMPError) -> STOMPMessage {
+        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
+        let options = declared(options, for: destination)
+        return try await request(body, to: destination.name, options: options, timeout: timeout)
+    }
+
+    /// Sends a value to a destination of its type as a request and returns the reply, with the value in it.
+    ///
+    ///     let price = try await client.request(order, to: .prices, returning: Price.self).value
+    ///
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - destination: a destination of this type, which has the format of the request.
+    ///   - type: the type of the value in the reply.
+    ///   - coding: the format of the reply. Default: JSON.
+    ///   - options: what the request asks of the broker; `replyTo` is set here, and the `content-type` unless it is set.
+    ///   - timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
+    /// - Throws: as ``request(_:to:options:timeout:)-(Value,_,_,_)``. A reply that is not such a value is returned: reading
+    ///   its value throws ``DecodeFailure``.
+    public nonisolated(nonsending) func request<Value, Answer: Decodable & Sendable>(
+        _ value: Value, to destination: STOMPDestination<Value>, returning type: Answer.Type = Answer.self,
+        coding: some PayloadCoding = .json, options: STOMPSendOptions = STOMPSendOptions(), timeout: Duration? = nil
+    ) async throws(STOMPError) -> STOMPDecodedMessage<Answer> {
+        let answer = try await request(value, to: destination, options: options, timeout: timeout)
+        return DecodedMessage(
+            message: answer, result: coding.value(of: type, from: answer.body, mediaType: answer.mediaType))
     }
 
     /// Subscribes and returns the messages with their values.

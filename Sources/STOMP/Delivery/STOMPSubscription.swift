@@ -80,6 +80,25 @@ public typealias STOMPDecodedMessage<Value: Sendable> = DecodedMessage<STOMPMess
 /// The messages of a subscription with their values; see ``STOMPSubscription/values(_:as:)``.
 public typealias STOMPDecodedMessages<Value: Sendable> = DecodedMessages<STOMPSubscription, Value>
 
+extension STOMPDecodedMessage where Message == STOMPMessage {
+    /// The value of the first header of that name.
+    public func header(_ name: String) -> String? { message.header(name) }
+
+    /// Acknowledges the message, as ``STOMPMessage/acknowledge(in:)`` does, whether or not it has such a value.
+    ///
+    /// - Throws: ``STOMPError``, as for the message.
+    public func acknowledge(in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
+        try message.acknowledge(in: transaction)
+    }
+
+    /// Rejects the message, as ``STOMPMessage/reject(requeue:in:)`` does.
+    ///
+    /// - Throws: ``STOMPError``, as for the message.
+    public func reject(requeue: Bool? = nil, in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
+        try message.reject(requeue: requeue, in: transaction)
+    }
+}
+
 typealias STOMPSubscriptionHandle = SubscriptionHandle<STOMPClientCore>
 
 extension STOMPSubscription: CustomStringConvertible {

@@ -37,7 +37,7 @@ func askForRoute(client: MQTTClient) async throws -> Route {
 
 func answerWithRoutes(client: STOMPClient) async throws {
     for try await question in try await client.subscribe(to: "/queue/routes", as: Position.self) {
-        try await client.reply(to: question.message, with: Route(stops: ["Harbour"]), as: .json)
+        try await client.reply(to: question, with: Route(stops: ["Harbour"]), as: .json)
     }
 }
 

@@ -260,6 +260,32 @@ struct CancellationCampaignTests {
             "unsubscribe with properties", "unsubscribe(properties:) [MQTTProperties]",
             body: { subject, random in _ = try await subject.subscription(&random).unsubscribe(properties: []) }
         ),
+        Call(
+            "publish for a confirmation, of every kind",
+            "publishForConfirmation(_:to:qos:retain:properties:) [String]",
+            "publishForConfirmation(_:) [MQTTOutgoingMessage]",
+            "publishForConfirmation(_:as:to:qos:retain:properties:) [Value]",
+            "publishForConfirmation(_:to:properties:) [Value]",
+            body: { subject, random in
+                let client = subject.client
+                let confirmations = [
+                    try await client.publishForConfirmation("1", to: "a"),
+                    try await client.publishForConfirmation(messages(1, &random)[0]),
+                    try await client.publishForConfirmation([1], as: .json, to: "a"),
+                    try await client.publishForConfirmation("typed", to: .text("a/b")),
+                ]
+                for confirmation in confirmations { try await confirmation.confirmed() }
+            }
+        ),
+        Call(
+            "enqueue values", "enqueue(_:) [MQTTOutgoingMessage]", "enqueue(_:as:to:qos:retain:properties:) [Value]",
+            "enqueue(_:to:properties:) [Value]",
+            body: { subject, _ in
+                try await subject.client.enqueue(MQTTOutgoingMessage(topic: "a", payload: "1", qos: .exactlyOnce))
+                try await subject.client.enqueue([1], as: .json, to: "a")
+                try await subject.client.enqueue("typed", to: .text("a/b"))
+            }
+        ),
         Call("events", body: { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
         Call("states", body: { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
         Call("inspect", body: { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
@@ -279,6 +305,29 @@ struct CancellationCampaignTests {
             body: { subject, _ in
                 _ = try await subject.client.request(
                     1, as: .json, to: "question", returning: Int.self, timeout: .milliseconds(50))
+            }
+        ),
+        Call(
+            "request of a typed topic", "request(_:to:timeout:properties:) [Value]",
+            "request(_:to:returning:coding:timeout:properties:) [Value]",
+            body: { subject, random in
+                let (client, question) = (subject.client, MQTTTopic<String>.text("question"))
+                if Bool.random(using: &random) {
+                    _ = try await client.request("1", to: question, timeout: .milliseconds(50))
+                } else {
+                    _ = try await client.request("1", to: question, returning: Int.self, timeout: .milliseconds(50))
+                }
+            }
+        ),
+        Call(
+            "respond to a value", "reply(to:with:qos:properties:) [MQTTDecodedMessage<Value>]",
+            "reply(to:with:as:qos:properties:) [MQTTDecodedMessage<Value>]",
+            body: { subject, _ in
+                for try await question in try await subject.client.subscribe(to: "question", as: Int.self).prefix(1) {
+                    try await subject.client.reply(to: question, with: [2])
+                    try await subject.client.reply(to: question, with: "2")
+                    try await subject.client.reply(to: question, with: 2, as: .json)
+                }
             }
         ),
         Call(

@@ -104,6 +104,92 @@ struct TypedEndsTests {
         await bench.stop()
     }
 
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `text, values, typed topics and messages can be confirmed later, enqueued and tried`(
+        version: MQTTVersion
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = version }
+        let messages = try await client.subscribe(to: "f/#")
+        let question = MQTTTopic<Question>("f/typed", as: .json, qos: .exactlyOnce)
+        let confirmations = [
+            try await client.publishForConfirmation("confirm", to: "f/text"),
+            try await client.publishForConfirmation(Question(number: 1), as: .json, to: "f/value"),
+            try await client.publishForConfirmation(Question(number: 1), to: question),
+            try await client.publishForConfirmation(
+                MQTTOutgoingMessage(topic: "f/message", payload: "confirm", qos: .exactlyOnce)),
+            try await client.publishForConfirmation(MQTTOutgoingMessage(topic: "f/message", payload: "at most once")),
+        ]
+        for confirmation in confirmations { #expect(try await confirmation.confirmed().reasonCode == .success) }
+        try await client.enqueue("enqueue", to: "f/text")
+        try await client.enqueue(Question(number: 2), as: .json, to: "f/value")
+        try await client.enqueue(Question(number: 2), to: question)
+        try await client.enqueue(MQTTOutgoingMessage(topic: "f/message", payload: "enqueue", qos: .atLeastOnce))
+        #expect(try client.tryPublish("try", to: "f/text"))
+        #expect(try client.tryPublish(Question(number: 3), as: .json, to: "f/value"))
+        let received = try await messages.first(11)
+        #expect(
+            Set(received.map { "\($0.topic) \($0.qos.rawValue) \($0.text ?? "")" }) == [
+                "f/text 1 confirm", #"f/value 1 {"number":1}"#, #"f/typed 2 {"number":1}"#, "f/message 2 confirm",
+                "f/message 0 at most once", "f/text 1 enqueue", #"f/value 1 {"number":2}"#,
+                #"f/typed 2 {"number":2}"#, "f/message 1 enqueue", "f/text 0 try", #"f/value 0 {"number":3}"#,
+            ])
+        let types = received.filter { $0.topic == "f/value" || $0.topic == "f/typed" }.map(\.properties.contentType)
+        #expect(types == Array(repeating: version == .v5_0 ? "application/json" : nil, count: 5))
+        await #expect(throws: MQTTError.self) { try await client.enqueue(Double.nan, as: .json, to: "f/value") }
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `a request to a typed topic gets a reply to its element, with or without a value`() async throws {
+        let bench = try await Bench()
+        let service = try await bench.connected { $0.version = .v5_0 }
+        let topic = MQTTTopic<Question>("square", as: .json)
+        let questions = try await service.subscribe(to: topic)
+        let answering = Task {
+            for try await question in questions {
+                let number = try question.value.number
+                switch number {
+                case 1: try await service.reply(to: question, with: [0x31])
+                case 2: try await service.reply(to: question, with: "four")
+                default: try await service.reply(to: question, with: Answer(square: number * number), as: .json)
+                }
+            }
+        }
+        let client = try await bench.connected { $0.version = .v5_0 }
+        #expect(try await client.request(Question(number: 1), to: topic).text == "1")
+        let text = try await client.request(Question(number: 2), to: topic, returning: Answer.self)
+        #expect(throws: DecodeFailure.self) { try text.value }
+        let answer: Answer = try await client.request(Question(number: 3), to: topic).value
+        #expect(answer == Answer(square: 9))
+        await client.disconnect()
+        await service.disconnect()
+        try await answering.value
+        await bench.stop()
+    }
+
+    @Test func `an element of a typed subscription acknowledges its message, whether or not it has a value`()
+        async throws
+    {
+        let bench = try await Bench()
+        let client = try await bench.connected { $0.version = .v5_0 }
+        let questions = try await client.subscribe(to: "q/+", as: Question.self, acknowledgement: .manual)
+        try await client.publish(Question(number: 1), as: .json, to: "q/1", qos: .atLeastOnce)
+        try await client.publish("{", to: "q/2", qos: .atLeastOnce, properties: [.userProperty("key", "7")])
+        var iterator = questions.makeAsyncIterator()
+        let first = try #require(await iterator.next())
+        #expect(first.topic == "q/1" && first.qos == .atLeastOnce && !first.isRetained && first.captures == ["1"])
+        let second = try #require(await iterator.next())
+        #expect(second.properties.userProperties.map(\.value) == ["7"])
+        var acknowledged = bench.broker.arrivals().filter { $0.packet == .mqtt(.puback) }.makeAsyncIterator()
+        first.acknowledge()
+        #expect(await acknowledged.next()?.packet == .mqtt(.puback))
+        second.acknowledge()
+        #expect(await acknowledged.next()?.packet == .mqtt(.puback))
+        await client.disconnect()
+        await bench.stop()
+    }
+
     @Test func `a will has text or a value, and a delay in whole seconds`() throws {
         let text = MQTTWill(topic: "lamp", payload: "offline", retain: true, delay: .seconds(5))
         #expect(text.payload == Array("offline".utf8) && text.properties == [.willDelayInterval(5)])

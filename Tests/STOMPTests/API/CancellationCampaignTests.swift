@@ -230,6 +230,46 @@ struct CancellationCampaignTests {
                 _ = try await subject.client.request("1", to: "/queue/questions", timeout: .milliseconds(50))
             }
         ),
+        Call(
+            "send for a receipt, of every kind", "sendForReceipt(_:to:options:in:) [String]",
+            "sendForReceipt(_:in:) [STOMPOutgoingMessage]",
+            "sendForReceipt(_:as:to:options:in:) [some Encodable & Sendable]",
+            "sendForReceipt(_:to:options:in:) [Value]",
+            body: { subject, random in
+                let client = subject.client
+                let receipts = [
+                    try await client.sendForReceipt("1", to: "/topic/a"),
+                    try await client.sendForReceipt(messages(1, &random)[0]),
+                    try await client.sendForReceipt([1], as: .json, to: "/topic/a"),
+                    try await client.sendForReceipt("typed", to: .text("/topic/b")),
+                ]
+                for receipt in receipts { try await receipt.confirmed() }
+            }
+        ),
+        Call(
+            "request of a typed destination", "request(_:to:options:timeout:) [Value]",
+            "request(_:to:returning:coding:options:timeout:) [Value]",
+            body: { subject, random in
+                let (client, questions) = (subject.client, STOMPDestination<String>.text("/queue/questions"))
+                if Bool.random(using: &random) {
+                    _ = try await client.request("1", to: questions, timeout: .milliseconds(50))
+                } else {
+                    _ = try await client.request("1", to: questions, returning: Int.self, timeout: .milliseconds(50))
+                }
+            }
+        ),
+        Call(
+            "reply to a value", "reply(to:with:options:) [STOMPDecodedMessage<Value>]",
+            "reply(to:with:as:options:) [STOMPDecodedMessage<Value>]",
+            body: { subject, _ in
+                let questions = try await subject.client.subscribe(to: "/queue/questions", as: Int.self)
+                for try await question in questions.prefix(1) {
+                    try await subject.client.reply(to: question, with: [2])
+                    try await subject.client.reply(to: question, with: "2")
+                    try await subject.client.reply(to: question, with: 2, as: .json)
+                }
+            }
+        ),
         Call("events", body: { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
         Call("states", body: { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
         Call("inspect", body: { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
