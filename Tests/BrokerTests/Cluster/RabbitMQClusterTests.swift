@@ -18,6 +18,7 @@ struct RabbitMQClusterTests {
 
     private func stomp(_ cluster: RabbitMQCluster) -> STOMPClient {
         var configuration = STOMPConfiguration()
+        configuration.allowSlowBrokers()
         configuration.reconnect.initialDelay = .milliseconds(50)
         configuration.reconnect.maximumDelay = .milliseconds(500)
         return STOMPClient(
@@ -26,10 +27,9 @@ struct RabbitMQClusterTests {
 
     private func mqtt(_ cluster: RabbitMQCluster) -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "cluster-%%%%")
+        configuration.allowSlowBrokers()
         configuration.reconnect.initialDelay = .milliseconds(50)
         configuration.reconnect.maximumDelay = .milliseconds(500)
-        // Client identifiers are agreed upon by the nodes, which takes a while after one of them is gone.
-        configuration.requestTimeout = .seconds(30)
         return MQTTClient(
             cluster.nodes.map { "mqtt://guest:guest@127.0.0.1:\($0.mqttPort ?? 0)" }, configuration: configuration)
     }

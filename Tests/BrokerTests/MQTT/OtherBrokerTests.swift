@@ -14,6 +14,7 @@ struct OtherBrokerTests {
         _ kind: Kind, _ port: Int, _ id: String = "test-%%%%", _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: id)
+        configuration.allowSlowBrokers()
         configuration.reconnect.initialDelay = .milliseconds(50)
         configuration.reconnect.maximumDelay = .milliseconds(500)
         if kind == .rabbitMQ { configuration.credentials = Credentials(userName: "guest", password: "guest") }

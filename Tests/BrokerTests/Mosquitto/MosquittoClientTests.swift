@@ -7,6 +7,7 @@ import Testing
 struct MosquittoClientTests {
     private func client(_ broker: Mosquitto, _ change: (inout MQTTConfiguration) -> Void = { _ in }) -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "test-%%%%")
+        configuration.allowSlowBrokers()
         configuration.reconnect.initialDelay = .milliseconds(50)
         configuration.reconnect.maximumDelay = .milliseconds(200)
         change(&configuration)

@@ -14,6 +14,7 @@ struct MosquittoFaultTests {
         var configuration = MQTTConfiguration(clientID: id)
         configuration.version = .v5_0
         configuration.cleanStart = false
+        configuration.connectTimeout = .seconds(150)
         configuration.sessionExpiry = .seconds(3600)
         configuration.reconnect.initialDelay = .milliseconds(20)
         configuration.reconnect.maximumDelay = .milliseconds(100)

@@ -14,6 +14,7 @@ struct BridgeTests {
             case .rabbitMQ: try #require(try await SharedBrokers.rabbitMQ().mqttPort)
             }
         var configuration = MQTTConfiguration(clientID: "bridge-%%%%")
+        configuration.allowSlowBrokers()
         if broker == .rabbitMQ { configuration.credentials = Credentials(userName: "guest", password: "guest") }
         let mqtt = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
         try await mqtt.connect()

@@ -65,6 +65,7 @@ enum STOMPBroker: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     private func client(port: Int, _ change: (inout STOMPConfiguration) -> Void) -> STOMPClient {
         var configuration = STOMPConfiguration()
+        configuration.allowSlowBrokers()
         configuration.reconnect.initialDelay = .milliseconds(50)
         configuration.reconnect.maximumDelay = .milliseconds(300)
         if self == .rabbitMQ { configuration.credentials = Credentials(userName: "guest", password: "guest") }

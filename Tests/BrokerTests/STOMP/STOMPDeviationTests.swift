@@ -279,6 +279,7 @@ struct STOMPDeviationTests {
 
     @Test func rabbitMQWebSocketCloseAfterDisconnectIsSuccess() async throws {
         var configuration = STOMPConfiguration()
+        configuration.allowSlowBrokers()
         configuration.credentials = Credentials(userName: "guest", password: "guest")
         let port = try await SharedBrokers.rabbitMQ().webStompPort
         let client = STOMPClient("ws://127.0.0.1:\(port)/ws", configuration: configuration)

@@ -9,6 +9,7 @@ struct MosquittoTransportTests {
         _ url: String, _ version: MQTTVersion = .v3_1_1, _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) -> MQTTClient {
         var configuration = MQTTConfiguration(clientID: "test-%%%%")
+        configuration.allowSlowBrokers()
         configuration.version = version
         change(&configuration)
         return MQTTClient(url, configuration: configuration)

@@ -14,6 +14,7 @@
             _ url: String, _ certificates: Certificates, _ change: (inout MQTTConfiguration) -> Void = { _ in }
         ) -> MQTTClient {
             var configuration = MQTTConfiguration(clientID: "network-%%%%")
+            configuration.allowSlowBrokers()
             configuration.tls = .trusting(certificates)
             configuration.tls.implementation = .system
             configuration.reconnect.initialDelay = .milliseconds(20)
@@ -26,6 +27,7 @@
             _ url: String, _ certificates: Certificates, _ change: (inout STOMPConfiguration) -> Void = { _ in }
         ) -> STOMPClient {
             var configuration = STOMPConfiguration()
+            configuration.allowSlowBrokers()
             configuration.tls = .trusting(certificates)
             configuration.tls.implementation = .system
             configuration.reconnect.initialDelay = .milliseconds(20)

@@ -34,11 +34,13 @@ struct ProxyTests {
         let proxy = try await TestProxy.start(kind, user: user)
         let (mosquitto, activeMQ) = (try await SharedBrokers.mosquitto(), try await SharedBrokers.activeMQ())
         var mqtt = MQTTConfiguration(clientID: "proxy-%%%%")
+        mqtt.allowSlowBrokers()
         mqtt.proxy = option(kind, proxy.url())
         // A name, which the proxy looks up.
         try await roundTrip(
             MQTTClient("mqtt://localhost:\(mosquitto.port)", configuration: mqtt), topic: "proxy/\(proxy.port)")
         var stomp = STOMPConfiguration()
+        stomp.allowSlowBrokers()
         stomp.proxy = option(kind, proxy.url())
         try await roundTrip(
             STOMPClient("stomp://127.0.0.1:\(activeMQ.stompPort)", configuration: stomp),
@@ -53,6 +55,7 @@ struct ProxyTests {
         let broker = try await Mosquitto.start { $0.webSocketTLS = certificates.brokerTLS() }
         let port = try #require(broker.webSocketTLSPort)
         var configuration = MQTTConfiguration(clientID: "proxy-%%%%")
+        configuration.allowSlowBrokers()
         configuration.proxy = option(kind, proxy.url())
         configuration.tls = .trusting(certificates)
         // Not the long conversation of the other tests, which takes half a minute here.

@@ -8,6 +8,7 @@ import Testing
 struct STOMPTransportTests {
     private func client(_ url: String, _ change: (inout STOMPConfiguration) -> Void = { _ in }) -> STOMPClient {
         var configuration = STOMPConfiguration()
+        configuration.allowSlowBrokers()
         change(&configuration)
         return STOMPClient(url, configuration: configuration)
     }
@@ -35,6 +36,7 @@ struct STOMPTransportTests {
         }
 
         var configuration = MQTTConfiguration(clientID: "test-%%%%")
+        configuration.allowSlowBrokers()
         configuration.tls = .trusting(certificates)
         let webMQTT = MQTTClient(
             "ws://\(login)127.0.0.1:\(try #require(broker.webMQTTPort))/ws", configuration: configuration)
