@@ -36,7 +36,7 @@ private final class ReplyBatch: DeliveryBatch {
 
 private final class Handle: Sendable {}
 
-@Suite("Requests: pending replies", .timeLimit(.minutes(1)))
+@Suite("Requests: pending replies", .turns)
 struct PendingRepliesTests {
     private typealias Replies = PendingReplies<Reply, Failure>
 

@@ -12,10 +12,15 @@ import Transport
         ends.server.attach(pair.server, layers: serverLayers)
         ends.client.attach(pair.client, layers: layers)
         #expect(await ends.areOpen())
-        pair.client.changeFaults { $0.capacity = 200 }
+        // The server reads nothing until the cut is set: it could have read all of the lines by then.
+        pair.client.changeFaults {
+            $0.capacity = 200
+            $0.isFrozen = true
+        }
         for number in 100..<200 { ends.client.append(Array("line \(number)\n".utf8)) }
         pair.client.changeFaults {
             $0.capacity = .max
+            $0.isFrozen = false
             $0.bytesUntilCut = bytesUntilCut
         }
         #expect(await eventually { ends.client.probe.ends.count == 1 && ends.server.probe.ends.count == 1 })
@@ -25,7 +30,7 @@ import Transport
 
     private func layers(failsToSend: Bool = false) -> LayerStack {
         LayerStack(
-            [PlainLayer(failsToSend: failsToSend)], deadline: MonotonicClock.now + 20_000_000_000,
+            [PlainLayer(failsToSend: failsToSend)], deadline: MonotonicClock.now + 60_000_000_000,
             timeout: TransportError(.timedOut, "no hello in time"))
     }
 

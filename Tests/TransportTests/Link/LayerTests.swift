@@ -5,7 +5,7 @@ import Transport
 @Suite(.turns) struct LayerTests {
     /// A stack of test layers, with seconds until its handshake must be done.
     private func layers(
-        _ count: Int = 1, isMute: Bool = false, failsToSend: Bool = false, timeout: Int64 = 20_000_000_000
+        _ count: Int = 1, isMute: Bool = false, failsToSend: Bool = false, timeout: Int64 = 60_000_000_000
     ) -> LayerStack {
         LayerStack(
             (0..<count).map { _ in PlainLayer(isMute: isMute, failsToSend: failsToSend) },

@@ -48,7 +48,7 @@ import Wire
         #expect(stalled.total == 2 * line.count)
         #expect(stalled.acknowledged < line.count)
         ends.server.perform { $0.wantsReadingPaused = false }
-        #expect(await eventually(timeout: .seconds(20)) { ends.server.probe.byteCount == 2 * line.count })
+        #expect(await eventually { ends.server.probe.byteCount == 2 * line.count })
         let isAcknowledged = await eventually { await progress(of: ends.client).acknowledged == 2 * line.count }
         #expect(isAcknowledged)
     }

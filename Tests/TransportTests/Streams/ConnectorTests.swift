@@ -4,7 +4,7 @@ import Transport
 
 @Suite(.turns) struct ConnectorTests {
     private func failure(
-        of endpoint: Endpoint, _ loop: EventLoop, timeout: Int64 = 20_000_000_000, resolver: Resolver = .shared
+        of endpoint: Endpoint, _ loop: EventLoop, timeout: Int64 = 60_000_000_000, resolver: Resolver = .shared
     ) async -> TransportError? {
         do throws(TransportError) {
             _ = try await Connector.connect(to: endpoint, timeout: timeout, resolver: resolver, loop: loop)
@@ -66,7 +66,7 @@ import Transport
         // Only one of the families that "localhost" may stand for is listened on.
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
         _ = try await Connector.connect(
-            to: .host("localhost", port: listener.port), timeout: 5_000_000_000, loop: setting.loop)
+            to: .host("localhost", port: listener.port), timeout: 60_000_000_000, loop: setting.loop)
         await listener.close()
     }
 

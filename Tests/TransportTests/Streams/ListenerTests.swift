@@ -14,12 +14,12 @@ import Transport
             let accepted = Collected<SocketStream>()
             let listener = try await Listener.listen(on: endpoint, loop: setting.loop) { accepted.append($0) }
             endpoint = setting.endpoint(of: listener, on: endpoint)
-            let stream = try await Connector.connect(to: endpoint, timeout: 5_000_000_000, loop: setting.loop)
+            let stream = try await Connector.connect(to: endpoint, timeout: 60_000_000_000, loop: setting.loop)
             #expect(await eventually { accepted.all.count == 1 })
             await listener.close()
             let closed = endpoint
             await #expect(throws: TransportError.self) {
-                _ = try await Connector.connect(to: closed, timeout: 5_000_000_000, loop: setting.loop)
+                _ = try await Connector.connect(to: closed, timeout: 60_000_000_000, loop: setting.loop)
             }
             accepted.all[0].close()
             stream.close()

@@ -9,10 +9,6 @@ enum StreamKind: CaseIterable, Sendable {
         case network
     #endif
 
-    /// Those whose `write` leaves nothing to be sent later, so that a reader that stops is felt once: Network.framework
-    /// sends on a queue of its own.
-    static var takingBytesAtOnce: [StreamKind] { reportingAcknowledgements }
-
     /// Those that report which bytes the peer's system has acknowledged: Network.framework does not.
     static var reportingAcknowledgements: [StreamKind] {
         #if canImport(Network)
@@ -72,10 +68,10 @@ final class Setting: Sendable {
     private func connect(to endpoint: Endpoint) async throws -> any ByteStream {
         #if canImport(Network)
             if kind == .network {
-                return try await Connector.connectByNetwork(to: endpoint, timeout: 20_000_000_000, loop: loop)
+                return try await Connector.connectByNetwork(to: endpoint, timeout: 60_000_000_000, loop: loop)
             }
         #endif
-        return try await Connector.connect(to: endpoint, timeout: 20_000_000_000, loop: loop)
+        return try await Connector.connect(to: endpoint, timeout: 60_000_000_000, loop: loop)
     }
 
     func link(_ probe: Probe, limit: Int = 1 << 20, _ change: (inout LineMachine) -> Void = { _ in }) -> LineLink {

@@ -19,7 +19,7 @@ extension TLSOptions {
 
 /// Connects to a loopback port and does the TLS handshake.
 func connectTLS(
-    port: UInt16, host: String = "localhost", contexts: TLSContexts, timeout: Int64 = 10_000_000_000
+    port: UInt16, host: String = "localhost", contexts: TLSContexts, timeout: Int64 = 60_000_000_000
 ) async throws(TransportError) -> (stream: SocketStream, layers: LayerStack, layer: TLSLayer) {
     let layer = try TLSLayer(client: contexts, host: host, port: port)
     let layers = LayerStack(

@@ -105,9 +105,9 @@ import Transport
             host: "127.0.0.1", port: port, isSecure: false, target: "/", subprotocols: [subprotocol], options: options,
             acceptsText: isText)
         let layers = LayerStack(
-            [layer], deadline: MonotonicClock.now + 10_000_000_000, timeout: TransportError(.timedOut, "too slow"))
+            [layer], deadline: MonotonicClock.now + 60_000_000_000, timeout: TransportError(.timedOut, "too slow"))
         let stream = try await Connector.connect(
-            to: .host("127.0.0.1", port: port), timeout: 10_000_000_000, loop: .shared)
+            to: .host("127.0.0.1", port: port), timeout: 60_000_000_000, loop: .shared)
         try await LayerHandshake.run(layers, over: stream, loop: .shared)
         let probe = Probe()
         let link = Link(machine: LineMachine(probe), loop: .shared, maximumOutboxBytes: 1 << 20)

@@ -5,7 +5,7 @@ import Transport
 /// Servers that do not open a WebSocket, over real sockets.
 @Suite(.turns) struct WebSocketRefusalTests {
     /// Connects to a server that reads the request, answers with `answer` and ends the connection.
-    private func refusal(_ answer: String?, timeout: Int64 = 10_000_000_000) async throws -> TransportError? {
+    private func refusal(_ answer: String?, timeout: Int64 = 60_000_000_000) async throws -> TransportError? {
         let streams = Collected<SocketStream>()
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
             streams.append(stream)
@@ -17,10 +17,10 @@ import Transport
             let layer = try WebSocketLayer(
                 host: "localhost", port: listener.port, isSecure: false, target: "/ws", subprotocols: ["mqtt"],
                 options: WebSocketOptions(), acceptsText: false)
+            let stream = try await Connector.connect(
+                to: .host("127.0.0.1", port: listener.port), timeout: 60_000_000_000, loop: .shared)
             let layers = LayerStack(
                 [layer], deadline: MonotonicClock.now + timeout, timeout: TransportError(.timedOut, "too slow"))
-            let stream = try await Connector.connect(
-                to: .host("127.0.0.1", port: listener.port), timeout: timeout, loop: .shared)
             try await LayerHandshake.run(layers, over: stream, loop: .shared)
             EventLoop.shared.execute { stream.close() }
         } catch {
