@@ -62,17 +62,19 @@ struct LocationsDevice: Sendable {
     }
 
     private func untilEnd(of messages: STOMPSubscription) async throws {
+        // Made before the first value goes out: what follows it, a key perhaps, is not missed.
+        let (keys, events) = (post.keys, link.client.events)
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
                 try await show(messages)
                 return false
             }
             group.addTask {
-                await showResubscriptions()
+                await showResubscriptions(in: events)
                 return false
             }
             group.addTask {
-                try await readKeys()
+                try await act(on: keys)
                 return false
             }
             group.addTask {
@@ -84,8 +86,8 @@ struct LocationsDevice: Sendable {
         }
     }
 
-    private func readKeys() async throws {
-        for await key in post.keys {
+    private func act(on keys: Updates<Key>) async throws {
+        for await key in keys {
             switch key {
             case .shake: try await shake()
             case .accept: texts.answerOldest(accepting: true)
@@ -150,8 +152,8 @@ struct LocationsDevice: Sendable {
         }
     }
 
-    private func showResubscriptions() async {
-        for await event in link.client.events {
+    private func showResubscriptions(in events: Updates<STOMPEvent>) async {
+        for await event in events {
             if case .resubscribed(let destination) = event {
                 post.say("Subscribed to \(destination) again", .faint)
             }

@@ -57,17 +57,19 @@ struct MotionsDevice: Sendable {
     }
 
     private func untilEnd(of alerts: MQTTSubscription) async throws {
+        // Made before the first value goes out: what follows it, a key perhaps, is not missed.
+        let (keys, events) = (post.keys, link.client.events)
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
                 try await show(alerts)
                 return false
             }
             group.addTask {
-                await showResubscriptions()
+                await showResubscriptions(in: events)
                 return false
             }
             group.addTask {
-                for await key in post.keys where key == .shake { try await shake() }
+                for await key in keys where key == .shake { try await shake() }
                 return false
             }
             group.addTask {
@@ -134,8 +136,8 @@ struct MotionsDevice: Sendable {
         }
     }
 
-    private func showResubscriptions() async {
-        for await event in link.client.events {
+    private func showResubscriptions(in events: Updates<MQTTEvent>) async {
+        for await event in events {
             switch event {
             case .resubscribed(let filter, let code):
                 post.say("subscribed again to \(filter) with QoS \(code.rawValue)", .faint)

@@ -45,9 +45,9 @@ struct RunningTests {
         }
         #expect(total == DeviceSummary(sent: 6, received: 3, reconnects: 6))
         let seen = starts.withLock { $0 }
-        #expect(seen.map(\.0) == [0, 1, 2])
-        #expect(seen.map(\.1) == ["a", "b", "c"])
-        #expect(seen[2].2 - begin >= .milliseconds(60))
+        #expect(seen.map { "\($0.0)\($0.1)" }.sorted() == ["0a", "1b", "2c"])
+        // On a busy machine those that are due may start in any order.
+        for (index, _, start) in seen { #expect(start - begin >= .milliseconds(30 * index)) }
     }
 
     @Test func theFirstFailureStopsTheFleetProperly() async throws {

@@ -9,13 +9,14 @@ struct LostLinkTests {
     /// How long the link stays cut: 30 seconds in the long run.
     static var outage: Duration { Campaign.scale < 0.05 ? .zero : .seconds(30) }
 
-    /// Cuts the link after the device has shown `line`: first bytes vanish, and when the device has noticed, connections
-    /// are refused until it has tried in vain.
+    /// Cuts the link after the device has shown `line`: first bytes vanish, then the connection ends, and others are
+    /// refused until the device has tried in vain.
     static func cut(_ relay: TCPRelay, of device: ChildProcess, after line: String) async throws {
         try await device.waitForLine(containing: line)
         relay.swallow()
-        let lost = try await device.waitForLine(containing: "connection lost: ")
+        #expect(await eventually { relay.swallowedCount > 0 })
         relay.cut()
+        let lost = try await device.waitForLine(containing: "connection lost: ")
         try await device.waitForLine(containing: "cannot connect: ", after: lost)
         try await Task.sleep(for: outage)
         relay.restore()
@@ -35,9 +36,7 @@ struct LostLinkTests {
     }
 
     @Test func `every fix arrives in its order although the link is cut, and the summary reports it`() async throws {
-        var options = LoopbackBrokerOptions()
-        options.heartBeat = (100, 100)
-        let broker = try await LoopbackBroker.start(options)
+        let broker = try await LoopbackBroker.start()
         let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
         let stranger = try await RawConnection.open(port: broker.ports.stomp ?? 0)
         try await stranger.send("CONNECT\n\n\0")
@@ -49,7 +48,6 @@ struct LostLinkTests {
         let path = try scratch.write(Self.track(60), to: "track.csv")
         let device = try await DeviceProgram.locations.start([
             "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", path, "--speed", "40",
-            "--heart-beat", "0,100",
         ])
         try await Self.cut(relay, of: device, after: "φ:10.0150")
         #expect(try await device.waitForEnd(timeout: .seconds(60)) == .exited(0))

@@ -28,7 +28,7 @@ struct MosquittoTests {
 
     @Test func `alerts are lines, and on a terminal colours`() async throws {
         let broker = try await Mosquitto.start()
-        let plain = try await DeviceProgram.motions.start(["--broker", url(broker), "--device-id", "P"])
+        let plain = try await DeviceProgram.motions.start(["--broker", url(broker), "--device-id", "P", "--loop"])
         let painted = try await DeviceProgram.motions.start(
             ["--broker", url(broker), "--device-id", "C"], terminal: Command.TerminalSize())
         for (device, id) in [(plain, "P"), (painted, "C")] {
@@ -80,7 +80,7 @@ struct MosquittoTests {
     func `a broker that dies in the middle is waited for, and the replay goes on`(qos: String) async throws {
         let broker = try await Mosquitto.start()
         let device = try await DeviceProgram.motions.start(
-            ["--broker", url(broker), "--device-id", "H", "--qos", qos, "--interval", "0.1"])
+            ["--broker", url(broker), "--device-id", "H", "--qos", qos, "--interval", "0.1", "--loop"])
         let before = try await device.waitForLine(containing: "pitch: ")
         await broker.kill()
         let lost = try await device.waitForLine(containing: "connection lost: ", after: before)

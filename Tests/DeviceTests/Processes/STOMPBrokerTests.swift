@@ -100,7 +100,6 @@ struct STOMPBrokerTests {
         let device = try await DeviceProgram.locations.start(
             [
                 "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", path, "--speed", "20",
-                "--heart-beat", "0,500",
             ], user: running.user)
         try await LostLinkTests.cut(relay, of: device, after: "φ:10.0150")
         #expect(try await device.waitForEnd(timeout: .seconds(90)) == .exited(0))
@@ -118,7 +117,8 @@ struct STOMPBrokerTests {
     private func heals(_ running: STOMPBroker.Running, _ url: String) async throws {
         let device = try await DeviceProgram.locations.start(
             [
-                "--broker", url, "--device-id", "H", "--loop", "--interval", "0.1", "--heart-beat", "500,500", "--ack",
+                "--broker", url, "--device-id", "H", "--loop", "--interval", "0.1", "--heart-beat", "2000,2000",
+                "--ack",
                 "client-individual",
             ], user: running.user, input: .pipe)
         try await device.waitForLine(containing: "Subscribed to /queue/device.H.text")

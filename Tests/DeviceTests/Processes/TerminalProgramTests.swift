@@ -34,8 +34,11 @@ struct TerminalProgramTests {
         let status = /connected\S*  \d+ sent  \d+ acknowledged  \S*\d+ unconfirmed/
         #expect(await eventually { device.text().contains(status) }, "\(device.report)")
         #expect(await eventually { device.text().contains(/\s\d+\.\d\/s\s/) }, "\(device.report)")
-        let lines = device.text().split(separator: "\r\u{1B}[K")
-        #expect(lines.contains { $0.contains(address) && $0.contains("% ") && $0.contains(" left") })
+        let isWhole = await eventually {
+            let lines = device.text().split(separator: "\r\u{1B}[K")
+            return lines.contains { $0.contains(address) && $0.contains("% ") && $0.contains(" left") }
+        }
+        #expect(isWhole, "\(device.report)")
         #expect(try await device.end() == .exited(0))
     }
 
