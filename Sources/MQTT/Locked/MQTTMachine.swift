@@ -41,6 +41,13 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     // MARK: What the link asks
 
+    var sentCount: Int { engine.publishesWritten }
+    var backlog: ClientBacklog {
+        ClientBacklog(
+            queuedMessages: engine.queuedCount, queuedBytes: engine.queuedBytes,
+            messagesInFlight: engine.inFlightCount, unmatchedMessages: unmatched.count, outboxBytes: outputCount)
+    }
+
     var outputCount: Int { engine.output.count }
 
     var output: [UInt8] {

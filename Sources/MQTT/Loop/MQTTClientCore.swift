@@ -54,6 +54,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     // MARK: From any thread
 
+    var name: String { clientIDTemplate }
     var publisher: MQTTPublisher { MQTTPublisher(core: self) }
 
     var inspector: FrameInspector<MQTTPacketRecord> {

@@ -4,16 +4,19 @@ package import Transport
 /// happens is passed on to the negotiation and to the subscriptions.
 ///
 /// The properties may be used on any thread; methods are called on the loop's thread unless they are marked otherwise.
-package protocol ClientCore: ConnectingClient, SubscriptionOwner {
+package protocol ClientCore<Failure, Event, Record>: ConnectingClient, SubscriptionOwner {
     associatedtype CoreLink: ClientLink where CoreLink.Core == Self
     associatedtype Subscriptions: ClientSubscriptions where Subscriptions.Core == Self
     associatedtype Negotiation: ClientNegotiation where Negotiation.Core == Self
     associatedtype UsageError: Error
     associatedtype Record: Sendable
 
+    /// The client's name in logs.
+    var name: String { get }
     var link: CoreLink { get }
     var supervisor: Supervisor<Self> { get }
     var news: ClientNews<ConnectionState<Failure>, Event> { get }
+    var counters: ClientCounting { get }
     var negotiation: Negotiation { get }
     var subscriptions: Subscriptions { get }
     /// Made for the first reader, and fed by the link from then on.
@@ -64,6 +67,25 @@ extension ClientCore {
         link.dropConnection()
         news.finish()
         (link.tap as? FrameInspector<Record>)?.finish()
+    }
+
+    // MARK: What ``MessagingClient`` offers, on any thread
+
+    package var state: ConnectionState<Failure> { news.state }
+    package var states: Updates<ConnectionState<Failure>> { news.states }
+    package var events: Updates<Event> { news.events }
+    package var timedEvents: Updates<TimedEvent<Event>> { news.timedEvents }
+    package func start() async { await supervisor.start() }
+    package func run() async throws(Failure) { try await supervisor.run() }
+    package func connect() async throws(Failure) { try await supervisor.connect(cancelled: .cancelledWait) }
+    package func resume() { supervisor.resume() }
+    package func networkChanged() { supervisor.networkChanged() }
+    package var countersNow: ClientCounters { counters.snapshot(sent: link.sentCount, traffic: link.traffic) }
+
+    package var backlogNow: ClientBacklog {
+        var backlog = link.backlog
+        backlog.unreadBytes = subscriptions.knownUnread.ifMade?.bytes ?? 0
+        return backlog
     }
 
     // MARK: Requests of callers

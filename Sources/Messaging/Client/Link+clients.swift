@@ -6,6 +6,10 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
 
     /// The client; weak, since the link outlives it.
     var core: Core? { get set }
+    /// Messages that were written for a connection.
+    var sentCount: Int { get }
+    /// What waits under the link's lock.
+    var backlog: ClientBacklog { get }
     /// Pauses reading because a receiver's bound is reached, or ends that pause.
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64)
     /// A receiver has room again: acknowledges the messages that waited for it.
@@ -21,6 +25,9 @@ package protocol ClientLink: AnyObject, Sendable {
     associatedtype Core: AnyObject
 
     var tap: (any LinkTap)? { get }
+    var traffic: LinkTraffic { get }
+    var sentCount: Int { get }
+    var backlog: ClientBacklog { get }
     func dropConnection()
     /// Makes the machine know its client.
     func setCore(_ core: Core)
@@ -36,6 +43,9 @@ extension Link: ClientLink where Machine: ClientMachine, Machine: ~Copyable {
     package func setCore(_ core: Machine.Core) {
         perform { $0.core = core }
     }
+
+    package var sentCount: Int { perform { $0.sentCount } }
+    package var backlog: ClientBacklog { perform { $0.backlog } }
 
     package func pauseReading() {
         let now = loop.now

@@ -1,35 +1,112 @@
-/// What every client offers, under the same names. Each client documents these members for its users.
-package protocol MessagingClient: Actor {
-    associatedtype Failure: ClientError
-    associatedtype Event: ClientEvent where Event.Failure == Failure
+/// A client that keeps itself connected: what the clients of all protocols offer, with one documentation.
+public protocol MessagingClient: Actor, CustomStringConvertible, CustomReflectable {
+    /// The client's errors.
+    associatedtype Failure: Error & Sendable
+    /// What the client reports; see ``events``.
+    associatedtype Event: Sendable
+    /// What the client's connection exchanges; see ``inspect(showingSecrets:)``.
     associatedtype Record: Sendable
 
-    nonisolated var state: ConnectionState<Failure> { get }
-    nonisolated var states: Updates<ConnectionState<Failure>> { get }
-    nonisolated var events: Updates<Event> { get }
-    nonisolated var timedEvents: Updates<TimedEvent<Event>> { get }
-    nonisolated var messageEvents: Updates<MessageEvent> { get }
-    nonisolated var server: BrokerURL? { get }
-    nonisolated var counters: ClientCounters { get }
-    nonisolated var backlog: ClientBacklog { get }
-    nonisolated var executor: any TaskExecutor { get }
+    /// For the extensions of this protocol.
+    @_documentation(visibility: internal)
+    nonisolated var shell: ClientShell<Failure, Event, Record> { get }
 
-    func start() async
-    func run() async throws(Failure)
-    func connect() async throws(Failure)
+    /// Disconnects gracefully, at the latest after three seconds. ``connect()`` may be called again.
     func disconnect() async
+    /// Disconnects gracefully and opens no connection until ``resume()``.
     func suspend() async
-    nonisolated func resume()
-    nonisolated func networkChanged()
+}
 
-    nonisolated func inspect(showingSecrets: Bool) -> Updates<Record>
-    nonisolated func inspect(into log: FrameLog, as name: String?)
-    nonisolated func stopInspecting(into log: FrameLog)
+/// The parts of a client that do not depend on its protocol.
+@_documentation(visibility: internal)
+public struct ClientShell<Failure: Error & Sendable, Event: Sendable, Record: Sendable>: Sendable {
+    fileprivate let core: any ClientCore<Failure, Event, Record>
+
+    package init(_ core: any ClientCore<Failure, Event, Record>) { self.core = core }
 }
 
 extension MessagingClient {
+    // MARK: Observing
+
+    /// The states of the connection from the moment of this call, the present one first.
+    public nonisolated var states: Updates<ConnectionState<Failure>> { shell.core.states }
+
+    /// The present state of the connection.
+    public nonisolated var state: ConnectionState<Failure> { shell.core.state }
+
+    /// The server that is connected, or else was tried last; nil before the first attempt.
+    public nonisolated var server: BrokerURL? { shell.core.opener.server }
+
+    /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events.
+    public nonisolated var events: Updates<Event> { shell.core.events }
+
+    /// The same events, each with its time.
+    public nonisolated var timedEvents: Updates<TimedEvent<Event>> { shell.core.timedEvents }
+
+    /// Each message that is sent, acknowledged or received from the moment of this call. A slow reader misses the oldest
+    /// of 1024 events. As long as the sequence exists, every packet or frame is decoded once more; without it nothing is
+    /// spent.
+    public nonisolated var messageEvents: Updates<MessageEvent> { shell.core.inspector.messageEvents }
+
+    /// The thread that serves this client's sockets, for tasks that wait for many answers:
+    /// `withTaskExecutorPreference(client.executor) { … }`.
+    ///
+    /// An answer then resumes its task without a switch of threads, which is most of what a round trip on a fast network
+    /// costs. What runs there must not block: every connection of the process waits for it.
+    public nonisolated var executor: any TaskExecutor { shell.core.loop }
+
+    /// Counts of messages, connections, bytes and system calls since the client was made.
+    public nonisolated var counters: ClientCounters { shell.core.countersNow }
+
+    /// What waits in the client now: in the queue, in flight, for later subscriptions, in the outbox and in subscriptions.
+    public nonisolated var backlog: ClientBacklog { shell.core.backlogNow }
+
+    /// What a debugger shows. Everything else changes on other threads, or holds credentials.
+    public nonisolated var customMirror: Mirror {
+        Mirror(self, children: ["description": description, "state": state])
+    }
+
+    // MARK: Connecting
+
+    /// Keeps the client connected from now on, and returns at once, whether there is a network or not.
+    ///
+    /// Everything else then waits for the connection as it does during a reconnect: subscribing, for example, returns
+    /// when the server has confirmed it. The first connection is tried like one that was lost, as often as
+    /// ``ReconnectPolicy/maximumAttempts`` allows. While the client disconnects, this waits until that is done. Cancelling
+    /// the task has no effect.
+    public func start() async { await shell.core.start() }
+
+    /// Keeps the client connected as ``start()`` does, and returns when it has stopped; made for the `run()` of a service in
+    /// a `ServiceGroup`.
+    ///
+    /// When the task is cancelled, the client disconnects gracefully and this returns. It also returns after
+    /// ``disconnect()`` by another task.
+    /// - Throws: the client's error when it stops connecting, because another attempt is pointless (`badCredentials`) or
+    ///   ``ReconnectPolicy/maximumAttempts`` have failed.
+    public func run() async throws(Failure) {
+        try await shell.core.run()
+        if Task.isCancelled { await disconnect() }
+    }
+
+    /// Connects and returns when the server has accepted; already connected, it returns at once.
+    ///
+    /// ``ReconnectPolicy/firstConnectAttempts`` limits how often a first connection is tried; ``start()`` has no such limit.
+    /// Cancelling the task ends the wait, and the attempts with it unless there was a connection before or the client was
+    /// started.
+    /// - Throws: the client's error when the attempts are used up, or another one is pointless (`badCredentials`).
+    public func connect() async throws(Failure) { try await shell.core.connect() }
+
+    /// Connects again after ``suspend()`` and returns at once; ``connect()`` does the same and waits.
+    public nonisolated func resume() { shell.core.resume() }
+
+    /// Ends a wait before the next attempt, because the network is back or has changed.
+    public nonisolated func networkChanged() { shell.core.networkChanged() }
+
     /// Connects, runs `body`, and disconnects whatever happens.
-    package nonisolated(nonsending) func runConnected<Result>(
+    ///
+    /// - Throws: the client's error from connecting, or what `body` throws.
+    @discardableResult
+    public nonisolated(nonsending) func withConnection<Result>(
         _ body: (Self) async throws -> Result
     ) async throws -> Result {
         try await connect()
@@ -43,10 +120,29 @@ extension MessagingClient {
         }
     }
 
-    /// What a debugger shows. Everything else changes on other threads, or holds credentials.
-    package nonisolated func mirror(_ name: String, _ value: Any) -> Mirror {
-        Mirror(self, children: [name: value, "state": state])
+    // MARK: Inspecting
+
+    /// Every packet or frame of the connection from the moment of this call, sent and received, over reconnects.
+    ///
+    /// For display, not for logic: a slow reader misses the oldest of 1024, and an inspected connection decodes everything
+    /// twice.
+    /// - Parameter showingSecrets: whether user names, passwords and other secrets are readable. Default: false.
+    public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<Record> {
+        shell.core.inspector.frames(showingSecrets: showingSecrets)
     }
+
+    /// Puts every packet or frame of the connection into `log` from now on, over reconnects; secrets are masked.
+    ///
+    /// Call this before ``connect()``: what follows the first packet may not be decodable without it.
+    /// - Parameters:
+    ///   - log: what keeps the frames.
+    ///   - name: the client's name in the log. Default: its client identifier.
+    public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
+        shell.core.inspector.feed(log, as: name ?? shell.core.name)
+    }
+
+    /// Puts nothing more into `log`.
+    public nonisolated func stopInspecting(into log: FrameLog) { shell.core.inspector.stopFeeding(log) }
 }
 
 /// What the supervision of a client reports to its users.

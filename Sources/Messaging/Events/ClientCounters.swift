@@ -37,14 +37,13 @@ public struct ClientBacklog: Sendable, Equatable {
 
     package init(
         queuedMessages: Int = 0, queuedBytes: Int = 0, messagesInFlight: Int, unmatchedMessages: Int = 0,
-        outboxBytes: Int, unreadBytes: Int
+        outboxBytes: Int
     ) {
         self.queuedMessages = queuedMessages
         self.queuedBytes = queuedBytes
         self.messagesInFlight = messagesInFlight
         self.unmatchedMessages = unmatchedMessages
         self.outboxBytes = outboxBytes
-        self.unreadBytes = unreadBytes
     }
 }
 

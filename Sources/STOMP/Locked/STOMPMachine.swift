@@ -40,6 +40,10 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         self.engine = engine
     }
 
+    var backlog: ClientBacklog {
+        ClientBacklog(messagesInFlight: engine.pendingReceipts, outboxBytes: outputCount)
+    }
+
     var outputCount: Int { engine.output.count }
 
     var output: [UInt8] {

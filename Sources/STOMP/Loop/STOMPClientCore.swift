@@ -48,6 +48,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     // MARK: From any thread
 
+    var name: String { configuration.clientID ?? "" }
     var sender: STOMPSender { STOMPSender(core: self) }
 
     var inspector: FrameInspector<STOMPFrameRecord> {

@@ -367,7 +367,7 @@ struct CancellationCampaignTests {
             "unmatchedMessages", "unmatchedMessages(buffer:acknowledgement:) [BufferPolicy]",
             body: { subject, _ in subject.keep(await subject.client.unmatchedMessages()) }),
         Call(
-            "withConnection", "withConnection(_:) [(MQTTClient) async throws -> Result]",
+            "withConnection", "withConnection(_:) [(Self) async throws -> Result]",
             body: { subject, _ in
                 try await subject.client.withConnection { _ = try await $0.publish("w", to: "a", qos: .atLeastOnce) }
             }

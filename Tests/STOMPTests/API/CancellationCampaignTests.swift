@@ -325,7 +325,7 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "withConnection", "withConnection(_:) [(STOMPClient) async throws -> Result]",
+            "withConnection", "withConnection(_:) [(Self) async throws -> Result]",
             body: { subject, _ in
                 try await subject.client.withConnection { try await $0.sendAndConfirm("w", to: "/topic/a") }
             }
