@@ -37,13 +37,14 @@ public struct ClientBacklog: Sendable, Equatable {
 
     package init(
         queuedMessages: Int = 0, queuedBytes: Int = 0, messagesInFlight: Int, unmatchedMessages: Int = 0,
-        outboxBytes: Int
+        outboxBytes: Int, unreadBytes: Int = 0
     ) {
         self.queuedMessages = queuedMessages
         self.queuedBytes = queuedBytes
         self.messagesInFlight = messagesInFlight
         self.unmatchedMessages = unmatchedMessages
         self.outboxBytes = outboxBytes
+        self.unreadBytes = unreadBytes
     }
 }
 
