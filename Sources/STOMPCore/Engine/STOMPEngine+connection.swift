@@ -29,9 +29,12 @@ extension STOMPEngine {
             finishDisconnect(into: &effects)
         case .connecting: fail(closedBeforeConnected, waits: .connectionLost, into: &effects)
         case .deciding, .connected:
-            fail(
-                STOMPConnectionFailure(.closed, "The peer closed the connection without DISCONNECT."),
-                waits: .connectionLost, into: &effects)
+            // Only a client sends DISCONNECT, and only a server sends ERROR.
+            let message =
+                role == .client
+                ? "The server closed the connection without an ERROR frame. See its log for the reason."
+                : "The client closed the connection without DISCONNECT."
+            fail(STOMPConnectionFailure(.closed, message), waits: .connectionLost, into: &effects)
         }
         clearConnection()
         phase = .closed

@@ -16,6 +16,26 @@ import Testing
         }
     }
 
+    @Test func `a server that just closes the connection has sent no ERROR, and is not expected to send DISCONNECT`()
+        async throws
+    {
+        let server = FakeServer()
+        let client = server.client { $0.reconnect = .never }
+        var events = client.events.makeAsyncIterator()
+        async let accepting = server.accept(0)
+        try await client.connect()
+        try await accepting.close()
+        while let event = await events.next() {
+            guard case .connectionLost(let error) = event else { continue }
+            #expect(error.code == .connectionLost)
+            #expect(
+                error.message
+                    == "The server closed the connection without an ERROR frame. See its log for the reason.")
+            break
+        }
+        await client.disconnect()
+    }
+
     /// The last is what coilmq sends.
     @Test(arguments: [
         "User name [ann] or password is invalid.", "User name [ann] or password is invalid", "Authentication failed",
