@@ -35,6 +35,10 @@ public struct MQTTConfiguration: Sendable, Equatable {
     /// seconds.
     public var keepAlive: Duration = .seconds(60)
     /// The message that the server publishes when this client's connection ends without DISCONNECT. Default: nil.
+    ///
+    /// A delay needs a ``sessionExpiry`` that is at least as long, and ``version`` 5.0: otherwise connecting throws
+    /// ``MQTTError/Code/invalidRequest``. A server that the client falls back to an older version for publishes the will
+    /// without a delay.
     public var will: MQTTWill?
     /// The order in which the servers of ``MQTTClient/init(_:clientID:configuration:)-([String],_,_)`` are tried.
     /// Default: as listed.

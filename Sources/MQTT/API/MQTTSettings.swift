@@ -82,6 +82,26 @@ final class MQTTSettings: Sendable {
         return engine
     }
 
+    /// Checks that a server can wait as long as the will's delay demands: it publishes the will at the latest when the session
+    /// ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
+    ///
+    /// - Throws: ``MQTTError/Code/invalidRequest`` if it cannot.
+    func checkWill() throws(MQTTError) {
+        guard let delay = options.will?.properties.willDelayInterval, delay > 0 else { return }
+        guard options.version == .v5_0 || options.fallbackVersions.contains(.v5_0) else {
+            throw .invalidRequest(
+                "The will has a delay of \(delay) s, but MQTT \(options.version) has no delay [MQTT 5.0 3.1.3.2.2]."
+                    + " Set version to 5.0, or leave the delay out.")
+        }
+        let expiry = engine.value.sessionExpiry
+        guard delay <= expiry else {
+            throw .invalidRequest(
+                "The will has a delay of \(delay) s, but the session ends after \(expiry) s, and the server would publish the"
+                    + " will then [MQTT 5.0 3.1.3.2.2]. Set sessionExpiry to at least \(delay) s, or shorten the delay."
+            )
+        }
+    }
+
     func maximumInFlight(_ version: MQTTVersion) -> UInt16 { Self.maximumInFlight(version, options) }
 
     private static func maximumInFlight(_ version: MQTTVersion, _ options: MQTTConfiguration) -> UInt16 {

@@ -7,6 +7,7 @@ import Transport
 extension MQTTNegotiation {
     func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
         let core = core!
+        try settings.checkWill()
         try core.asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await core.prepareStore()
         let other = redirection.withLock { redirection in

@@ -79,7 +79,8 @@ public struct MQTTWill: Sendable, Hashable {
     ///   - qos: the QoS that the server publishes with. Default: 0.
     ///   - retain: whether the server keeps the message for later subscribers. Default: false.
     ///   - delay: how long the server waits for the client to come back before it publishes the will, rounded up to whole
-    ///     seconds; 5.0 only. The will is published earlier when the session ends earlier. Default: that of `properties`.
+    ///     seconds; 5.0 only. At most the session expiry, because the server publishes the will when the session ends.
+    ///     Default: that of `properties`.
     ///   - properties: the other properties; 5.0 only.
     public init(
         topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,

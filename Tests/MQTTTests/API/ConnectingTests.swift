@@ -32,6 +32,24 @@ struct ConnectingTests {
         await client.disconnect()
     }
 
+    @Test func `a will with a delay does not prevent falling back to a version without delays`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived(let connect) = step.event else { return }
+            if connect.version == .v5_0 { return step.refuse(.unsupportedProtocolVersion) }
+            #expect(connect.will?.properties == [])
+            step.accept()
+        }
+        let client = server.client {
+            $0.version = .v5_0
+            $0.fallbackVersions = [.v3_1_1]
+            $0.sessionExpiry = .seconds(60)
+            $0.will = MQTTWill(topic: "wills", payload: "gone", delay: .seconds(5))
+        }
+        try await client.connect()
+        #expect(server.connectionCount == 2)
+        await client.disconnect()
+    }
+
     @Test func `without a fallback a refused version is permanent`() async throws {
         let server = ScriptedServer { step in
             if case .connectReceived = step.event { step.refuse(.unsupportedProtocolVersion) }

@@ -141,6 +141,38 @@ struct UsageErrorTests {
         await bench.stop()
     }
 
+    @Test func `a will whose delay the server could not keep names both values, and nothing is sent`() async throws {
+        let bench = try await Bench()
+        func connecting(
+            _ version: MQTTVersion, expiry: Duration, delay: Duration?
+        ) async throws -> MQTTError? {
+            let client = bench.client("will") {
+                $0.version = version
+                $0.sessionExpiry = expiry
+                $0.will = MQTTWill(topic: "wills", payload: "gone", delay: delay)
+                $0.reconnect.firstConnectAttempts = nil
+            }
+            let failure = await error { () throws(MQTTError) in try await client.connect() }
+            await client.disconnect()
+            return failure
+        }
+        for (expiry, text) in [(Duration.zero, "after 0 s"), (.seconds(4), "after 4 s")] {
+            let late = try await connecting(.v5_0, expiry: expiry, delay: .seconds(5))
+            #expect(late?.code == .invalidRequest)
+            #expect(late?.message.contains("a delay of 5 s") == true && late?.message.contains(text) == true)
+        }
+        let old = try await connecting(.v3_1_1, expiry: .seconds(60), delay: .seconds(5))
+        #expect(old?.code == .invalidRequest)
+        #expect(old?.message.contains("a delay of 5 s, but MQTT 3.1.1") == true)
+        #expect(bench.broker.statistics.connections == 0)
+        for version in [MQTTVersion.v3_1_1, .v5_0] {
+            #expect(try await connecting(version, expiry: .zero, delay: nil) == nil)
+            #expect(try await connecting(version, expiry: .zero, delay: .zero) == nil)
+        }
+        #expect(try await connecting(.v5_0, expiry: .seconds(5), delay: .seconds(5)) == nil)
+        await bench.stop()
+    }
+
     @Test func `a URL that is none`() async throws {
         let client = MQTTClient("nonsense")
         let error = await error { () throws(MQTTError) in try await client.connect() }

@@ -18,6 +18,7 @@ struct Lamp: Sendable {
         var configuration = MQTTConfiguration(clientID: "lamp-\(room)")
         configuration.version = .v5_0
         // Five seconds to come back, then the house knows.
+        configuration.sessionExpiry = .seconds(5)
         configuration.will = try MQTTWill("offline", to: state, delay: .seconds(5))
         let client = MQTTClient(url, configuration: configuration)
         try await client.connect()
