@@ -8,7 +8,7 @@ public import Transport
 /// or EMQX, or a cluster of them; the clients of this package talk to each.
 ///
 ///     let broker = try await LoopbackBroker.start()
-///     let client = MQTTClient(broker.urls.mqtt ?? "")
+///     let client = try MQTTClient(broker.mqttURL)
 ///     …
 ///     await broker.stop()
 ///
@@ -18,7 +18,8 @@ public import Transport
 public final class LoopbackBroker: Sendable {
     /// The ports that are listened on, on 127.0.0.1 and, where the system has it, on ::1.
     public let ports: Ports
-    /// What clients connect to, one URL per listener.
+    /// What clients connect to, one URL per listener; nil for what is not served. ``mqttURL``, ``stompURL`` and their like
+    /// throw instead.
     public let urls: URLs
 
     let hub: Hub
@@ -127,6 +128,35 @@ public final class LoopbackBroker: Sendable {
     /// Serves a stream as if it had come in on a port: one end of an in-memory pair, for tests.
     package func attach(_ stream: any ByteStream, as service: Service) {
         hub.serve(stream, as: service)
+    }
+}
+
+/// The URLs of ``urls``, for tests: each throws `TransportError` with the code `badURL`, which names the option to set, if the
+/// broker does not serve it.
+extension LoopbackBroker {
+    /// For MQTT clients.
+    public var mqttURL: String { get throws(TransportError) { try served(urls.mqtt, "mqttPort") } }
+    /// For STOMP clients.
+    public var stompURL: String { get throws(TransportError) { try served(urls.stomp, "stompPort") } }
+    /// For clients of both protocols, and for web pages.
+    public var wsURL: String { get throws(TransportError) { try served(urls.ws, "wsPort") } }
+    /// For MQTT clients, with TLS.
+    public var mqttsURL: String { get throws(TransportError) { try served(urls.mqtts, "mqttsPort", tls: true) } }
+    /// For STOMP clients, with TLS.
+    public var stompsURL: String { get throws(TransportError) { try served(urls.stomps, "stompsPort", tls: true) } }
+    /// For clients of both protocols, and for web pages, with TLS.
+    public var wssURL: String { get throws(TransportError) { try served(urls.wss, "wssPort", tls: true) } }
+    /// The Unix-domain socket for MQTT.
+    public var mqttSocketURL: String { get throws(TransportError) { try served(urls.mqttSocket, "mqttSocket") } }
+    /// The Unix-domain socket for STOMP.
+    public var stompSocketURL: String { get throws(TransportError) { try served(urls.stompSocket, "stompSocket") } }
+
+    private func served(_ url: String?, _ option: String, tls: Bool = false) throws(TransportError) -> String {
+        if let url { return url }
+        let advice =
+            tls && hub.options.tls == nil
+            ? "Set LoopbackBrokerOptions.tls." : "Set LoopbackBrokerOptions.\(option) before start()."
+        throw TransportError(.badURL, "The broker was started without this listener. \(advice)")
     }
 }
 

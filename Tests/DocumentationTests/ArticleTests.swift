@@ -178,7 +178,7 @@ struct ArticleTests {
 
     @Test func `A lost connection is opened again as shown`() async throws {
         let broker = try await LoopbackBroker.start()
-        let client = makeImpatientClient(broker)
+        let client = try makeImpatientClient(broker)
         try await client.connect()
         await waitUntilConnected(client: client)
         try await loseTheConnection(broker: broker, client: client)

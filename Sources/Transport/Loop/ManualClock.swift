@@ -6,7 +6,7 @@ import Wire
 ///
 ///     let clock = try ManualClock()
 ///     let broker = try await LoopbackBroker.start(clock: clock)
-///     let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
+///     let client = try MQTTClient(broker.mqttURL, clock: clock)
 ///     try await client.connect()
 ///     await clock.advance(by: .seconds(60))
 ///

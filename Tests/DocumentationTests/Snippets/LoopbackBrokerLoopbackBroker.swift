@@ -4,7 +4,7 @@ import MQTT
 
 func testWithoutInstallingAnything() async throws {
     let broker = try await LoopbackBroker.start()
-    let client = MQTTClient(broker.urls.mqtt ?? "")
+    let client = try MQTTClient(broker.mqttURL)
     try await client.connect()
     try await client.publish("hello", to: "greetings", qos: .exactlyOnce)
     await client.disconnect()

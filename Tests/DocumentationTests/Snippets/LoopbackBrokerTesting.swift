@@ -6,8 +6,8 @@ import Testing
 struct ThermostatTests {
     @Test func `The heating is switched on below 20 degrees`() async throws {
         let broker = try await LoopbackBroker.start()
-        let house = MQTTClient(broker.urls.mqtt ?? "", clientID: "house")
-        let test = MQTTClient(broker.urls.mqtt ?? "", clientID: "test")
+        let house = try MQTTClient(broker.mqttURL, clientID: "house")
+        let test = try MQTTClient(broker.mqttURL, clientID: "test")
         try await house.connect()
         try await test.connect()
 
@@ -64,7 +64,7 @@ func repeatAReading(broker: LoopbackBroker, meter: MQTTClient) async throws {
 func noticeASilentServer() async throws {
     let clock = try ManualClock()
     let broker = try await LoopbackBroker.start(clock: clock)
-    let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "meter", clock: clock)
+    let client = try MQTTClient(broker.mqttURL, clientID: "meter", clock: clock)
     try await client.connect()
 
     await broker.freeze()
@@ -87,11 +87,11 @@ func timeOut(broker: LoopbackBroker, client: MQTTClient, clock: ManualClock) asy
     do { _ = try await subscription.value } catch let error as MQTTError { assert(error.code == .timedOut) }
 }
 
-func makeImpatientClient(_ broker: LoopbackBroker) -> MQTTClient {
+func makeImpatientClient(_ broker: LoopbackBroker) throws -> MQTTClient {
     var configuration = MQTTConfiguration(clientID: "impatient")
     configuration.reconnect = ReconnectPolicy(initialDelay: .milliseconds(1), maximumDelay: .milliseconds(10))
     configuration.requestTimeout = .seconds(1)
-    return MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+    return try MQTTClient(broker.mqttURL, configuration: configuration)
 }
 
 func play(the broker: LoopbackBroker) async {

@@ -92,7 +92,7 @@ func showStates(client: MQTTClient) async {
 
 func tryItOut() async throws {
     let broker = try await LoopbackBroker.start()
-    let client = MQTTClient(broker.urls.mqtt ?? "")
+    let client = try MQTTClient(broker.mqttURL)
     try await client.connect()
     let greetings = try await client.subscribe(to: "greetings/#")
     try await client.publish("hello", to: "greetings/world", qos: .exactlyOnce)

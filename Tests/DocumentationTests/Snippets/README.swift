@@ -36,7 +36,7 @@ func workOffOrders() async throws {
 
 @Test func `A greeting arrives exactly once`() async throws {
     let broker = try await LoopbackBroker.start()
-    let client = MQTTClient(broker.urls.mqtt ?? "")
+    let client = try MQTTClient(broker.mqttURL)
     try await client.withConnection { client in
         let greetings = try await client.subscribe(to: "greetings")
         try await client.publish("hello", to: "greetings", qos: .exactlyOnce)

@@ -81,7 +81,7 @@ func makeOrderClient() -> STOMPClient {
 
 func tryQueuesOut() async throws {
     let broker = try await LoopbackBroker.start()
-    let client = STOMPClient(broker.urls.stomp ?? "")
+    let client = try STOMPClient(broker.stompURL)
     try await client.connect()
     try await client.sendAndConfirm("hello", to: "/queue/greetings")
     for try await greeting in try await client.subscribe(to: "/queue/greetings") {

@@ -90,6 +90,42 @@ import Testing
         }
     }
 
+    @Test func `the URL of a listener that was not asked for names the option to set`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.mqttPort = .none
+        try await withBroker(options) { broker in
+            let served = try [broker.stompURL, broker.wsURL]
+            #expect(served == [broker.urls.stomp, broker.urls.ws])
+            func failure(_ url: () throws(TransportError) -> String) -> TransportError? {
+                do throws(TransportError) { _ = try url() } catch { return error }
+                return nil
+            }
+            let missing = [
+                (failure { () throws(TransportError) in try broker.mqttURL }, "LoopbackBrokerOptions.mqttPort"),
+                (failure { () throws(TransportError) in try broker.mqttsURL }, "LoopbackBrokerOptions.tls"),
+                (failure { () throws(TransportError) in try broker.stompsURL }, "LoopbackBrokerOptions.tls"),
+                (failure { () throws(TransportError) in try broker.wssURL }, "LoopbackBrokerOptions.tls"),
+                (failure { () throws(TransportError) in try broker.mqttSocketURL }, "LoopbackBrokerOptions.mqttSocket"),
+                (
+                    failure { () throws(TransportError) in try broker.stompSocketURL },
+                    "LoopbackBrokerOptions.stompSocket"
+                ),
+            ]
+            for (error, option) in missing {
+                #expect(error?.code == .badURL)
+                #expect(error?.message.contains(option) == true)
+            }
+        }
+        try await withEverything { broker, _ in
+            let served = try [
+                broker.mqttURL, broker.mqttsURL, broker.stompsURL, broker.wssURL, broker.mqttSocketURL,
+                broker.stompSocketURL,
+            ]
+            let urls = broker.urls
+            #expect(served == [urls.mqtt, urls.mqtts, urls.stomps, urls.wss, urls.mqttSocket, urls.stompSocket])
+        }
+    }
+
     @Test func `says what is wrong with its certificate when it starts`() async throws {
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(identity: TLSIdentity(certificates: .text("none"), key: .text("none")))

@@ -18,8 +18,8 @@ await recipe(
     """
 ) { options in
     let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())
-    let mqttURL = options["--mqtt"] ?? brokers.0.urls.mqtt ?? ""
-    let stompURL = options["--stomp"] ?? brokers.1.urls.stomp ?? ""
+    let mqttURL = try options["--mqtt"] ?? brokers.0.mqttURL
+    let stompURL = try options["--stomp"] ?? brokers.1.stompURL
     try await MQTTClient(mqttURL, clientID: "bridge-%%%%").withConnection { mqtt in
         try await STOMPClient(stompURL).withConnection { stomp in
             let readings = try await mqtt.subscribe(to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)

@@ -12,13 +12,13 @@ await recipe(
     let broker = try await LoopbackBroker.start()
     var configuration = MQTTConfiguration(clientID: "phone")
     configuration.reconnect.initialDelay = .milliseconds(200)
-    let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+    let client = try MQTTClient(broker.mqttURL, configuration: configuration)
     await client.start()
     let model = ThermostatModel(client: client)
     let screen = Task { await model.run() }
 
     let story = Task {
-        let house = MQTTClient(broker.urls.mqtt ?? "", clientID: "house")
+        let house = try MQTTClient(broker.mqttURL, clientID: "house")
         try await house.connect()
         let targets = try await house.subscribe(to: "thermostat/target", as: Double.self)
         try await house.publish(19.5, as: .json, to: "thermostat/celsius", qos: .atLeastOnce, retain: true)

@@ -11,7 +11,7 @@ extension MQTTTopic<Google_Protobuf_Timestamp> {
 }
 
 let broker = try await LoopbackBroker.start()
-try await MQTTClient(broker.urls.mqtt ?? "").withConnection { client in
+try await MQTTClient(broker.mqttURL).withConnection { client in
     let ticks = try await client.subscribe(to: .ticks)
     try await client.publish(Google_Protobuf_Timestamp(date: Date()), to: .ticks)
     for try await tick in ticks {
