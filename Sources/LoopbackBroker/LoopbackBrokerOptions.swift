@@ -41,12 +41,15 @@ public struct LoopbackBrokerOptions: Sendable {
         public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
     }
 
-    /// What becomes of a message that a STOMP client refuses with NACK.
-    public enum RefusedMessages: Sendable {
-        /// It is dropped, as ActiveMQ's dead-letter queue would swallow it.
-        case drop
-        /// It is delivered once more, with `redelivered:true`, and dropped when it is refused again.
+    /// What becomes of a message that a STOMP client rejects (STOMP 1.2 "NACK"); a `requeue` header of RabbitMQ, as
+    /// `reject(requeue:)` sends it, decides first.
+    public enum RefusedMessages: Sendable, Hashable {
+        /// It is dropped.
+        case discard
+        /// It is delivered once more, with `redelivered:true`, and dropped when it is rejected again.
         case redeliverOnce
+        /// It is moved to this queue, such as `/queue/dead`; rejected there, it is dropped.
+        case deadLetterQueue(String)
     }
 
     /// The port for MQTT; 1883 is the usual one.
@@ -85,8 +88,8 @@ public struct LoopbackBrokerOptions: Sendable {
     /// Whether MQTT sessions outlive their connections when the client asks for it. Off, every session starts anew.
     public var keepsSessions = true
 
-    /// What becomes of messages that a STOMP client refuses.
-    public var refusedMessages = RefusedMessages.drop
+    /// What becomes of messages that a STOMP client rejects. Default: they are dropped.
+    public var refusedMessages = RefusedMessages.discard
 
     /// The heart-beats that the STOMP side offers: what it can send and what it wants to receive, in milliseconds; 0
     /// for no heart-beats.

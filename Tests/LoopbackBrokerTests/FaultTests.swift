@@ -26,6 +26,31 @@ import Testing
         }
     }
 
+    @Test func `a dropped packet is only in a sequence of arrivals that asks for it, with its mark`() async throws {
+        try await withMQTT { broker, client in
+            var all = broker.arrivals(includesDropped: true).filter { $0.topic != nil }.makeAsyncIterator()
+            var processed = broker.arrivals().filter { $0.topic != nil }.makeAsyncIterator()
+            broker.inject(.drop, .received, .mqtt(.publish), client: "meter", number: 2)
+            for text in ["1", "2", "3"] { try await client.publish(text, to: "a") }
+            let marked = [await all.next(), await all.next(), await all.next()]
+            #expect(marked.map { $0?.text } == ["1", "2", "3"])
+            #expect(marked.map { $0?.wasDropped } == [false, true, false])
+            #expect(marked[1]?.description == "PUBLISH of meter to a, 1 bytes, dropped")
+            #expect(await processed.next()?.text == "1")
+            #expect(await processed.next()?.text == "3")
+        }
+        try await withBroker { broker in
+            let client = try await RawClient.stomp(broker)
+            var all = broker.arrivals(includesDropped: true).makeAsyncIterator()
+            var processed = broker.arrivals().makeAsyncIterator()
+            broker.inject(.drop, .received, .stomp(.send))
+            try await client.send("SEND\ndestination:/queue/q\n\n1\0SEND\ndestination:/queue/q\n\n2\0")
+            #expect(await all.next()?.wasDropped == true)
+            #expect(await all.next()?.wasDropped == false)
+            #expect(await processed.next()?.text == "2")
+        }
+    }
+
     @Test func anAcknowledgementThatGetsLostLeavesThePublisherWaiting() async throws {
         try await withMQTT { broker, client in
             broker.inject(.drop, .sent, .mqtt(.puback))

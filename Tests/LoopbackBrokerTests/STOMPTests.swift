@@ -85,7 +85,7 @@ import Testing
 
     @Test(arguments: [false, true]) func dropsOrRedeliversOnceWhatIsRefused(redelivers: Bool) async throws {
         var options = LoopbackBrokerOptions()
-        options.refusedMessages = redelivers ? .redeliverOnce : .drop
+        options.refusedMessages = redelivers ? .redeliverOnce : .discard
         try await withBroker(options) { broker in
             let client = try await RawClient.stomp(broker)
             try await client.sendAndWait("SUBSCRIBE\nid:1\ndestination:/queue/q\nack:client-individual")
@@ -99,6 +99,33 @@ import Testing
                 try await client.send("NACK\nid:\(second["ack"] ?? "")\n\n\0")
             }
             try await client.sendAndWait("UNSUBSCRIBE\nid:1")
+            #expect(broker.statistics.messagesDropped == 1)
+        }
+    }
+
+    @Test func `moves rejected messages to the dead-letter queue in their order, and drops what is rejected there`()
+        async throws
+    {
+        var options = LoopbackBrokerOptions()
+        options.refusedMessages = .deadLetterQueue("/queue/dead")
+        try await withBroker(options) { broker in
+            let worker = try await RawClient.stomp(broker)
+            try await worker.sendAndWait("SUBSCRIBE\nid:1\ndestination:/queue/q\nack:client")
+            for text in ["1", "2", "3"] { try await worker.send("SEND\ndestination:/queue/q\nkey:7\n\n\(text)\0") }
+            _ = try await worker.expectMessage("1")
+            let second = try await worker.expectMessage("2")
+            let third = try await worker.expectMessage("3")
+            // Cumulative: for the first too.
+            try await worker.sendAndWait("NACK\nid:\(second["ack"] ?? "")")
+            try await worker.send("NACK\nid:\(third["ack"] ?? "")\nrequeue:true\n\n\0")
+            #expect(try await worker.expectMessage("3")["redelivered"] == "true")
+            let reader = try await RawClient.stomp(broker)
+            try await reader.send("SUBSCRIBE\nid:1\ndestination:/queue/dead\nack:client-individual\n\n\0")
+            let dead = try await reader.expectMessage("1")
+            #expect(dead["key"] == "7")
+            _ = try await reader.expectMessage("2")
+            #expect(broker.statistics.messagesDropped == 0)
+            try await reader.sendAndWait("NACK\nid:\(dead["ack"] ?? "")")
             #expect(broker.statistics.messagesDropped == 1)
         }
     }

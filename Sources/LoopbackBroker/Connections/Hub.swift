@@ -46,7 +46,7 @@ final class Hub: Sendable {
         faults = Lock(options.faults)
         let router = Router(
             limits: options.limits, keepsSessions: options.keepsSessions,
-            redeliversRefused: options.refusedMessages == .redeliverOnce)
+            refused: options.refusedMessages)
         state = Lock(State(router: router))
     }
 

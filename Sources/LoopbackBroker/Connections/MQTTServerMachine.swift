@@ -222,6 +222,15 @@ extension MQTTServerMachine {
         var client = clientID
         if case .connect(let connect) = decoded { client = connect.clientID }
         let fault = hub.packets.fault(.received, .mqtt(header.type), of: client)
+        if fault == .drop || fault == .cut {
+            var topic: String?
+            if case .publish(let publish) = decoded, publish.topic.isEmpty, let alias = publish.properties.topicAlias {
+                topic = engine.topic(ofInboundAlias: alias)
+            }
+            var arrival = Self.arrival(of: decoded, from: client, topic: topic)
+            arrival.wasDropped = true
+            scratch.arrivals.append(arrival)
+        }
         switch fault {
         case .drop: return packet.byteCount
         case .cut:

@@ -124,6 +124,10 @@ extension STOMPServerMachine {
         let isHandshake = frame.command == .connect || frame.command == .stomp
         let client = isHandshake ? frame.headers["client-id"] ?? "" : clientName
         let fault = hub.packets.fault(.received, .stomp(frame.command), of: client)
+        var arrival = LoopbackArrival(
+            client: client, packet: .stomp(frame.command), topic: frame.headers["destination"], payload: frame.body)
+        arrival.wasDropped = fault == .drop || fault == .cut
+        scratch.arrivals.append(arrival)
         switch fault {
         case .drop: return length
         case .cut:
@@ -132,9 +136,6 @@ extension STOMPServerMachine {
             return bytes.byteCount
         case .duplicate, nil: break
         }
-        let arrival = LoopbackArrival(
-            client: client, packet: .stomp(frame.command), topic: frame.headers["destination"], payload: frame.body)
-        scratch.arrivals.append(arrival)
         let count = engine.receive(first, at: now, into: &scratch.effects)
         if fault == .duplicate, count == length, !wantsClose {
             scratch.arrivals.append(arrival)

@@ -121,20 +121,34 @@ extension LoopbackBroker {
         hub.packets.add(fault, direction, packet, number: number, client: client)
     }
 
+    /// Drops or duplicates one packet or frame of a client, as ``inject(_:_:_:number:client:)`` does: `number` and `client` may
+    /// have either order.
+    public func inject(
+        _ fault: LoopbackPacketFault, _ direction: LoopbackDirection, _ packet: LoopbackPacket, client: String,
+        number: Int
+    ) {
+        inject(fault, direction, packet, number: number, client: client)
+    }
+
     /// Forgets the faults that ``inject(_:_:_:number:client:)`` has added and that have not happened yet.
     public func removeInjectedFaults() {
         hub.packets.removeFaults()
     }
 
     /// A sequence of the packets and frames that clients send from now on, in the order of their arrival, each reported when
-    /// the broker has processed it. It ends with the broker. Packets that an injected fault drops do not arrive.
+    /// the broker has processed it. It ends with the broker.
     ///
     ///     var arrivals = broker.arrivals().makeAsyncIterator()
     ///     let first = await arrivals.next()
     ///
-    /// - Parameter maximumCount: how many wait for a reader; beyond it the oldest is dropped. Default: 10,000.
-    public func arrivals(maximumCount: Int = 10_000) -> AsyncStream<LoopbackArrival> {
-        hub.packets.arrivals(maximumCount: maximumCount)
+    /// - Parameters:
+    ///   - maximumCount: how many wait for a reader; beyond it the oldest is dropped. Default: 10,000.
+    ///   - includesDropped: whether packets that an injected fault keeps from the broker are in the sequence too, marked by
+    ///     ``LoopbackArrival/wasDropped``. Default: false.
+    public func arrivals(
+        maximumCount: Int = 10_000, includesDropped: Bool = false
+    ) -> AsyncStream<LoopbackArrival> {
+        hub.packets.arrivals(maximumCount: maximumCount, includesDropped: includesDropped)
     }
 }
 

@@ -47,6 +47,10 @@ public struct LoopbackArrival: Sendable, Hashable {
     /// The payload of PUBLISH, or the body of a frame; empty for others.
     public let payload: [UInt8]
 
+    /// Whether an injected fault dropped it or cut the connection in its place, so that the broker has not processed it; only
+    /// with `includesDropped` of ``LoopbackBroker/LoopbackBroker/arrivals(maximumCount:includesDropped:)``.
+    public internal(set) var wasDropped = false
+
     /// The payload as text; bytes that are not UTF-8 are replaced.
     public var text: String { String(decoding: payload, as: UTF8.self) }
 }
@@ -54,6 +58,6 @@ public struct LoopbackArrival: Sendable, Hashable {
 extension LoopbackArrival: CustomStringConvertible {
     public var description: String {
         "\(packet) of \(client)" + (topic.map { " to \($0)" } ?? "")
-            + (payload.isEmpty ? "" : ", \(payload.count) bytes")
+            + (payload.isEmpty ? "" : ", \(payload.count) bytes") + (wasDropped ? ", dropped" : "")
     }
 }

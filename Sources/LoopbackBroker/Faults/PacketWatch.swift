@@ -15,9 +15,14 @@ final class PacketWatch: Sendable {
         var remaining: Int
     }
 
+    private struct Reader {
+        let continuation: AsyncStream<LoopbackArrival>.Continuation
+        let includesDropped: Bool
+    }
+
     private struct State {
         var faults: [PendingFault] = []
-        var readers: [Int: AsyncStream<LoopbackArrival>.Continuation] = [:]
+        var readers: [Int: Reader] = [:]
         var nextReader = 0
     }
 
@@ -59,12 +64,12 @@ final class PacketWatch: Sendable {
     }
 
     /// A sequence of what arrives from now on.
-    func arrivals(maximumCount: Int) -> AsyncStream<LoopbackArrival> {
+    func arrivals(maximumCount: Int, includesDropped: Bool) -> AsyncStream<LoopbackArrival> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: LoopbackArrival.self, bufferingPolicy: .bufferingNewest(max(1, maximumCount)))
         let number = change { state in
             state.nextReader += 1
-            state.readers[state.nextReader] = continuation
+            state.readers[state.nextReader] = Reader(continuation: continuation, includesDropped: includesDropped)
             return state.nextReader
         }
         continuation.onTermination = { [weak self] _ in self?.change { _ = $0.readers.removeValue(forKey: number) } }
@@ -76,14 +81,16 @@ final class PacketWatch: Sendable {
         guard !arrivals.isEmpty else { return }
         let readers = state.withLock { Array($0.readers.values) }
         for reader in readers {
-            for arrival in arrivals { reader.yield(arrival) }
+            for arrival in arrivals where reader.includesDropped || !arrival.wasDropped {
+                reader.continuation.yield(arrival)
+            }
         }
     }
 
     /// No packet will arrive any more.
     func finish() {
         let readers = state.withLock { Array($0.readers.values) }
-        for reader in readers { reader.finish() }
+        for reader in readers { reader.continuation.finish() }
     }
 
     private func change<Result>(_ body: (inout State) -> Result) -> Result {

@@ -281,6 +281,18 @@ extension Router {
         return nil
     }
 
+    /// The queue that rejected messages are moved to, which is made if there is room for it; nil for none.
+    private var deadLetterQueue: ByteKey? {
+        mutating get {
+            guard case .deadLetterQueue(let text) = refused, let destination = Destination(text),
+                destination.kind == .queue, !destination.hasWildcards
+            else { return nil }
+            let name = ByteKey(destination.text)
+            if queues[name] == nil { try? makeQueue(name) }
+            return queues[name] == nil ? nil : name
+        }
+    }
+
     private mutating func settle(
         _ index: Int, _ delivery: UInt64, accepts: Bool, requeues: Bool?, at now: Int64,
         into effects: inout RouterEffects
@@ -294,10 +306,19 @@ extension Router {
         guard !settled.isEmpty else { return }
         consumers[index]?.unacknowledged.removeAll(where: isMeant)
         if !accepts {
-            for held in settled.reversed() {
+            let comesBack = { [refused] (held: Unacknowledged) in
+                requeues ?? (refused == .redeliverOnce && held.entry.deliveries < 2)
+            }
+            for held in settled.reversed() where comesBack(held) {
+                if let queue = held.queue { giveBack(held.entry, to: queue) }
+            }
+            for held in settled where !comesBack(held) {
                 guard let queue = held.queue else { continue }
-                let comesBack = requeues ?? (redeliversRefused && held.entry.deliveries < 2)
-                if comesBack { giveBack(held.entry, to: queue) } else { effects.dropped += 1 }
+                if let dead = deadLetterQueue, dead != queue {
+                    enqueue(held.entry.message, in: dead, at: now, into: &effects)
+                } else {
+                    effects.dropped += 1
+                }
             }
         }
         guard consumer.consumesQueues else { return }

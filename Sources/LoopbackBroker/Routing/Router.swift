@@ -35,7 +35,7 @@ package struct Router: Sendable {
     var queues: [ByteKey: QueueRecord] = [:]
     var nextMessage: UInt64 = 0
     var nextDelivery: UInt64 = 0
-    let redeliversRefused: Bool
+    let refused: LoopbackBrokerOptions.RefusedMessages
 
     /// Routes that were looked up, good until a subscription changes.
     var routes: [ByteKey: Route] = [:]
@@ -46,10 +46,10 @@ package struct Router: Sendable {
 
     package init(
         limits: LoopbackBrokerLimits = LoopbackBrokerLimits(), keepsSessions: Bool = true,
-        redeliversRefused: Bool = false
+        refused: LoopbackBrokerOptions.RefusedMessages = .discard
     ) {
         self.limits = limits
-        self.redeliversRefused = redeliversRefused
+        self.refused = refused
         self.keepsSessions = keepsSessions
     }
 

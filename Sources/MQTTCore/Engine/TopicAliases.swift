@@ -120,4 +120,15 @@ struct InboundAliases: Sendable {
         }
         return Topic(start: entries[alias - 1].start, count: entries[alias - 1].topic.count, isAliased: true)
     }
+
+    /// The topic of an alias as text; nil if the alias was never set.
+    func name(of alias: UInt16) -> String? {
+        guard alias > 0, alias <= entries.count, !entries[Int(alias) - 1].topic.isEmpty else { return nil }
+        return String(decoding: entries[Int(alias) - 1].topic, as: UTF8.self)
+    }
+}
+
+extension MQTTEngine {
+    /// The topic that an alias of the peer names now, for a packet that this engine does not receive.
+    package func topic(ofInboundAlias alias: UInt16) -> String? { inboundAliases.name(of: alias) }
 }

@@ -13,8 +13,11 @@ import Testing
         var effects = RouterEffects()
         private var connections = 0
 
-        init(_ limits: LoopbackBrokerLimits = LoopbackBrokerLimits(), redeliversRefused: Bool = false) {
-            router = Router(limits: limits, redeliversRefused: redeliversRefused)
+        init(
+            _ limits: LoopbackBrokerLimits = LoopbackBrokerLimits(),
+            refused: LoopbackBrokerOptions.RefusedMessages = .discard
+        ) {
+            router = Router(limits: limits, refused: refused)
         }
 
         mutating func open(
