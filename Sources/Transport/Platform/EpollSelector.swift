@@ -75,7 +75,7 @@
                 // Linux before 5.11, or a sandbox that does not know the call.
                 isPrecise = false
             }
-            return unsafe epoll_wait(epoll, ready.baseAddress, Int32(ready.count), pollMilliseconds(timeout))
+            return unsafe epoll_wait(epoll, ready.baseAddress!, Int32(ready.count), pollMilliseconds(timeout))
         }
 
         func wake() {

@@ -24,8 +24,9 @@ package enum System {
         #else
             let flags = Int32(MSG_NOSIGNAL)
         #endif
+        guard let start = buffer.baseAddress else { return .bytes(0) }
         while true {
-            let count = unsafe send(descriptor, buffer.baseAddress, buffer.count, flags)
+            let count = unsafe send(descriptor, start, buffer.count, flags)
             if count >= 0 { return .bytes(count) }
             if errno == EINTR { continue }
             return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(errno)

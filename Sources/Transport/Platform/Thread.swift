@@ -2,6 +2,8 @@
 var currentThreadNumber: UInt {
     #if canImport(Glibc)
         UInt(pthread_self())
+    #elseif canImport(Android)
+        UInt(bitPattern: pthread_self())
     #else
         unsafe UInt(bitPattern: pthread_self())
     #endif
@@ -30,10 +32,11 @@ func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Voi
     let code = unsafe pthread_create(
         &thread, &attributes,
         { raw in
-            // Only Darwin declares that it is never nil.
-            let raw: UnsafeMutableRawPointer? = unsafe raw
-            unsafe Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
-            return nil
+            // Some C libraries declare that it is never nil.
+            let argument: UnsafeMutableRawPointer? = unsafe raw
+            unsafe Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue().body()
+            // Nothing reads the result. Bionic of the NDK's release 27 does not allow nil.
+            return unsafe raw
         }, unsafe argument)
     #if os(Linux) || os(Android)
         if code == 0 { unsafe pthread_setname_np(thread, name.description) }
