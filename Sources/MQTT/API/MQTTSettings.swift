@@ -7,7 +7,8 @@ import Wire
 /// The options of a client, together with what the layers below are configured with. Never changes, so any thread may
 /// read it.
 ///
-/// Clients that are made from equal configurations share one, whatever their client identifiers.
+/// Clients that are made from equal configurations share one, whatever their client identifiers. Those whose configurations
+/// differ share the parts that are equal.
 final class MQTTSettings: Sendable {
     /// Without the client identifier.
     let options: MQTTConfiguration
@@ -28,19 +29,18 @@ final class MQTTSettings: Sendable {
     static func of(_ configuration: MQTTConfiguration) -> MQTTSettings {
         var options = configuration
         options.clientID = ""
-        return latest.withLock { latest in
-            if let settings = latest.settings, settings.options == options { return settings }
-            let made = MQTTSettings(options)
-            latest.settings = made
-            return made
-        }
+        let known = latest.withLock { $0.settings }
+        if let known, known.options == options { return known }
+        let made = MQTTSettings(options, known)
+        latest.withLock { $0.settings = made }
+        return made
     }
 
-    private init(_ options: MQTTConfiguration) {
+    private init(_ options: MQTTConfiguration, _ known: MQTTSettings?) {
         self.options = options
         engine = MQTTEngineOptions(Self.engineConfiguration(options))
-        reconnect = Shared(options.reconnect)
-        unmatched = Shared(options.unmatchedMessagePolicy)
+        reconnect = .of(options.reconnect, orKnown: known?.reconnect)
+        unmatched = .of(options.unmatchedMessagePolicy, orKnown: known?.unmatched)
         var streams = StreamOptions()
         streams.proxy = options.proxy
         streams.tls = options.tls
@@ -48,7 +48,7 @@ final class MQTTSettings: Sendable {
         streams.serviceClass = options.serviceClass
         streams.subprotocols = [options.version == .v3_1 ? "mqttv3.1" : "mqtt"]
         streams.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
-        self.streams = Shared(streams)
+        self.streams = .of(streams, orKnown: known?.streams)
     }
 
     /// The configuration of a client's engine, without the client identifier.

@@ -248,7 +248,9 @@ final class MQTTRouter {
     }
 
     func takeRequest(_ token: UInt64) -> Request? {
-        requests.removeValue(forKey: token)
+        // An idle client keeps no memory for requests.
+        defer { if requests.isEmpty { requests = [:] } }
+        return requests.removeValue(forKey: token)
     }
 
     /// The same for UNSUBSCRIBE.

@@ -14,7 +14,7 @@
 /// again on it [MQTT 5.0 4.9.0-1].
 struct SendWindow: Sendable {
     var ids = PacketIDSet()
-    /// The slot of each identifier in use; -1 for none.
+    /// The slot of each identifier in use; -1 for none. As long as the largest identifier that was used needs.
     private var slotOfID: [Int32] = []
     var slots: [OutboundSlot] = []
     private var free: [Int32] = []
@@ -66,7 +66,7 @@ struct SendWindow: Sendable {
     }
 
     mutating func bind(_ id: UInt16, to index: Int32) {
-        while slotOfID.count < ids.span { slotOfID.append(-1) }
+        while slotOfID.count <= Int(id) { slotOfID.append(-1) }
         slotOfID[Int(id)] = index
         slots[Int(index)].head.packetID = id
     }

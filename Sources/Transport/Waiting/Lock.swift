@@ -53,18 +53,28 @@
 #endif
 
 /// A value that never changes, held once for many.
+@usableFromInline
 package final class Shared<Value: Sendable>: Sendable {
-    package let value: Value
+    @usableFromInline package let value: Value
 
+    @inlinable
     package init(_ value: Value) {
         self.value = value
     }
 }
 
 extension Shared: Equatable where Value: Equatable {
+    /// Another object with an equal value, if that is what it has; otherwise a new one.
+    package static func of(_ value: Value, orKnown known: Shared?) -> Shared {
+        if let known, known.value == value { return known }
+        return Shared(value)
+    }
+
+    @usableFromInline
     package static func == (one: Shared, other: Shared) -> Bool { one === other || one.value == other.value }
 }
 
 extension Shared: Hashable where Value: Hashable {
+    @usableFromInline
     package func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }
