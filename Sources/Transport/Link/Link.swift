@@ -31,28 +31,31 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// The connection that there is, and those that were attached and that the loop has not adopted yet.
     let connections = Atomic<Int32>(0)
 
+    // Safe without checks for overlapping accesses, which cost more than a small write: each field below has one owner
+    // at a time, and no access lasts while something else is called that may use the same field.
+
     // Owned by the sender (`state.sending`).
-    var wire: [UInt8] = []
-    var wireOffset = 0
-    var wireStream: (any ByteStream)?
+    @safe @exclusivity(unchecked) var wire: [UInt8] = []
+    @safe @exclusivity(unchecked) var wireOffset = 0
+    @safe @exclusivity(unchecked) var wireStream: (any ByteStream)?
     /// Whether `wire` is what was taken out of the outbox, unchanged by layers.
-    var wireIsChunk = false
+    @safe @exclusivity(unchecked) var wireIsChunk = false
     /// Swapped out of the outbox, for the layers; kept until what they made of it, in `wire`, is written.
-    var plain: [UInt8] = []
+    @safe @exclusivity(unchecked) var plain: [UInt8] = []
     /// Not yet added to `state.traffic`.
-    var sent = LinkTraffic.Half()
+    @safe @exclusivity(unchecked) var sent = LinkTraffic.Half()
 
     // The loop's thread only.
-    var tail: [UInt8] = []
+    @safe @exclusivity(unchecked) var tail: [UInt8] = []
     /// The tail instead of `tail` once it is long.
     var longTail = GrowingBytes()
-    var received = LinkTraffic.Half()
-    var sendIsBlocked = false
+    @safe @exclusivity(unchecked) var received = LinkTraffic.Half()
+    @safe @exclusivity(unchecked) var sendIsBlocked = false
     /// What the selector watches the stream for.
-    var watched: Readiness = []
-    var isReadingPaused = false
-    var layers: LayerStack?
-    var lastScratch: Machine.Scratch?
+    @safe @exclusivity(unchecked) var watched: Readiness = []
+    @safe @exclusivity(unchecked) var isReadingPaused = false
+    @safe @exclusivity(unchecked) var layers: LayerStack?
+    @safe @exclusivity(unchecked) var lastScratch: Machine.Scratch?
     var closing = ClosingProgress()
     var flood = Flood()
 
@@ -99,6 +102,12 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     package func attach(_ stream: any ByteStream, layers: LayerStack? = nil) {
         connections.add(1, ordering: .relaxed)
         loop.execute { self.adopt(stream, layers: layers) }
+    }
+
+    /// The same at once, on the loop's thread.
+    package func attachNow(_ stream: any ByteStream, layers: LayerStack? = nil) {
+        connections.add(1, ordering: .relaxed)
+        adopt(stream, layers: layers)
     }
 
     /// Ends the connection, if there is one, as if the peer had; the machine is notified.

@@ -8,9 +8,10 @@ package class LoopHandler: @unchecked Sendable {
     // Sendable because the bookkeeping below is touched on the loop's thread only;
     // subclasses state how their own fields are kept.
     package let loop: EventLoop
-    var timerIndex = -1
-    var deadline = Int64.max
-    var token = -1
+    // Safe without checks for overlapping accesses: only the loop's bookkeeping reads and writes them, one at a time.
+    @safe @exclusivity(unchecked) final var timerIndex = -1
+    @safe @exclusivity(unchecked) final var deadline = Int64.max
+    @safe @exclusivity(unchecked) final var token = -1
 
     init(loop: EventLoop) {
         self.loop = loop
