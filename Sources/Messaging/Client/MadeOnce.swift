@@ -1,11 +1,15 @@
-import Synchronization
-import Transport
+public import Synchronization
+public import Transport
 
 /// A value that is made when it is first needed, on any thread: most clients never need it.
+@usableFromInline
 package struct MadeOnce<Value: Sendable>: ~Copyable, Sendable {
-    private let known = Lock<Value?>(nil)
+    @usableFromInline let known: Lock<Value?>
 
-    package init() {}
+    @inlinable
+    package init() {
+        known = Lock(nil)
+    }
 
     /// The value, if it was needed before.
     package var ifMade: Value? { known.withLock { $0 } }

@@ -43,75 +43,94 @@ extension TimedEvent: CustomStringConvertible {
 /// The present state of a client, and the sequences of its states and events.
 ///
 /// Most clients have no listener: what sends is made for the first one, and until then only the present state is stored.
-package struct ClientNews<State: Sendable, Event: Sendable>: ~Copyable, Sendable {
-    // Not private: the compiler refers to it from the modules of the clients, where such a value is stored in an object.
-    package struct Content {
-        fileprivate var state: State
-        fileprivate var states: Broadcaster<State>?
-        fileprivate var events: Broadcaster<Event>?
-        fileprivate var timedEvents: Broadcaster<TimedEvent<Event>>?
+///
+/// The values are beside the lock instead of in it: otherwise each call would look up at run time what depends on the type
+/// of the client.
+package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sendable {
+    // Sendable because the `var`s are touched with `lock` held only.
+    private final class Listeners {
+        var states: Broadcaster<State>?
+        var events: Broadcaster<Event>?
+        var timedEvents: Broadcaster<TimedEvent<Event>>?
     }
 
-    private let content: Lock<Content>
+    private let lock = Lock(())
+    /// Nil before the first listener.
+    @safe @exclusivity(unchecked) private var listeners: Listeners?
+    @safe @exclusivity(unchecked) private var present: State
 
     package init(_ state: State) {
-        content = Lock(Content(state: state))
+        present = state
     }
 
     /// The present state.
-    package var state: State { content.withLock { $0.state } }
+    package var state: State { lock.withLock { _ in present } }
+
+    /// Called with the lock held.
+    private func madeListeners() -> Listeners {
+        let listeners = listeners ?? Listeners()
+        self.listeners = listeners
+        return listeners
+    }
 
     /// The states from now on, the present one first.
     package var states: Updates<State> {
-        content.withLock { content in
-            if let states = content.states { return states.updates }
-            let states = Broadcaster(capacity: 16, initial: content.state, replaysLatest: true)
-            content.states = states
+        lock.withLock { _ in
+            let listeners = madeListeners()
+            if let states = listeners.states { return states.updates }
+            let states = Broadcaster(capacity: 16, initial: present, replaysLatest: true)
+            listeners.states = states
             return states.updates
         }
     }
 
     /// The events from now on.
     package var events: Updates<Event> {
-        content.withLock { content in
-            if let events = content.events { return events.updates }
+        lock.withLock { _ in
+            let listeners = madeListeners()
+            if let events = listeners.events { return events.updates }
             let events = Broadcaster<Event>(capacity: 1024)
-            content.events = events
+            listeners.events = events
             return events.updates
         }
     }
 
     /// The same with their times.
     package var timedEvents: Updates<TimedEvent<Event>> {
-        content.withLock { content in
-            if let events = content.timedEvents { return events.updates }
+        lock.withLock { _ in
+            let listeners = madeListeners()
+            if let events = listeners.timedEvents { return events.updates }
             let events = Broadcaster<TimedEvent<Event>>(capacity: 1024)
-            content.timedEvents = events
+            listeners.timedEvents = events
             return events.updates
         }
     }
 
     /// Stores and sends a state; on the loop's thread.
     package func stateChanged(to state: State) {
-        let states = content.withLock { content in
-            content.state = state
-            return content.states
+        let hasListeners = lock.withLock { _ in
+            present = state
+            return listeners != nil
         }
-        states?.send(state)
+        if hasListeners { lock.withLock { _ in listeners?.states }?.send(state) }
     }
 
     package func tell(_ event: Event) {
-        let (events, timedEvents) = content.withLock { ($0.events, $0.timedEvents) }
+        if lock.withLock({ _ in listeners != nil }) { send(event) }
+    }
+
+    private func send(_ event: Event) {
+        let (events, timedEvents) = lock.withLock { _ in (listeners?.events, listeners?.timedEvents) }
         events?.send(event)
         timedEvents?.send(TimedEvent(time: WallClock.milliseconds, event: event))
     }
 
     /// The client is gone: sequences end.
     package func finish() {
-        let (states, events, timedEvents) = content.withLock { ($0.states, $0.events, $0.timedEvents) }
-        states?.finish()
-        events?.finish()
-        timedEvents?.finish()
+        // Called when the client is released: no other call is under way.
+        listeners?.states?.finish()
+        listeners?.events?.finish()
+        listeners?.timedEvents?.finish()
     }
 }
 

@@ -149,8 +149,11 @@ package struct OpenedStream: Sendable {
 }
 
 /// The callers that wait for what a ``Supervisor`` does; on the loop's thread.
-struct SupervisorCallers<Failure: Error & Sendable> {
-    typealias Call = PendingCall<Result<Void, Failure>>
+///
+/// They wait for `any Error`, which is always the client's type of failure: so this is one type for all clients, and
+/// nothing has to be looked up at run time.
+struct SupervisorCallers {
+    typealias Call = PendingCall<Result<Void, any Error>>
     typealias Restart = (begun: PendingCall<Void>, run: Call?)
 
     /// Callers of `connect`.
@@ -181,8 +184,8 @@ struct SupervisorCallers<Failure: Error & Sendable> {
     /// - Parameters:
     ///   - failure: nil if the user disconnected.
     ///   - stopped: what `connect` then throws.
-    mutating func ended(_ failure: Failure?, stopped: Failure) {
-        Self.end(&connects, .failure(failure ?? stopped))
+    mutating func ended(_ failure: (any Error)?, stopped: @autoclosure () -> any Error) {
+        if !connects.isEmpty { Self.end(&connects, .failure(failure ?? stopped())) }
         Self.end(&runs, failure.map { .failure($0) } ?? .success(()))
     }
 

@@ -34,12 +34,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Nil for a single server.
     private let servers: ServerRounds<Client.Failure>?
     private var task: Task<Void, Never>?
-    private var callers = SupervisorCallers<Client.Failure>()
+    private var callers = SupervisorCallers()
     /// Exists only while it is set.
     private var alarm: LoopAlarm?
     private static var stopTimeout: Int64 { 3_000_000_000 }
 
-    private typealias Call = SupervisorCallers<Client.Failure>.Call
+    private typealias Call = SupervisorCallers.Call
 
     /// - Parameters:
     ///   - connectTimeout: nanoseconds from the beginning of an attempt until the server has accepted.
@@ -74,7 +74,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         } onCancel: {
             loop.execute { self.cancel(call, cancelled) }
         }
-        try result.get()
+        try Self.get(result)
     }
 
     /// Keeps the client connected from now on: its first connection is tried like one that was lost. Returns when the
@@ -95,7 +95,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         } onCancel: {
             call.end(.success(()))
         }
-        try result.get()
+        try Self.get(result)
+    }
+
+    private static func get(_ result: Result<Void, any Error>) throws(Client.Failure) {
+        if case .failure(let failure) = result { throw failure as! Client.Failure }
     }
 
     /// Ends supervision, and returns when the connection is closed; `goodbye` writes the protocol's farewell.

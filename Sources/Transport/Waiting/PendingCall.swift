@@ -1,4 +1,4 @@
-import Synchronization
+public import Synchronization
 
 /// One caller that waits for one answer, which comes from any thread: for an operation on another thread, a table or a
 /// queue to hold.
@@ -8,23 +8,31 @@ import Synchronization
 ///
 /// The first `end` counts, whether it is the answer, the caller's cancellation or a failure that makes an answer
 /// impossible, and whether the caller already waits by then or not.
+///
+/// Inlinable, and its fields are beside the lock instead of in it: otherwise each step would look up at run time what
+/// depends on the type of the answer.
 @usableFromInline
-package final class PendingCall<Answer: Sendable>: Sendable {
-    private struct State: ~Copyable {
-        var waiter: Waiter<Answer>?
-        /// The answer of a call that ended before its caller came to wait.
-        var early: Answer?
-        var isOver = false
+package final class PendingCall<Answer: Sendable>: @unchecked Sendable {
+    // Sendable because the `var`s are touched with `lock` held only.
+    @usableFromInline let lock: Lock<Void>
+    @safe @exclusivity(unchecked) @usableFromInline var waiter: Waiter<Answer>?
+    /// The answer of a call that ended before its caller came to wait.
+    @safe @exclusivity(unchecked) @usableFromInline var early: Shared<Answer>?
+    @safe @exclusivity(unchecked) @usableFromInline var hasEnded: Bool
+
+    @inlinable
+    package init() {
+        lock = Lock(())
+        waiter = nil
+        early = nil
+        hasEnded = false
     }
 
-    private let state = Lock(State())
-
-    package init() {}
-
     /// Whether the call has ended: there is nothing more to do for it.
-    package var isOver: Bool { state.withLock { $0.isOver } }
+    @inlinable package var isOver: Bool { lock.withLock { _ in hasEnded } }
 
     /// Ends the call. Returns false, having done nothing, if it has ended before.
+    @inlinable
     @discardableResult
     package func end(_ answer: Answer) -> Bool {
         var isFirst = false
@@ -33,19 +41,21 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     }
 
     /// Ends the call under the lock of its owner: returns the caller, if it waits, to be resumed after the lock is released.
+    @inlinable
     package func take(_ answer: Answer) -> Resumption<Answer>? {
         var isFirst = false
         return take(answer, &isFirst)
     }
 
-    private func take(_ answer: Answer, _ isFirst: inout Bool) -> Resumption<Answer>? {
+    @inlinable
+    func take(_ answer: Answer, _ isFirst: inout Bool) -> Resumption<Answer>? {
         var isFirstNow = false
-        let waiter = state.withLock { state -> Waiter<Answer>? in
-            guard !state.isOver else { return nil }
+        let waiter = lock.withLock { _ -> Waiter<Answer>? in
+            guard !hasEnded else { return nil }
             isFirstNow = true
-            state.isOver = true
-            if state.waiter == nil { state.early = answer }
-            return state.waiter.take()
+            hasEnded = true
+            if self.waiter == nil { early = Shared(answer) }
+            return self.waiter.take()
         }
         isFirst = isFirstNow
         guard let waiter else { return nil }
@@ -57,6 +67,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     /// - Parameters:
     ///   - begin: called when the caller waits, unless the call has ended already.
     ///   - onCancel: called when the caller's task is cancelled, possibly before `begin`; it has to end the call.
+    @inlinable
     package nonisolated(nonsending) func answer(
         _ begin: () -> Void = {}, onCancel: @Sendable () -> Void
     ) async -> Answer {
@@ -68,6 +79,7 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     }
 
     /// Waits for the end or for the cancellation of the caller's task, which ends the call with `cancelled`; once.
+    @inlinable
     package nonisolated(nonsending) func answer(ifCancelled cancelled: Answer) async -> Answer {
         await answer {
         } onCancel: {
@@ -76,19 +88,21 @@ package final class PendingCall<Answer: Sendable>: Sendable {
     }
 
     /// Waits for the end, whether the caller's task is cancelled or not; once.
+    @inlinable
     package nonisolated(nonsending) func answer() async -> Answer {
         await waiting { wait($0, {}) }
     }
 
-    private func wait(_ waiter: consuming Waiter<Answer>, _ begin: () -> Void) {
+    @inlinable
+    func wait(_ waiter: consuming Waiter<Answer>, _ begin: () -> Void) {
         var waiter: Waiter<Answer>? = waiter
-        let early = state.withLock { state -> Answer? in
-            if let early = state.early.take() { return early }
-            state.waiter = waiter.take()
+        let early = lock.withLock { _ -> Shared<Answer>? in
+            if let early = self.early.take() { return early }
+            self.waiter = waiter.take()
             return nil
         }
         if let early {
-            waiter.take()?.resume(returning: early)
+            waiter.take()?.resume(returning: early.value)
         } else {
             begin()
         }
