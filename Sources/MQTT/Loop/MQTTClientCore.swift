@@ -44,7 +44,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         supervisor = Supervisor(
             policy: settings.reconnect, serverCount: opener.serverCount, serverOrder: options.serverOrder,
             connectTimeout: options.connectTimeout.inNanoseconds,
-            network: options.usesNetworkMonitor && opener.needsNetwork ? network ?? .system : nil, loop: loop)
+            network: options.usesNetworkMonitor ? opener.ifNeeded(network ?? .system) : nil, loop: loop)
         negotiation = MQTTNegotiation(settings)
         persistence = options.sessionStore.map { MQTTPersistence($0) }
         connectParts()
@@ -108,7 +108,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     func attach(_ opened: OpenedStream) {
         closeReason = nil
         negotiation.connectionOpened()
-        link.attach(opened.stream, layers: opened.layers)
+        link.attachNow(opened.stream, layers: opened.layers)
     }
 
     /// While the client does not try to be connected, requests fail at once, and only `enqueue` adds to the queue.
@@ -212,9 +212,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     /// Finishes the QoS 2 exchanges of received messages for up to two seconds, less than the supervisor waits for the
     /// end, and writes DISCONNECT as the last packet.
     func sayGoodbye(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {
-        let now = loop.now
-        let scratch = MQTTScratch()
-        link.perform { machine in
+        link.performNow { machine, scratch, now in
             do throws(MQTTUsageError) {
                 try machine.engine.leave(
                     reason: reason, properties: properties, within: 2_000_000_000, at: now,
@@ -225,7 +223,6 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
                 machine.wantsClose = true
             }
         }
-        scratch.perform(RawSpan())
     }
 
     /// Throws if DISCONNECT cannot carry this; from any thread. Without a connection nothing is sent.

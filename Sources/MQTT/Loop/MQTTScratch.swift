@@ -16,6 +16,13 @@ final class MQTTScratch: LinkScratch {
 
     init() {}
 
+    private final class Apart {
+        let scratch = MQTTScratch()
+    }
+
+    /// The scratch of a loop for what does not come from a link, and may happen while a link performs its own.
+    static func apart(on loop: EventLoop) -> MQTTScratch { loop.scratch(Apart.self) { Apart() }.scratch }
+
     func assign(_ index: UInt32, to route: MQTTRoute) {
         if route.pending.isEmpty { work.touchedRoutes.append(route) }
         route.pending.append(index)

@@ -95,7 +95,7 @@ extension MQTTSubscriptions {
             sendUnsubscriptions(of: router, isResumed: isResumed)
             sendSubscriptions(of: router, sessionPresent: sessionPresent)
         }
-        let scratch = MQTTScratch()
+        let scratch = MQTTScratch.apart(on: core.loop)
         let now = core.loop.now
         core.link.perform(urgent: true) { $0.subscriptionsSent(at: now, into: scratch) }
         scratch.perform(RawSpan())

@@ -125,7 +125,7 @@ final class MQTTPersistence: Sendable {
 
     private static func persisted(through ticket: UInt64, _ core: MQTTClientCore) {
         core.loop.execute {
-            let scratch = MQTTScratch()
+            let scratch = MQTTScratch.apart(on: core.loop)
             let now = core.loop.now
             var stored = core.link.perform(urgent: true) { machine in
                 machine.persisted(through: ticket, at: now, into: scratch)

@@ -3,7 +3,7 @@ package import Transport
 import Wire
 
 /// The options of a client for everything below its protocol.
-package struct StreamOptions: Sendable {
+package struct StreamOptions: Equatable, Sendable {
     package var proxy = Proxy.none
     package var tls = TLSOptions()
     package var webSocket = WebSocketOptions()
@@ -57,8 +57,12 @@ package final class StreamOpener: Sendable {
     }
 
     package var serverCount: Int { servers.count }
-    /// Whether no server can be reached while this device has no network.
-    package var needsNetwork: Bool { servers.needNetwork }
+
+    /// The monitor, if no server can be reached while this device has no network.
+    package func ifNeeded(_ monitor: NetworkMonitor?) -> NetworkMonitor? {
+        // Most systems have none, and need not read the addresses.
+        monitor != nil && servers.needNetwork ? monitor : nil
+    }
 
     /// A server of the list, for messages.
     func name(of index: Int) -> String { (try? servers.server(at: index).description) ?? "server \(index + 1)" }

@@ -39,7 +39,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         supervisor = Supervisor(
             policy: Shared(configuration.reconnect), serverCount: opener.serverCount,
             serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
-            network: configuration.usesNetworkMonitor && opener.needsNetwork ? network ?? .system : nil, loop: loop)
+            network: configuration.usesNetworkMonitor ? opener.ifNeeded(network ?? .system) : nil, loop: loop)
         negotiation = STOMPNegotiation(configuration)
         connectParts()
     }
@@ -82,7 +82,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     func attach(_ opened: OpenedStream) {
         closeReason = nil
-        link.attach(opened.stream, layers: opened.layers)
+        link.attachNow(opened.stream, layers: opened.layers)
     }
 
     func stop(_ failure: STOMPError) {

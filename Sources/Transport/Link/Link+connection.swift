@@ -9,7 +9,7 @@ extension Link where Machine: ~Copyable {
         self.layers = layers
         watched = .read
         stream.attach(self, interest: .read)
-        let written = stream.progress.written
+        let written = stream.written
         state.withLock { state in
             state.queuedBytes = written
             state.answerBytes = 0

@@ -37,6 +37,16 @@ extension Link where Machine: ~Copyable {
         }
     }
 
+    /// Runs `body` on the machine on the loop's thread, performs its effects and sends what it wrote, all at once. Not while
+    /// other effects are performed.
+    package func performNow(_ body: (inout Machine, Machine.Scratch, _ now: Int64) -> Void) {
+        let now = loop.now
+        let scratch = self.scratch
+        state.withLock { _ in body(&machine.value, scratch, now) }
+        scratch.perform(RawSpan())
+        settle(at: now)
+    }
+
     /// Lets the loop take the requests that callers have left with the machine.
     package func askToTakeDeferred() {
         if !deferredIsDue.exchange(true, ordering: .sequentiallyConsistent) {

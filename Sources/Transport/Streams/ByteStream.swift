@@ -10,6 +10,8 @@ package protocol ByteStream: AnyObject, Sendable {
     func write(from buffer: UnsafeRawBufferPointer) -> IOResult
     /// How far what was written has come; from any thread.
     var progress: StreamProgress { get }
+    /// Bytes that the stream has accepted since it was opened; from any thread.
+    var written: Int { get }
     /// Ends our direction of the stream; reading continues.
     func endWriting()
     /// Stops reports to the handler that is attached; another may be attached then.
@@ -25,6 +27,8 @@ package protocol ByteStream: AnyObject, Sendable {
 }
 
 extension ByteStream {
+    package var written: Int { progress.written }
+
     package func failure(_ code: Int32) -> TransportError { .lost(peerName, code) }
 }
 

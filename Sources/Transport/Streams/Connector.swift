@@ -22,12 +22,10 @@ package enum Connector {
         let race = ConnectRace(
             endpoint: endpoint, peerName: peerName ?? "\(endpoint)", serviceClass: serviceClass, deadline: deadline,
             resolver: resolver, loop: loop)
-        let result = await race.call.answer {
-            race.start()
-        } onCancel: {
-            race.cancel()
-        }
-        return try result.get()
+        race.start()
+        // On the loop's thread, a server on this machine has answered by now.
+        if race.call.isOver { return try await race.call.answer().get() }
+        return try await race.call.answer(onCancel: { race.cancel() }).get()
     }
 
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {

@@ -7,7 +7,7 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     private let descriptor: Int32
     private var handler: LoopHandler?
     /// Changed by the one thread that writes; others only read it.
-    private let written = Atomic(0)
+    private let acceptedBytes = Atomic(0)
     package let peerName: String
     package var callersMaySend: Bool { true }
 
@@ -39,13 +39,15 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     package func write(from buffer: UnsafeRawBufferPointer) -> IOResult {
         let result = unsafe System.write(descriptor, from: buffer)
         if case .bytes(let count) = result {
-            written.store(written.load(ordering: .relaxed) &+ count, ordering: .relaxed)
+            acceptedBytes.store(written &+ count, ordering: .relaxed)
         }
         return result
     }
 
+    package var written: Int { acceptedBytes.load(ordering: .relaxed) }
+
     package var progress: StreamProgress {
-        let written = written.load(ordering: .relaxed)
+        let written = written
         return StreamProgress(written: written, acknowledged: max(0, written - System.unacknowledged(descriptor)))
     }
 
