@@ -40,7 +40,9 @@ struct CookbookTests {
         #expect(status == .exited(0) && errors == [])
         #expect(output.count == 4)
         #expect(output.prefix(3) == ["order 1: Margherita", "order 2: Margherita", "order 3: Margherita"])
-        #expect(output.last?.hasPrefix("dead letter: one pizza, please (17 bytes are not a valid Order") == true)
+        #expect(
+            output.last?.hasPrefix("dead letter: one pizza, please (The payload (17 bytes) is not a valid Order: ")
+                == true)
     }
 
     enum Worker: CaseIterable {

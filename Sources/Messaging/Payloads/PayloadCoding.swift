@@ -102,7 +102,8 @@ extension PayloadCoding {
             return try encode(value)
         } catch {
             throw Failure(
-                .invalidRequest, "The \(type(of: value)) cannot be encoded as \(contentType): \(error)", answer: nil,
+                .invalidRequest,
+                "The \(type(of: value)) cannot be encoded as \(contentType): \(sentences(about: error))", answer: nil,
                 underlying: error)
         }
     }
@@ -135,7 +136,14 @@ public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
 
     /// The decoder threw.
     package init<Value>(_ payload: ArraySlice<UInt8>, isNot type: Value.Type, _ error: any Error) {
-        self.init("\(payload.count) bytes are not a valid \(type): \(error)", underlying: error)
+        self.init(
+            "The payload (\(size(payload))) is not a valid \(type): \(sentences(about: error))", underlying: error
+        )
+    }
+
+    /// The payload is not UTF-8.
+    package init(notText payload: ArraySlice<UInt8>) {
+        self.init("The payload (\(size(payload))) is not text in UTF-8. Check what the sender sends.")
     }
 
     /// Decodes a message with a closure of the application.
@@ -151,7 +159,9 @@ public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
 
     /// The message declares another type than the expected one.
     package init<Value>(expected type: Value.Type, as expected: String, received: String) {
-        self.init("A \(type) was expected as \(expected), but the message is \(received).")
+        self.init(
+            "The message is \(received), and not a \(type) as \(expected). Correct the content type at the sender, or accept both formats with .anyOf."
+        )
     }
 
     public var description: String { message }
@@ -160,3 +170,36 @@ public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
 extension DecodeFailure: LocalizedError {
     public var errorDescription: String? { message }
 }
+
+/// What an encoder or decoder reports, for people: which value it is about, then what to do.
+func sentences(about error: any Error) -> String {
+    switch error {
+    case DecodingError.keyNotFound(let key, let context):
+        "\(name(of: context.codingPath + [key])) is missing. Make the property optional, if senders may leave it out."
+    case DecodingError.valueNotFound(let type, let context):
+        "\(name(of: context.codingPath)) is null instead of a \(type). Make the property optional, if senders may send null."
+    case DecodingError.typeMismatch(let type, let context):
+        "\(name(of: context.codingPath)) is not a \(type). Use the same type at the sender and here."
+    case DecodingError.dataCorrupted(let context):
+        "\(place(context.codingPath))\(sentence(context.debugDescription)) Check what the sender sends."
+    case EncodingError.invalidValue(_, let context):
+        "\(place(context.codingPath))\(sentence(context.debugDescription)) Change the value, or how its type is encoded."
+    case let error as any LocalizedError where error.errorDescription != nil: sentence(error.errorDescription ?? "")
+    default: sentence("\(error)")
+    }
+}
+
+private func size(_ payload: ArraySlice<UInt8>) -> String { payload.count == 1 ? "1 byte" : "\(payload.count) bytes" }
+
+/// A value by the keys that lead to it: `the value of 'vehicles[2].speed'`.
+private func name(of path: [any CodingKey]) -> String {
+    if path.isEmpty { return "it" }
+    let text = path.reduce(into: "") { text, key in
+        text += key.intValue.map { "[\($0)]" } ?? (text.isEmpty ? "" : ".") + key.stringValue
+    }
+    return "the value of '\(text)'"
+}
+
+private func place(_ path: [any CodingKey]) -> String { path.isEmpty ? "" : "\(name(of: path)): " }
+
+private func sentence(_ text: String) -> String { text.hasSuffix(".") ? text : text + "." }

@@ -41,8 +41,8 @@ package struct ValueFormat<Value: Sendable>: Sendable {
             return try encode(value)
         } catch {
             throw Failure(
-                .invalidRequest, "The \(Value.self) cannot be encoded for '\(name)': \(error)", answer: nil,
-                underlying: error)
+                .invalidRequest, "The \(Value.self) cannot be encoded for '\(name)': \(sentences(about: error))",
+                answer: nil, underlying: error)
         }
     }
 
@@ -74,7 +74,7 @@ extension ValueFormat<String> {
             Array(value.utf8)
         } decode: { payload, _ in
             String(validating: payload, as: UTF8.self).map { .success($0) }
-                ?? .failure(DecodeFailure("\(payload.count) bytes were expected as text but are not UTF-8."))
+                ?? .failure(DecodeFailure(notText: payload))
         }
     }
 }

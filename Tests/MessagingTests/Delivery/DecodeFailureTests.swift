@@ -1,0 +1,96 @@
+import Foundation
+import Messaging
+import Testing
+import Wire
+
+private struct Failure: ClientError {
+    static let cancelledWait = makeCancelledWait()
+    static let disconnectedByUser = makeDisconnectedByUser()
+    let code: ErrorCode<Failure>
+    let message: String
+    let underlying: (any Error)?
+
+    init(_ code: ErrorCode<Failure>, _ message: String, answer: Failure?, underlying: (any Error)?) {
+        (self.code, self.message, self.underlying) = (code, message, underlying)
+    }
+}
+
+/// The texts about payloads that a screen shows.
+@Suite struct DecodeFailureTests {
+    private struct Fleet: Codable, Equatable {
+        struct Vehicle: Codable, Equatable {
+            var speed: Double
+        }
+        var vehicles: [Vehicle]
+    }
+
+    /// The text about a payload of JSON that is not a fleet.
+    private func text(_ json: String, as mediaType: String? = nil) throws -> String {
+        let result = JSONPayload().value(of: Fleet.self, from: Array(json.utf8)[...], mediaType: mediaType)
+        guard case .failure(let failure) = result else { return "a value" }
+        #expect(failure.localizedDescription == failure.message && "\(failure)" == failure.message)
+        return failure.message
+    }
+
+    @Test func `a failure names the value by its path, and what to do`() throws {
+        #expect(
+            try text(#"{"vehicles":[{"speed":1},{}]}"#)
+                == "The payload (29 bytes) is not a valid Fleet: the value of 'vehicles[1].speed' is missing. Make the property optional, if senders may leave it out."
+        )
+        #expect(
+            try text(#"{"vehicles":[{"speed":"1"}]}"#)
+                == "The payload (28 bytes) is not a valid Fleet: the value of 'vehicles[0].speed' is not a Double. Use the same type at the sender and here."
+        )
+        #expect(try text(#"{"vehicles":null}"#).contains("the value of 'vehicles' is "))
+        #expect(
+            try text("[]").hasPrefix("The payload (2 bytes) is not a valid Fleet: it is not a Dictionary<String, "))
+    }
+
+    @Test func `a payload in another format is shown without names of Swift`() throws {
+        let text = try text("21.5 degrees")
+        #expect(text.hasPrefix("The payload (12 bytes) is not a valid Fleet: "))
+        #expect(text.hasSuffix(". Check what the sender sends."))
+        for jargon in ["DecodingError", "Context", "codingPath", "NSError", "Optional("] {
+            #expect(!text.contains(jargon), "\(text)")
+        }
+        #expect(
+            try self.text("{}", as: "text/plain")
+                == "The message is text/plain, and not a Fleet as application/json. Correct the content type at the sender, or accept both formats with .anyOf."
+        )
+    }
+
+    @Test func `bytes that are not UTF-8 are shown as that`() {
+        guard case .failure(let failure) = ValueFormat<String>.text.value(in: [0xFF], mediaType: nil) else {
+            Issue.record("It is text.")
+            return
+        }
+        #expect(failure.message == "The payload (1 byte) is not text in UTF-8. Check what the sender sends.")
+    }
+
+    @Test func `a closure of the application shows its own sentence`() {
+        struct NoNumber: LocalizedError {
+            var errorDescription: String? { "There are letters in it" }
+        }
+        let format = ValueFormat<Int>(contentType: nil) { _ in
+            []
+        } decode: { _ in
+            throw NoNumber()
+        }
+        guard case .failure(let failure) = format.value(in: [1, 2], mediaType: nil) else {
+            Issue.record("It is a number.")
+            return
+        }
+        #expect(failure.message == "The payload (2 bytes) is not a valid Int: There are letters in it.")
+        #expect(failure.underlying is NoNumber)
+    }
+
+    @Test func `a value that cannot be encoded is named`() {
+        #expect {
+            try ValueFormat<Double>(JSONPayload()).payload(of: .nan, for: "speed", throwing: Failure.self)
+        } throws: { error in
+            let message = (error as? Failure)?.message ?? ""
+            return message.hasPrefix("The Double cannot be encoded for 'speed': ")
+                && message.hasSuffix(" Change the value, or how its type is encoded.")
+        }
+    }
+}
