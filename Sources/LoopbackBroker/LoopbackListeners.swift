@@ -43,7 +43,7 @@ enum LoopbackListeners {
         _ number: Int, _ loop: EventLoop, _ accepted: @escaping @Sendable (SocketStream) -> Void
     ) async throws(TransportError) -> [Listener] {
         guard let port = UInt16(exactly: number) else {
-            throw TransportError(.badURL, "\(number) is no port: use a number from 0 to 65535.")
+            throw TransportError(.badURL, "\(number) is not a port. Use a number from 0 to 65535.")
         }
         let first = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: loop, accepted: accepted)
         do throws(TransportError) {

@@ -122,7 +122,7 @@ extension TransportError {
 extension TransportError {
     /// The connection to `peer` broke; `code` is the system's reason, or 0.
     static func lost(_ peer: String, _ code: Int32) -> TransportError {
-        let reason = code == 0 ? "it takes no more bytes" : System.describe(code)
+        let reason = code == 0 ? "it accepts no more bytes" : System.describe(code)
         return TransportError(.connectionLost, "The connection to \(peer) broke: \(reason).", errno: code)
     }
 }

@@ -8,7 +8,7 @@ extension Router {
         into effects: inout RouterEffects
     ) throws(STOMPRefusal) {
         guard let destination = Destination(text), !destination.hasWildcards else {
-            throw STOMPRefusal(message: "'\(text)' is no destination that a message can be sent to")
+            throw STOMPRefusal(message: "'\(text)' is not a destination that accepts messages")
         }
         guard let transaction else {
             return try send(connection, message, to: destination, at: now, into: &effects)

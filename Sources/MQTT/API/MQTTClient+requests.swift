@@ -22,7 +22,10 @@ extension MQTTClient {
             throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to it.")
         }
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
-        let late = MQTTError(.timedOut, "No response to the request to '\(topic)' arrived within \(timeout).")
+        let late = MQTTError(
+            .timedOut,
+            "No response to the request to '\(topic)' arrived within \(timeout). Check that a client answers there, or raise the timeout."
+        )
         return try await replies.reply(correlation: correlation, within: timeout, late: late) {
             (address) async throws(MQTTError) in
             var properties = properties
@@ -51,7 +54,8 @@ extension MQTTClient {
     ) async throws(MQTTError) -> MQTTReasonCode {
         let asked = request.properties
         guard let topic = asked.responseTopic else {
-            throw .invalidRequest("The message to '\(request.topic)' has no response topic to reply to.")
+            throw .invalidRequest(
+                "The message to '\(request.topic)' has no response topic to reply to. Have its sender use request().")
         }
         var properties = properties
         properties.correlationData = asked.correlationData

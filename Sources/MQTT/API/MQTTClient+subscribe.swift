@@ -95,7 +95,7 @@ extension MQTTClient {
         }
         for filter in filters where !MQTTTopicFilter.isValid(filter) {
             throw .invalidRequest(
-                "'\(filter)' is not a topic filter: 1 to 65535 bytes, '+' alone in its level, '#' alone in the last one"
+                "'\(filter)' is not a topic filter. Use '+' alone in its level, '#' alone in the last one, and 1 to 65,535 bytes."
             )
         }
     }

@@ -56,7 +56,7 @@ extension MQTTError {
             case .keepAliveTimeout:
                 (
                     .connectionLost,
-                    "The peer was silent for longer than its keep alive interval. Check the network."
+                    "The other end was silent for longer than its keep alive interval. Check the network."
                 )
             case .authenticationTimeout:
                 (

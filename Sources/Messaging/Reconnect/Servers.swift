@@ -33,7 +33,7 @@ enum ServerList: Sendable {
             var servers: [BrokerURL] = []
             for url in urls { servers.append(try BrokerURL(url).limited(to: schemes)) }
             guard let first = servers.first else {
-                throw TransportError(.badURL, "There is no server to connect to: name one.")
+                throw TransportError(.badURL, "There is no server to connect to. Pass at least one URL.")
             }
             self = servers.count == 1 ? .one(first) : .several(servers)
         } catch {

@@ -76,7 +76,7 @@ extension STOMPClient {
         to request: STOMPMessage, with body: [UInt8], options: STOMPSendOptions = STOMPSendOptions()
     ) async throws(STOMPError) {
         guard let destination = request.header("reply-to"), !destination.isEmpty else {
-            throw .invalidRequest("The message has no reply-to header to reply to.")
+            throw .invalidRequest("The message has no reply-to header to reply to. Have its sender use request().")
         }
         var options = options
         options.correlationID = options.correlationID ?? request.header("correlation-id")

@@ -97,7 +97,7 @@ public struct STOMPSendOptions: Sendable {
     /// The headers to send now.
     func allHeaders(expiringRelatively: borrowing Atomic<Bool>) throws(STOMPError) -> STOMPHeaders {
         if let priority, !(0...9).contains(priority) {
-            throw .invalidRequest("The priority \(priority) is not between 0 (lowest) and 9.")
+            throw .invalidRequest("The priority is \(priority). Use 0 (lowest) to 9.")
         }
         guard let (left, at) = try expiry() else { return prepared }
         var result = prepared

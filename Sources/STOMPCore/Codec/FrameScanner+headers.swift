@@ -216,7 +216,7 @@ extension FrameScanner {
         guard length <= limits.maximumBodyBytes else {
             throw STOMPProtocolError(
                 .limitExceeded,
-                "The peer announces a body of \(length) bytes; the limit is \(limits.maximumBodyBytes). Raise maximumBodyBytes if that is wanted."
+                "The body has \(length) bytes; the limit is \(limits.maximumBodyBytes). Raise maximumBodyBytes to accept it."
             )
         }
         guard length == 0 || command.mayHaveBody else { throw .body(of: name(in: bytes, base)) }
@@ -258,7 +258,7 @@ extension FrameScanner {
         guard isNumber else {
             throw STOMPProtocolError(
                 .invalidContentLength,
-                "content-length is \"\(bytes.text(in: start..<min(end, start + 40)) ?? "?")\", which is no number of bytes."
+                "content-length is \"\(bytes.text(in: start..<min(end, start + 40)) ?? "?")\", which is not a number of bytes."
             )
         }
         return value

@@ -62,7 +62,9 @@ extension STOMPEngine {
             if receipt == nil, fields[index].name.hasBytes(of: "receipt") {
                 guard hasToken else {
                     throw STOMPUsageError(
-                        .reservedHeader, "A header \"receipt\" needs a receipt token, or nobody waits for the answer.")
+                        .reservedHeader,
+                        "A header \"receipt\" needs a receipt token, so that a caller receives the answer. Pass one, or leave the header out."
+                    )
                 }
                 receipt = Array(fields[index].value.utf8)
             }
@@ -89,7 +91,7 @@ extension STOMPEngine {
         guard headers.count + 4 <= most else {
             throw STOMPUsageError(
                 .brokerLimit,
-                "\(headers.count) headers are more than \(profile.name) takes (\(most)). Put them into the body, or set the profile option if the broker is configured for more."
+                "\(headers.count) headers are more than \(profile.name) accepts (\(most)). Put some of them into the body, or set the profile option if the broker is configured for more."
             )
         }
     }
@@ -111,7 +113,7 @@ extension STOMPEngine {
         guard bytes <= longest else {
             throw STOMPUsageError(
                 .brokerLimit,
-                "The header \"\(name)\" has \(bytes) bytes; \(profile.name) takes \(longest) in a line. Put it into the body, or set the profile option if the broker is configured for more."
+                "The header \"\(name)\" has \(bytes) bytes; \(profile.name) accepts \(longest) in a line. Put it into the body, or set the profile option if the broker is configured for more."
             )
         }
     }
@@ -122,7 +124,7 @@ extension STOMPEngine {
         guard receipts.pending < most, receipts.span < most * 16 else {
             throw STOMPUsageError(
                 .tooManyReceipts,
-                "\(receipts.pending) receipts are awaited; the limit is \(most). Wait for some, or raise maximumReceipts."
+                "\(receipts.pending) receipts are pending; the limit is \(most). Wait for some, or raise maximumReceipts."
             )
         }
     }

@@ -15,7 +15,8 @@ extension STOMPEngine {
             let offered = Set(configuration.connect.versions).sorted().map(\.description).joined(separator: ", ")
             throw STOMPProtocolError(
                 .versionMismatch,
-                "The server chose STOMP \(text); offered were \(offered). Offer that version if it is wanted.")
+                "The server chose STOMP \(text); this client offered \(offered). Add that version to versions to accept it."
+            )
         }
         var server = STOMPHeartBeat.none
         if let header = frame.headers["heart-beat"] {

@@ -60,7 +60,7 @@ extension STOMPEngine {
         }
         if now >= timing.readDeadline {
             let message =
-                "Nothing came from the peer for twice the agreed heart-beat of \(heartBeat.incoming) ms. The connection is taken for dead; connect again."
+                "Nothing arrived from the other end for twice the agreed heart-beat of \(heartBeat.incoming) ms. The connection counts as lost: connect again."
             return fail(STOMPConnectionFailure(.heartBeatLost, message), waits: .connectionLost, into: &effects)
         }
         if now >= timing.writeDeadline {
@@ -80,7 +80,8 @@ extension STOMPEngine {
             fail(
                 STOMPConnectionFailure(
                     .connectTimeout,
-                    "\(awaited) did not come within \(seconds) s. Is there a STOMP peer behind that address?"),
+                    "\(awaited) did not arrive within \(seconds) s. Check that a STOMP server is at this address and port."
+                ),
                 waits: .connectionLost, into: &effects)
         case .leaving:
             finishDisconnect(into: &effects)

@@ -66,7 +66,7 @@ extension STOMPEngine {
         let text =
             switch (phase, role) {
             case (.connecting, .client): "The peer begins with \"\(name)\" instead of CONNECTED. Is it a STOMP server?"
-            case (.connecting, .server): "\(name) came before CONNECT."
+            case (.connecting, .server): "\(name) arrived before CONNECT."
             default: "\(name) is not allowed in a session."
             }
         return STOMPProtocolError(.unexpectedFrame, text)

@@ -111,7 +111,7 @@ extension STOMPEngine {
         try require(
             connection == self.connection && (phase == .connected || phase == .leaving) || role != .client,
             .staleMessage,
-            "The message came over an earlier connection; the broker hands it out again. Do not acknowledge it.")
+            "The message belongs to an earlier connection. Do not acknowledge it: the broker delivers it again.")
         try requireConnected()
         if let transaction { try check(transaction) }
         let reader = STOMPHeaderReader(version: version)
@@ -148,7 +148,8 @@ extension STOMPEngine {
         guard let index = subscriptions.index(of: wireForm(id)) else {
             throw STOMPUsageError(
                 .unknownSubscription,
-                "The subscription \"\(id)\" of the message is gone; the broker takes no acknowledgement for it.")
+                "The subscription \"\(id)\" of the message has ended. Do not acknowledge it: the broker delivers it again."
+            )
         }
         try require(
             subscriptions.entries[index].ackMode != .auto, .acknowledgingAutoSubscription,

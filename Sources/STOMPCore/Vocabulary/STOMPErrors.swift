@@ -41,7 +41,7 @@ extension STOMPProtocolError {
 
     static func limit(_ what: String, _ most: Int, _ unit: String) -> STOMPProtocolError {
         STOMPProtocolError(
-            .limitExceeded, "The peer sends \(what) of more than \(most) \(unit). Raise STOMPLimits if that is wanted.")
+            .limitExceeded, "The other end sent \(what) of more than \(most) \(unit). Raise STOMPLimits to accept it.")
     }
 
     static func body(of name: String) -> STOMPProtocolError {
@@ -51,7 +51,7 @@ extension STOMPProtocolError {
     static func malformedCommand(_ bytes: RawSpan, _ start: Int, _ end: Int) -> STOMPProtocolError {
         STOMPProtocolError(
             .malformedCommand,
-            "A frame begins with \"\(excerpt(bytes, start, end))\", which is no command. Is the peer a STOMP server, and is TLS expected there?"
+            "A frame begins with \"\(excerpt(bytes, start, end))\", which is not a command. Check that the server speaks STOMP at this port, and whether it expects TLS."
         )
     }
 

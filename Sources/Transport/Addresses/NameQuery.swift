@@ -26,7 +26,7 @@ package struct NameQuery: Hashable, Sendable {
     private func lookUp(flags: Int32) -> Answer {
         // getaddrinfo would see the part before it.
         guard !name.utf8.contains(0) else {
-            return .failure(TransportError(.unknownHost, "A host name cannot hold a NUL character."))
+            return .failure(TransportError(.unknownHost, "The host name contains a NUL character. Remove it."))
         }
         var hints = unsafe addrinfo()
         unsafe hints.ai_flags = flags

@@ -33,7 +33,7 @@
             deadline: Int64, loop: EventLoop
         ) async throws(TransportError) -> NetworkStream {
             guard let target = NWEndpoint(endpoint) else {
-                throw TransportError(.badURL, "'\(endpoint)' has no port that can be connected to; give one from 1 on")
+                throw TransportError(.badURL, "'\(endpoint)' has no port to connect to. Use a port from 1 to 65535.")
             }
             let connecting = NetworkConnecting(
                 NWConnection(to: target, using: parameters), endpoint, peerName: peerName, failures: failures,

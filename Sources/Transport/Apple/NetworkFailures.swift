@@ -64,7 +64,9 @@
             switch code {
             case ECONNREFUSED:
                 return TransportError(
-                    .connectionRefused, "\(peerName) refused the connection: nothing listens there.", errno: code)
+                    .connectionRefused,
+                    "\(peerName) refused the connection. Check the address and the port, and whether the server is running.",
+                    errno: code)
             case ECONNRESET where usesTLS, EPIPE where usesTLS:
                 // TCP was open, since a refusal has another code: a server that does not read TLS reset it.
                 return TransportError(
@@ -95,7 +97,7 @@
                 return isOpen
                     ? TransportError(
                         .tlsTruncated,
-                        "\(peerName) ended the stream without TLS's good-bye: it broke down, or the connection was cut."
+                        "\(peerName) ended the connection without the closing message of TLS. It may have stopped, or the network cut the connection: connect again."
                     )
                     : TransportError(
                         .notTLS,
@@ -103,7 +105,7 @@
             case errSSLProtocol, errSSLUnexpectedRecord:
                 return TransportError(
                     .notTLS,
-                    "\(peerName) does not answer in TLS (\(status)). Use the port that it speaks TLS at, or a URL "
+                    "\(peerName) does not use TLS at this port (\(status)). Use its port for TLS, or a URL "
                         + "without TLS.")
             case errSSLPeerProtocolVersion, errSSLPeerInsufficientSecurity, errSSLNegotiation:
                 return TransportError(
@@ -118,19 +120,25 @@
                 return hasIdentity ? refusal : TLSFailure.clientCertificateMissing(peerName)
             case errSSLUnrecognizedName, errSSLHostNameMismatch:
                 return TransportError(
-                    .certificateNameMismatch, "\(peerName) does not know the name that it was asked for (\(status)).")
+                    .certificateNameMismatch,
+                    "\(peerName) has no certificate for this name (\(status)). Check the host name, or set serverName in the TLS options."
+                )
             case errSSLCertExpired:
-                return TransportError(.certificateExpired, "The certificate of \(peerName) has expired.")
+                return TransportError(
+                    .certificateExpired, "The certificate of \(peerName) has expired. The server needs a new one.")
             case errSSLCertNotYetValid:
                 return TransportError(
-                    .certificateNotYetValid, "The certificate of \(peerName) is not valid yet. Is this clock right?")
+                    .certificateNotYetValid,
+                    "The certificate of \(peerName) is not valid yet. Is the clock of this device right?")
             case errSSLXCertChainInvalid, errSSLUnknownRootCert, errSSLNoRootCert:
                 return TransportError(
                     .certificateUntrusted,
                     "No trusted authority has signed the certificate of \(peerName). Name the authority in the TLS "
                         + "options.")
             case errSSLBadCert:
-                return TransportError(.certificateInvalid, "The certificate of \(peerName) cannot be accepted.")
+                return TransportError(
+                    .certificateInvalid,
+                    "The certificate of \(peerName) cannot be accepted. The server needs another one.")
             default:
                 break
             }

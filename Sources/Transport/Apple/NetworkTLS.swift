@@ -45,7 +45,7 @@
             for name in options.applicationProtocols ?? protocols {
                 guard (1...255).contains(name.utf8.count) else {
                     throw TransportError(
-                        .tlsConfiguration, "An application protocol has 1 to 255 bytes, unlike '\(name)'.")
+                        .tlsConfiguration, "'\(name)' is not the name of an application protocol. Use 1 to 255 bytes.")
                 }
                 unsafe sec_protocol_options_add_tls_application_protocol(security, name)
             }
@@ -159,7 +159,7 @@
                 if isSelfSigned {
                     return TransportError(
                         .certificateSelfSigned,
-                        "\(whose) is signed by itself. If you know it, name it as a trusted authority in the TLS "
+                        "\(whose) is self-signed. If you know it, name it as a trusted authority in the TLS "
                             + "options.")
                 }
                 let judgement = usesSystemAlone ? "this system does not trust" : "the TLS options do not trust"
@@ -254,13 +254,13 @@
             }
             guard status == errSecSuccess else { throw unusable("it is no PKCS #12 container (status \(status))") }
             guard let items, CFArrayGetCount(items) > 0, let first = unsafe CFArrayGetValueAtIndex(items, 0) else {
-                throw unusable("it holds no private key with its certificate")
+                throw unusable("it contains no private key with its certificate")
             }
             let item = unsafe Unmanaged<CFDictionary>.fromOpaque(first).takeUnretainedValue()
             guard
                 let found = unsafe CFDictionaryGetValue(
                     item, Unmanaged.passUnretained(kSecImportItemIdentity).toOpaque())
-            else { throw unusable("it holds no private key with its certificate") }
+            else { throw unusable("it contains no private key with its certificate") }
             let identity = unsafe Unmanaged<SecIdentity>.fromOpaque(found).takeUnretainedValue()
             let chain = unsafe CFDictionaryGetValue(item, Unmanaged.passUnretained(kSecImportItemCertChain).toOpaque())
                 .map { unsafe Unmanaged<CFArray>.fromOpaque($0).takeUnretainedValue() }

@@ -81,7 +81,9 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
             advance { () throws(TransportError) in
                 try layers.endReceived()
                 throw TransportError(
-                    .closedByPeer, "\(stream.peerName) ended the connection before its handshakes were done.")
+                    .closedByPeer,
+                    "\(stream.peerName) ended the connection during the handshakes. Does it speak this protocol at this port?"
+                )
             }
         case .failed(let code):
             // A peer that speaks something else often closes with our bytes unread, which resets the connection.
@@ -109,7 +111,10 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
         if let failure { return finish(failure, lingering: lingers) }
         guard isWritten, layers.isOpen else { return }
         if layers.isFinished {
-            return finish(TransportError(.closedByPeer, "\(stream.peerName) ended the connection at once."))
+            return finish(
+                TransportError(
+                    .closedByPeer,
+                    "\(stream.peerName) ended the connection at once. Check the port, and whether it accepts clients."))
         }
         finish(nil)
     }

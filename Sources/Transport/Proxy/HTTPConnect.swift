@@ -13,14 +13,15 @@ struct HTTPConnect: ProxyHandshake {
         do throws(HTTPError) {
             authority = try HTTPSyntax.authority(host: host, port: port)
         } catch {
-            throw TransportError(.badURL, "A proxy cannot be asked for the host: \(error.message)")
+            throw TransportError(.badURL, "An HTTP proxy cannot connect to this host: \(error.message)")
         }
         subject = "The HTTP proxy \(proxy), asked for \(authority),"
         var lines = ["CONNECT \(authority) HTTP/1.1", "Host: \(authority)"]
         if let login = proxy.login {
             // The server could not tell where the name ends.
             guard !login.userName.utf8.contains(UInt8(ascii: ":")) else {
-                throw TransportError(.badURL, "The user name for the HTTP proxy \(proxy) must not hold a colon.")
+                throw TransportError(
+                    .badURL, "The user name for the HTTP proxy \(proxy) contains a colon. Use another user name.")
             }
             let text = Base64.encode(Array("\(login.userName):\(login.password)".utf8))
             lines.append("Proxy-Authorization: Basic \(text)")
@@ -39,7 +40,7 @@ struct HTTPConnect: ProxyHandshake {
         do throws(HTTPError) {
             consumed = try parser.receive(bytes)
         } catch {
-            throw TransportError(.proxyFailed, "\(subject) gave no answer of HTTP: \(error.message)")
+            throw TransportError(.proxyFailed, "\(subject) did not reply in HTTP: \(error.message)")
         }
         guard let response = parser.response else { return consumed }
         // Whatever length a success claims, what follows its head comes from the server.

@@ -94,6 +94,6 @@ final class ProxyLayer<Handshake: ProxyHandshake>: ByteLayer {
         guard !handshake.isDone else { return }
         throw TransportError(
             .proxyClosed,
-            "\(handshake.subject) ended the connection without an answer. Does it speak that at this port?")
+            "\(handshake.subject) ended the connection without a reply. Is it a proxy of this kind?")
     }
 }

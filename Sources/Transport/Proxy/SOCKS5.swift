@@ -28,7 +28,7 @@ struct SOCKS5: ProxyHandshake {
             guard (1...255).contains(host.utf8.count), !host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x3A }) else {
                 throw TransportError(
                     .badURL,
-                    "A SOCKS5 proxy cannot be asked for the host '\(host)': a name has 1 to 255 bytes, no blanks.")
+                    "A SOCKS5 proxy cannot connect to '\(host)'. A host name has 1 to 255 bytes without blanks.")
             }
             request += [3, UInt8(host.utf8.count)] + host.utf8
         }
@@ -40,7 +40,8 @@ struct SOCKS5: ProxyHandshake {
         guard (1...255).contains(name.count), (1...255).contains(password.count) else {
             throw TransportError(
                 .badURL,
-                "User name and password for the SOCKS5 proxy \(proxy) must have 1 to 255 bytes each (RFC 1929).")
+                "The SOCKS5 proxy \(proxy) needs a user name and a password of 1 to 255 bytes each. Correct those in its URL."
+            )
         }
         return [1, UInt8(name.count)] + name + [UInt8(password.count)] + password
     }
@@ -103,7 +104,8 @@ struct SOCKS5: ProxyHandshake {
                 .proxyCredentialsRefused,
                 login == nil
                     ? "\(subject) requires authentication. Put a user name and a password into its URL."
-                    : "\(subject) accepts neither a user name and a password nor a client without them.")
+                    : "\(subject) supports no authentication that this client has. Allow user names with passwords, or clients without them."
+            )
         default:
             throw garbage
         }
@@ -132,7 +134,7 @@ struct SOCKS5: ProxyHandshake {
 
     private var garbage: TransportError {
         TransportError(
-            .proxyFailed, "\(subject) gave an answer that is not of SOCKS5. Does it speak that at this port?")
+            .proxyFailed, "\(subject) did not reply in SOCKS5. Is it a SOCKS5 proxy?")
     }
 
     private func refusal(_ reply: UInt8) -> TransportError {

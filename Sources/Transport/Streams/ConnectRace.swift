@@ -176,7 +176,9 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         switch code {
         case ECONNREFUSED:
             lastFailure = TransportError(
-                .connectionRefused, "\(endpoint) refused the connection: nothing listens there.", errno: code)
+                .connectionRefused,
+                "\(endpoint) refused the connection. Check the address and the port, and whether the server is running.",
+                errno: code)
         case ENETUNREACH, EHOSTUNREACH, ENETDOWN:
             lastFailure = TransportError(.unreachable, "\(endpoint) cannot be reached: \(words).", errno: code)
         case ETIMEDOUT:

@@ -69,7 +69,9 @@ extension Connector {
                 to: endpoint, secure: contexts, protocols: protocols, proxy: proxy, serviceClass: serviceClass,
                 timeout: timeout, loop: loop)
         #else
-            throw TransportError(.tlsUnavailable, "This system has no TLS of its own.")
+            throw TransportError(
+                .tlsUnavailable,
+                "This system has no TLS of its own. Choose the implementation .openSSL in the TLS options.")
         #endif
     }
 }
@@ -98,7 +100,8 @@ extension Connector {
             serviceClass: ServiceClass = .standard, timeout: Int64, loop: EventLoop
         ) async throws(TransportError) -> any ByteStream {
             guard case .host(let host, _) = endpoint else {
-                throw TransportError(.unsupported, "TLS needs a host, unlike '\(endpoint)'.")
+                throw TransportError(
+                    .unsupported, "TLS needs a host name, which '\(endpoint)' does not have. Connect without TLS.")
             }
             let name = proxy.map { "\(endpoint), through the proxy \($0)," } ?? "\(endpoint)"
             let tls = try contexts.networkTLS()

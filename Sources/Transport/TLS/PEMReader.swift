@@ -27,7 +27,7 @@ struct PEMReader {
         throw TransportError(
             .tlsConfiguration,
             code == Self.noStartLine
-                ? "\(source) (\(purpose)) holds no certificate. It has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
+                ? "\(source) (\(purpose)) contains no certificate. It has to be PEM, beginning with '-----BEGIN CERTIFICATE-----', "
                     + "or DER."
                 : "\(source) (\(purpose)) holds a damaged certificate: \(reason).")
     }
@@ -84,7 +84,7 @@ struct PEMReader {
         guard let container = unsafe openSSL.readContainer(bio, nil) else {
             _ = openSSL.takeError()
             throw TransportError(
-                .tlsConfiguration, "\(source) holds no PKCS #12 container. It has to be a .p12 or .pfx file.")
+                .tlsConfiguration, "\(source) is not a PKCS #12 file. Use a .p12 or .pfx file.")
         }
         defer { unsafe openSSL.containerFree(container) }
         var (key, certificate, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil)
@@ -125,7 +125,7 @@ struct PEMReader {
         let words: String
         let text = String(decoding: (try? source.read("private key")) ?? [], as: UTF8.self)
         if !text.contains("PRIVATE KEY-----") {
-            words = "holds no private key. It has to be PEM, from '-----BEGIN PRIVATE KEY-----' on"
+            words = "contains no private key. It has to be PEM, beginning with '-----BEGIN PRIVATE KEY-----'"
         } else if passphrase == nil, text.contains("ENCRYPTED") {
             words = "is encrypted. Set the identity's passphrase"
         } else if passphrase != nil {
@@ -142,7 +142,8 @@ struct PEMReader {
         // One BIO_write takes all: memory BIOs have no limit below that of an Int32, and the source is smaller.
         guard unsafe bytes.isEmpty || openSSL.bioWrite(bio, bytes, Int32(bytes.count)) == Int32(bytes.count) else {
             _ = unsafe openSSL.bioFree(bio)
-            throw TransportError(.systemLimit, "No memory to read \(source).")
+            throw TransportError(
+                .systemLimit, "There is not enough memory to read \(source). Release some and try again.")
         }
         return unsafe bio
     }

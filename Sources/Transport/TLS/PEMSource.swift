@@ -98,7 +98,7 @@ extension PEMSource {
         guard !certificates.isEmpty else {
             throw TransportError(
                 .tlsConfiguration,
-                "\(self) (\(purpose)) holds no certificate. It has to be PEM, from '-----BEGIN CERTIFICATE-----' on, "
+                "\(self) (\(purpose)) contains no certificate. It has to be PEM, beginning with '-----BEGIN CERTIFICATE-----', "
                     + "or DER.")
         }
         return certificates

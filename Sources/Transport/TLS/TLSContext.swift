@@ -28,7 +28,7 @@ final class TLSContext: @unchecked Sendable {
         openSSL = try OpenSSL.load(path: path)
         openSSL.errorClear()
         guard let pointer = unsafe openSSL.contextNew(openSSL.method()) else {
-            throw TransportError(.tlsFailed, "OpenSSL cannot set TLS up: \(openSSL.takeError().text).")
+            throw TransportError(.tlsFailed, "OpenSSL could not prepare TLS: \(openSSL.takeError().text).")
         }
         unsafe self.pointer = pointer
         self.kind = kind

@@ -3,7 +3,7 @@ enum TLSFailure {
     static func clientCertificateMissing(_ peer: String) -> TransportError {
         TransportError(
             .clientCertificateRefused,
-            "\(peer) wants a client certificate, and there is none. Set the identity of the TLS options.")
+            "\(peer) requires a client certificate, and this client has none. Set the identity of the TLS options.")
     }
 
     /// Our verification said no.
@@ -16,15 +16,16 @@ enum TLSFailure {
         case 10:
             return TransportError(
                 .certificateExpired,
-                "\(whose) expired on \(rejection.notAfter). The server needs a new one (or this clock is wrong).")
+                "\(whose) expired on \(rejection.notAfter). The server needs a new one, unless the clock of this device is wrong."
+            )
         case 9:
             return TransportError(
                 .certificateNotYetValid,
-                "\(whose) is not valid before \(rejection.notBefore). Is this machine's clock right?")
+                "\(whose) is not valid before \(rejection.notBefore). Is the clock of this device right?")
         case 18:
             return TransportError(
                 .certificateSelfSigned,
-                "\(whose) is signed by itself. If you know it, name it as a trusted authority in the TLS options.")
+                "\(whose) is self-signed. If you know it, name it as a trusted authority in the TLS options.")
         case 2, 19, 20, 21, 27:
             let judgement =
                 context.options?.trust == .system ? "this system does not trust" : "the TLS options do not trust"
@@ -42,7 +43,9 @@ enum TLSFailure {
                         + "one of its names, or set serverName in the TLS options.")
         default:
             return TransportError(
-                .certificateInvalid, "\(whose) (\(rejection.subject)) cannot be accepted: \(rejection.reason).")
+                .certificateInvalid,
+                "\(whose) (\(rejection.subject)) cannot be accepted: \(rejection.reason). The server needs another one."
+            )
         }
     }
 
@@ -55,11 +58,12 @@ enum TLSFailure {
         case 267, 156, 155, 443, 198:
             return TransportError(
                 .notTLS,
-                "\(peer) does not answer in TLS (\(text)). Use the port that it speaks TLS at, or a URL without TLS.")
+                "\(peer) does not use TLS at this port (\(text)). Use its port for TLS, or a URL without TLS.")
         case 258, 396, 1070, 1086:
             return TransportError(
                 .tlsVersion,
-                "\(peer) and this client have no version of TLS in common (\(text)): TLS 1.2 or 1.3 is needed.")
+                "\(peer) and this client have no version of TLS in common (\(text)). The server has to support TLS 1.2 or 1.3."
+            )
         case 199, 1116:
             return asked && hasIdentity
                 ? certificateRefused(peer, text) : clientCertificateMissing(peer)
@@ -68,7 +72,9 @@ enum TLSFailure {
             return hasIdentity ? certificateRefused(peer, text) : clientCertificateMissing(peer)
         case 1112:
             return TransportError(
-                .certificateNameMismatch, "\(peer) does not know the name that it was asked for (\(text)).")
+                .certificateNameMismatch,
+                "\(peer) has no certificate for this name (\(text)). Check the host name, or set serverName in the TLS options."
+            )
         default:
             break
         }

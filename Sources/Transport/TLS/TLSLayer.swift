@@ -114,7 +114,8 @@ package final class TLSLayer: ByteLayer {
             if !hasDelivered && session.lacksCertificate { throw TLSFailure.clientCertificateMissing(peerName) }
             throw TransportError(
                 .tlsTruncated,
-                "\(peerName) ended the stream without TLS's good-bye: it broke down, or the connection was cut.")
+                "\(peerName) ended the connection without the closing message of TLS. It may have stopped, or the network cut the connection: connect again."
+            )
         case .handshaking:
             if offeredSession { refuseResumption() }
             throw endedInHandshake
@@ -129,7 +130,8 @@ package final class TLSLayer: ByteLayer {
             // Otherwise the handshake has failed already; this catches a mistake in the callbacks.
             guard session.isVerified || !session.context.verifiesChain else {
                 phase = .failed
-                throw TransportError(.certificateInvalid, "The certificate of \(peerName) was not verified.")
+                throw TransportError(
+                    .certificateInvalid, "The certificate of \(peerName) was not verified. Connect again.")
             }
             phase = .open
         case .closed:
@@ -160,7 +162,7 @@ package final class TLSLayer: ByteLayer {
         return TransportError(
             hasReceived ? .tlsFailed : .notTLS,
             hasReceived
-                ? "\(peerName) ended the connection in the middle of the TLS handshake."
+                ? "\(peerName) ended the connection during the TLS handshake. See the server's log for the reason."
                 : "\(peerName) ended the connection instead of beginning TLS. Does it speak TLS at this port?")
     }
 

@@ -36,7 +36,7 @@ final class TLSSession {
             let input = unsafe openSSL.bioNew(openSSL.bioMemory()),
             let output = unsafe openSSL.bioNew(openSSL.bioMemory())
         else {
-            throw TransportError(.tlsFailed, "OpenSSL cannot make a connection: \(openSSL.takeError().text).")
+            throw TransportError(.tlsFailed, "OpenSSL could not prepare a TLS connection: \(openSSL.takeError().text).")
         }
         self.context = context
         unsafe self.connection = connection
@@ -87,14 +87,16 @@ final class TLSSession {
         var list: [UInt8] = []
         for name in protocols {
             guard (1...255).contains(name.utf8.count) else {
-                throw TransportError(.tlsConfiguration, "An application protocol has 1 to 255 bytes, unlike '\(name)'.")
+                throw TransportError(
+                    .tlsConfiguration, "'\(name)' is not the name of an application protocol. Use 1 to 255 bytes.")
             }
             list.append(UInt8(name.utf8.count))
             list.append(contentsOf: name.utf8)
         }
         // Unlike the rest of OpenSSL, this returns 0 for success.
         guard unsafe openSSL.setProtocols(connection, list, UInt32(list.count)) == 0 else {
-            throw TransportError(.tlsConfiguration, "The list of application protocols is too long.")
+            throw TransportError(
+                .tlsConfiguration, "The list of application protocols is too long. Use fewer or shorter names.")
         }
     }
 
@@ -225,13 +227,14 @@ struct ServerName: Sendable {
         else {
             throw TransportError(
                 .tlsConfiguration,
-                "'\(host)' cannot be looked for in a certificate: give a DNS name in ASCII, or an address.")
+                "A certificate cannot name '\(host)'. Use a DNS name in ASCII, or an address.")
         }
         var address = in6_addr()
         isAddress = unsafe inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
     }
 
     var isUnusable: TransportError {
-        TransportError(.tlsConfiguration, "'\(text)' cannot be looked for in a certificate.")
+        TransportError(
+            .tlsConfiguration, "A certificate cannot name '\(text)'. Use a DNS name in ASCII, or an address.")
     }
 }

@@ -44,7 +44,7 @@ package final class WebSocketLayer: ByteLayer {
         do throws(WebSocketError) {
             try handshake.writeRequest(into: &wire)
         } catch {
-            throw TransportError(.badURL, "The WebSocket cannot be asked for: \(error.message)")
+            throw TransportError(.badURL, "The WebSocket handshake cannot be sent: \(error.message)")
         }
     }
 

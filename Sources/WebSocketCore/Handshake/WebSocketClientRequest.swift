@@ -72,7 +72,7 @@ package struct WebSocketClientRequest: Sendable, Hashable {
             // The query may be a token.
             let path = target.prefix { $0 != "?" }
             throw WebSocketError(
-                .invalidTarget, "\"\(path)\" is no request target. Begin with a slash and percent-encode the rest.")
+                .invalidTarget, "\"\(path)\" is not a request target. Begin with a slash and percent-encode the rest.")
         }
     }
 

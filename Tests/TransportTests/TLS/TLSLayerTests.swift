@@ -144,11 +144,11 @@ struct TLSLayerTests {
             ("does not belong", TLSIdentity(certificates: certificate, key: .file(certificates.server.key))),
             ("No such file", TLSIdentity(certificates: certificate, key: .file("/nowhere/key.pem"))),
             ("No such file", TLSIdentity(certificates: .file("/nowhere/certificate.pem"), key: key)),
-            ("holds no certificate", TLSIdentity(certificates: key, key: key)),
-            ("holds no private key", TLSIdentity(certificates: certificate, key: certificate)),
+            ("contains no certificate", TLSIdentity(certificates: key, key: key)),
+            ("contains no private key", TLSIdentity(certificates: certificate, key: certificate)),
             ("is encrypted", TLSIdentity(certificates: certificate, key: encrypted)),
             ("passphrase is wrong", TLSIdentity(certificates: certificate, key: encrypted, passphrase: "guess")),
-            ("holds no private key", TLSIdentity(certificates: certificate, key: .text("nonsense"))),
+            ("contains no private key", TLSIdentity(certificates: certificate, key: .text("nonsense"))),
         ]
         for (words, identity) in mistakes {
             var options = TLSOptions.trusting(certificates)

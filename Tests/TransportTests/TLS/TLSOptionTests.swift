@@ -90,7 +90,7 @@ struct TLSOptionTests {
         for (identity, reason) in [
             (TLSIdentity.pkcs12(container, passphrase: "guess"), "passphrase is wrong"),
             (.pkcs12(container), "Set the identity's passphrase"),
-            (.pkcs12(.file(certificates.client.key)), "holds no PKCS #12 container"),
+            (.pkcs12(.file(certificates.client.key)), "is not a PKCS #12 file"),
         ] {
             options.identity = identity
             await #expect { try await connect(server, options) } throws: {
