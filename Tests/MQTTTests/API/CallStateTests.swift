@@ -1,0 +1,121 @@
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+/// What each call does while there is no connection, as the article about reconnecting shows it.
+@Suite("Client: calls without a connection", .turns)
+struct CallStateTests {
+    @Test(arguments: rows) func `a call does in each state what the article shows`(row: CallRow<Subject>) async throws {
+        try await row.check(against: CallTable("MQTT")) {
+            ($0 as? MQTTError).map { "\($0.code)" }
+        } in: { state in
+            try await Subject(state, queuesQoS0: row.name.contains("queuesQoS0WhileOffline"))
+        }
+    }
+
+    @Test func `the article shows these calls alone`() throws {
+        #expect(try Set(CallTable("MQTT").cells.keys) == Set(Self.rows.map(\.name)))
+    }
+
+    /// A client that is not connected, and one that answers its questions.
+    struct Subject: CallSubject {
+        let bench: Bench
+        let client: MQTTClient
+        private let responder: MQTTClient
+        private let answers: Task<Void, any Error>
+        private let arrivals: AsyncStream<LoopbackArrival>
+        private(set) var subscription: MQTTSubscription?
+        private(set) var message: MQTTMessage?
+
+        init(_ state: CallState, queuesQoS0: Bool) async throws {
+            let bench = try await Bench()
+            let responder = try await bench.connected("responder") { $0.version = .v5_0 }
+            let questions = try await responder.subscribe(to: "questions")
+            answers = Task {
+                for try await question in questions { try await responder.reply(to: question, with: "answer") }
+            }
+            client = bench.client("caller") {
+                $0.version = .v5_0
+                $0.queuesQoS0WhileOffline = queuesQoS0
+                $0.reconnect.maximumAttempts = state == .stopped ? 1 : nil
+            }
+            self.bench = bench
+            self.responder = responder
+            if state.followsConnection {
+                try await client.connect()
+                let subscription = try await client.subscribe(to: "held", acknowledgement: .manual)
+                try await client.publish("1", to: "held", qos: .atLeastOnce)
+                message = try await subscription.first(1).first
+                self.subscription = subscription
+            }
+            arrivals = bench.broker.arrivals()
+            try await enter(state)
+        }
+
+        private func enter(_ state: CallState) async throws {
+            switch state {
+            case .notStarted: break
+            case .starting, .reconnecting, .stopped:
+                bench.setNetwork(up: false)
+                if state == .starting { await client.start() } else { await bench.broker.dropConnection(of: "caller") }
+                for await now in client.states {
+                    if case .waiting = now, state != .stopped { break }
+                    if case .disconnected(_?) = now { break }
+                }
+                if state == .stopped { bench.setNetwork(up: true) }
+            case .suspended: await client.suspend()
+            case .disconnected: await client.disconnect()
+            }
+        }
+
+        var connections: Int { client.counters.connections }
+
+        func connect() async throws {
+            bench.setNetwork(up: true)
+            try await client.connect()
+            // For a reader that waits.
+            if subscription != nil { await bench.broker.publish("2", to: "held") }
+        }
+
+        func callArrives() async {
+            for await arrival in arrivals where arrival.packet == .mqtt(.publish) && arrival.topic == "called" { break }
+        }
+
+        func close() async {
+            answers.cancel()
+            await client.disconnect()
+            await responder.disconnect()
+            await bench.stop()
+        }
+    }
+
+    private typealias Row = CallRow<Subject>
+
+    static let rows: [CallRow<Subject>] = [
+        Row("`publish` with QoS 0") { try await $0.client.publish("x", to: "called") },
+        Row("`tryPublish`") { _ = try $0.client.tryPublish([], to: "called") },
+        Row("the same with `queuesQoS0WhileOffline`") {
+            try await $0.client.publish("x", to: "called")
+            guard try $0.client.tryPublish([], to: "called") else { throw SequenceEnd() }
+        },
+        Row("`publish` with QoS 1") { try await $0.client.publish("x", to: "called", qos: .atLeastOnce) },
+        Row("`publish` with QoS 2") { try await $0.client.publish("x", to: "called", qos: .exactlyOnce) },
+        Row("`publish` of an array, QoS 1 and 2") {
+            try await $0.client.publish([.init(topic: "called", payload: [], qos: .atLeastOnce)]).check()
+        },
+        Row("`publishForConfirmation`") { _ = try await $0.client.publishForConfirmation([], to: "called") },
+        Row("`enqueue`") { try await $0.client.enqueue("x", to: "called") },
+        Row("`subscribe`") { _ = try await $0.client.subscribe(to: "called") },
+        Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
+        Row("`unsubscribe(from:)`") { try await $0.client.unsubscribe(from: "another") },
+        Row("`request`") { _ = try await $0.client.request("x", to: "questions", timeout: .seconds(60)) },
+        Row("`reauthenticate`") { try await $0.client.reauthenticate() },
+        Row("`acknowledge()` of an earlier message", needsConnection: true) { $0.message?.acknowledge() },
+        Row("the next message", needsConnection: true) {
+            var messages = $0.subscription?.makeAsyncIterator()
+            guard try await messages?.next() != nil else { throw SequenceEnd() }
+        },
+        Row("`connect`") { try await $0.client.connect() },
+    ]
+}

@@ -1,0 +1,114 @@
+import LoopbackBroker
+import STOMP
+import TestSupport
+import Testing
+
+/// What each call does while there is no connection, as the article about reconnecting shows it.
+@Suite("Client: calls without a connection", .turns)
+struct CallStateTests {
+    @Test(arguments: rows) func `a call does in each state what the article shows`(row: CallRow<Subject>) async throws {
+        try await row.check(against: CallTable("STOMP")) {
+            ($0 as? STOMPError).map { "\($0.code)" }
+        } in: { state in
+            try await Subject(state)
+        }
+    }
+
+    @Test func `the article shows these calls alone`() throws {
+        #expect(try Set(CallTable("STOMP").cells.keys) == Set(Self.rows.map(\.name)))
+    }
+
+    /// A client that is not connected, and one that answers its questions.
+    struct Subject: CallSubject {
+        let broker: LoopbackBroker
+        let client: STOMPClient
+        private let responder: STOMPClient
+        private let answers: Task<Void, any Error>
+        private(set) var subscription: STOMPSubscription?
+        private(set) var message: STOMPMessage?
+        private(set) var transaction: STOMPTransactionHandle?
+
+        init(_ state: CallState) async throws {
+            let broker = try await LoopbackBroker.start()
+            let responder = try await broker.connected()
+            let questions = try await responder.subscribe(to: "/queue/questions")
+            answers = Task {
+                for try await question in questions { try await responder.reply(to: question, with: "answer") }
+            }
+            client = broker.client {
+                $0.clientID = "caller"
+                $0.requestTimeout = .seconds(60)
+                $0.reconnect.maximumAttempts = state == .stopped ? 1 : nil
+            }
+            self.broker = broker
+            self.responder = responder
+            if state.followsConnection {
+                try await client.connect()
+                let subscription = try await client.subscribe(to: "/topic/held", acknowledgement: .clientIndividual)
+                try await client.sendAndConfirm("1", to: "/topic/held")
+                message = try await subscription.first(1).first
+                transaction = try client.begin()
+                self.subscription = subscription
+            }
+            try await enter(state)
+        }
+
+        private func enter(_ state: CallState) async throws {
+            switch state {
+            case .notStarted: break
+            case .starting, .reconnecting, .stopped:
+                broker.changeFaults { $0.refusesConnections = true }
+                if state == .starting { await client.start() } else { await broker.dropConnection(of: "caller") }
+                for await now in client.states {
+                    if case .waiting = now, state != .stopped { break }
+                    if case .disconnected(_?) = now { break }
+                }
+                if state == .stopped { broker.changeFaults { $0.refusesConnections = false } }
+            case .suspended: await client.suspend()
+            case .disconnected: await client.disconnect()
+            }
+        }
+
+        var connections: Int { client.counters.connections }
+
+        func connect() async throws {
+            broker.changeFaults { $0.refusesConnections = false }
+            try await client.connect()
+            // For a reader that waits.
+            if subscription != nil { await broker.send("2", to: "/topic/held") }
+        }
+
+        func callArrives() async {}
+
+        func close() async {
+            answers.cancel()
+            await client.disconnect()
+            await responder.disconnect()
+            await broker.stop()
+        }
+    }
+
+    private typealias Row = CallRow<Subject>
+
+    static let rows: [CallRow<Subject>] = [
+        Row("`send`") { try await $0.client.send("x", to: "/queue/called") },
+        Row("`send` of an array") { try await $0.client.send([STOMPOutgoingMessage("x", to: "/queue/called")]) },
+        Row("`sendAndConfirm`") { try await $0.client.sendAndConfirm("x", to: "/queue/called") },
+        Row("`sendForReceipt`") { _ = try await $0.client.sendForReceipt([], to: "/queue/called") },
+        Row("`subscribe`") { _ = try await $0.client.subscribe(to: "/queue/called") },
+        Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
+        Row("the first `request`") { _ = try await $0.client.request("x", to: "/queue/questions") },
+        Row("`begin`, `withTransaction`") { try await $0.client.withTransaction { _ in } },
+        Row("`commit` of an earlier transaction", needsConnection: true) { subject in
+            if let transaction = subject.transaction { try await subject.client.commit(transaction) }
+        },
+        Row("`acknowledge()`, `reject()` of an earlier message", needsConnection: true) {
+            try $0.message?.acknowledge()
+        },
+        Row("the next message", needsConnection: true) {
+            var messages = $0.subscription?.makeAsyncIterator()
+            guard try await messages?.next() != nil else { throw SequenceEnd() }
+        },
+        Row("`connect`") { try await $0.client.connect() },
+    ]
+}
