@@ -69,6 +69,58 @@ struct ArticleTests {
         }
     }
 
+    @Test func `A worker bills each order over a lost connection, rejects the rest, and ends when it is cancelled`()
+        async throws
+    {
+        let broker = try await LoopbackBroker.start()
+        let shop = STOMPClient(broker.urls.stomp ?? "")
+        try await shop.connect()
+        var bills = try await shop.subscribe(to: .bills).makeAsyncIterator()
+        var configuration = STOMPConfiguration()
+        configuration.clientID = "worker"
+        configuration.reconnect.initialDelay = .milliseconds(10)
+        let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration)
+        await client.start()
+        let worker = Task { try await billOrders(client) }
+        try await shop.sendAndConfirm("one pizza, please", to: "/queue/pizza-orders")
+        for number in 1...2 {
+            try await shop.sendAndConfirm(PizzaOrder(number: number, pizza: "Margherita"), to: .pizzaOrders)
+            #expect(try await bills.next()?.value == Bill(order: number, euros: 9.5))
+            await broker.dropConnection(of: "worker")
+        }
+        worker.cancel()
+        try await worker.value
+        await client.disconnect()
+        // Nothing comes again.
+        var orders = try await shop.subscribe(to: "/queue/pizza-orders").makeAsyncIterator()
+        try await shop.sendAndConfirm("the last", to: "/queue/pizza-orders")
+        #expect(try await orders.next()?.text == "the last")
+        await shop.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `A bridge acknowledges a reading when the queue has it, also without a connection at first`()
+        async throws
+    {
+        let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())
+        let bridge = makeBridge(brokers.0.urls.mqtt ?? "", brokers.1.urls.stomp ?? "")
+        await bridge.mqtt.start()
+        let carrying = Task { try await carryReadings(from: bridge.mqtt, to: bridge.stomp) }
+        #expect(await eventually { await brokers.0.publish("21.5", to: "home/kitchen/reading") })
+        let reader = STOMPClient(brokers.1.urls.stomp ?? "")
+        try await reader.connect()
+        var readings = try await reader.subscribe(to: "/queue/readings").makeAsyncIterator()
+        let reading = try #require(try await readings.next())
+        #expect(reading.text == "21.5" && reading.header("topic") == "home/kitchen/reading")
+        #expect(bridge.stomp.state.isConnected)
+        carrying.cancel()
+        try await carrying.value
+        for client in [reader, bridge.stomp] { await client.disconnect() }
+        await bridge.mqtt.disconnect()
+        await brokers.0.stop()
+        await brokers.1.stop()
+    }
+
     @Test(.requires(.rabbitMQ)) func `RabbitMQ moves a rejected message to the queue of dead letters as shown`()
         async throws
     {

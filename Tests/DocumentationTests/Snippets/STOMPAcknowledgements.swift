@@ -29,7 +29,7 @@ func useDeadLetters(client: STOMPClient) async throws {
     let orders = try await client.subscribe(to: .checkedOrders, acknowledgement: .clientIndividual)
     try await client.sendAndConfirm("{}", to: .checkedOrders)
     for try await order in orders {
-        try order.message.reject(requeue: false)
+        try order.reject(requeue: false)
         break
     }
     for try await order in dead {

@@ -36,11 +36,23 @@ await recipe(
 
 func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {
     for try await reading in readings {
-        try await stomp.sendAndConfirm(
-            reading.bytes, to: "/queue/readings",
-            options: STOMPSendOptions(persistent: true, headers: ["topic": reading.topic]))
+        try await deliver(reading, to: stomp)
         reading.acknowledge()
         print("\(reading.topic) -> /queue/readings")
+    }
+}
+
+/// Returns when the broker has confirmed the reading, over a reconnect if need be.
+func deliver(_ reading: MQTTMessage, to stomp: STOMPClient) async throws {
+    let options = STOMPSendOptions(persistent: true, headers: ["topic": reading.topic])
+    while true {
+        do throws(STOMPError) {
+            return try await stomp.sendAndConfirm(reading.bytes, to: "/queue/readings", options: options)
+        } catch {
+            guard [.notConnected, .connectionLost, .timedOut].contains(error.code) else { throw error }
+            complain("A reading waits for the connection: \(error.message)")
+            try await stomp.connect()
+        }
     }
 }
 
@@ -51,8 +63,14 @@ func carry(_ commands: STOMPSubscription, to mqtt: MQTTClient) async throws {
             try command.reject(requeue: false)
             continue
         }
+        // Waits while MQTT connects again.
         try await mqtt.publish(command.bytes, to: topic, qos: .atLeastOnce)
-        try command.acknowledge()
-        print("/queue/commands -> \(topic)")
+        do throws(STOMPError) {
+            try command.acknowledge()
+            print("/queue/commands -> \(topic)")
+        } catch {
+            // STOMP was reconnected meanwhile: the broker delivers the command again.
+            guard error.code == .stale || error.code == .notConnected else { throw error }
+        }
     }
 }

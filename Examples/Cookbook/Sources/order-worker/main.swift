@@ -51,20 +51,29 @@ func work(_ client: STOMPClient, on count: Int) async throws {
     let orders = try await client.subscribe(
         to: .orders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 10))
     var left = count
-    for try await element in orders {
-        try await client.withTransaction { transaction in
-            do {
-                let order = try element.value
-                try await client.send(Invoice(order: order.number, euros: 9.5), to: .invoices, in: transaction)
-                print("order \(order.number): \(order.pizza)")
-            } catch let failure as DecodeFailure {
-                try await client.send(
-                    element.message.bytes, to: "/queue/orders.dead",
-                    options: STOMPSendOptions(headers: ["reason": "\(failure)"]), in: transaction)
-            }
-            try element.message.acknowledge(in: transaction)
+    for try await order in orders {
+        do {
+            try await process(order, client)
+            left -= 1
+        } catch let error as STOMPError where [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code) {
+            // The client connects again, and the broker delivers the order again, unless it was billed.
+            complain("order postponed: \(error.message)")
         }
-        left -= 1
         if left == 0 { break }
+    }
+}
+
+func process(_ order: STOMPDecodedMessage<Order>, _ client: STOMPClient) async throws {
+    try await client.withTransaction { transaction in
+        do {
+            let (number, pizza) = (try order.value.number, try order.value.pizza)
+            try await client.send(Invoice(order: number, euros: 9.5), to: .invoices, in: transaction)
+            print("order \(number): \(pizza)")
+        } catch let failure as DecodeFailure {
+            try await client.send(
+                order.bytes, to: "/queue/orders.dead", options: STOMPSendOptions(headers: ["reason": "\(failure)"]),
+                in: transaction)
+        }
+        try order.acknowledge(in: transaction)
     }
 }

@@ -1,0 +1,101 @@
+// The code of Sources/Messaging/Messaging.docc/Workers.md, written by `WRITE_SNIPPETS=1 swift test --filter SnippetTests`.
+import Foundation
+import MQTT
+import STOMP
+
+struct PizzaOrder: Codable, Sendable, Equatable {
+    var number: Int
+    var pizza: String
+}
+
+struct Bill: Codable, Sendable, Equatable {
+    var order: Int
+    var euros: Double
+}
+
+extension STOMPDestination<PizzaOrder> {
+    static let pizzaOrders = STOMPDestination("/queue/pizza-orders", as: .json)
+}
+
+extension STOMPDestination<Bill> {
+    static let bills = STOMPDestination("/queue/bills", as: .json)
+}
+
+/// Bills orders until its task is cancelled.
+func billOrders(_ client: STOMPClient) async throws {
+    do {
+        let orders = try await client.subscribe(
+            to: .pizzaOrders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 10))
+        for try await order in orders { try await bill(order, client) }
+    } catch let error as STOMPError where error.code == .cancelled {}
+}
+
+/// Bills one order.
+func bill(_ order: STOMPDecodedMessage<PizzaOrder>, _ client: STOMPClient) async throws {
+    do {
+        let bill = Bill(order: try order.value.number, euros: 9.5)
+        try await client.withTransaction { transaction in
+            try await client.send(bill, to: .bills, in: transaction)
+            try order.acknowledge(in: transaction)
+        }
+    } catch let failure as DecodeFailure {
+        print("Not an order:", failure.message)
+        // If the connection is lost now, the message is delivered and rejected once more.
+        try? order.reject(requeue: false)
+    } catch let error as STOMPError where [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code) {
+        // The client reconnects by itself, and the broker delivers the order again, unless it was billed.
+        print("Order postponed:", error.message)
+    }
+}
+
+/// Works until the process receives SIGTERM.
+func runWorker(_ url: String) async throws {
+    let client = STOMPClient(url)
+    await client.start()
+    let worker = Task { try await billOrders(client) }
+    signal(SIGTERM, SIG_IGN)
+    let termination = DispatchSource.makeSignalSource(signal: SIGTERM)
+    termination.setEventHandler { worker.cancel() }
+    termination.resume()
+    defer { termination.cancel() }
+    try await worker.value
+    await client.disconnect()
+}
+
+/// Copies readings to a queue until its task is cancelled.
+func carryReadings(from mqtt: MQTTClient, to stomp: STOMPClient) async throws {
+    do {
+        let readings = try await mqtt.subscribe(
+            to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
+        for try await reading in readings {
+            try await deliver(reading, to: stomp)
+            reading.acknowledge()
+        }
+    } catch let error as MQTTError where error.code == .cancelled {
+    } catch let error as STOMPError where error.code == .cancelled {}
+}
+
+/// Returns when the broker has confirmed the reading, over a reconnect if need be.
+func deliver(_ reading: MQTTMessage, to stomp: STOMPClient) async throws {
+    let options = STOMPSendOptions(persistent: true, headers: ["topic": reading.topic])
+    while true {
+        do throws(STOMPError) {
+            return try await stomp.sendAndConfirm(reading.bytes, to: "/queue/readings", options: options)
+        } catch {
+            guard [.notConnected, .connectionLost, .timedOut].contains(error.code) else { throw error }
+            // Returns when the client is connected again, and throws when it has stopped connecting.
+            try await stomp.connect()
+        }
+    }
+}
+
+/// Makes the two ends of the bridge.
+func makeBridge(_ mqttURL: String, _ stompURL: String) -> (mqtt: MQTTClient, stomp: STOMPClient) {
+    var configuration = MQTTConfiguration(clientID: "bridge-1")
+    configuration.version = .v5_0
+    configuration.cleanStart = false
+    configuration.sessionExpiry = .seconds(86_400)
+    var queue = STOMPConfiguration()
+    queue.reconnect.firstConnectAttempts = nil
+    return (MQTTClient(mqttURL, configuration: configuration), STOMPClient(stompURL, configuration: queue))
+}
