@@ -127,7 +127,7 @@ struct ArticleTests {
         let broker = try await SharedBrokers.rabbitMQ()
         let client = STOMPClient("stomp://guest:guest@127.0.0.1:\(broker.stompPort)")
         try await client.connect()
-        try await withTimeout(.seconds(60), "a dead letter") { try await useDeadLetters(client: client) }
+        try await withTimeout(.patience, "a dead letter") { try await useDeadLetters(client: client) }
         await client.disconnect()
     }
 

@@ -58,7 +58,7 @@ extension BrowserTests {
                 relay.cut()
                 try await device.waitForLine(containing: "cannot connect: ", after: lost)
                 relay.restore()
-                #expect(try await device.waitForEnd(timeout: .seconds(60)) == .exited(0))
+                #expect(try await device.waitForEnd() == .exited(0))
                 let summary = device.lines().last ?? ""
                 #expect(summary.hasPrefix("summary: 40 fixes sent, 0 unconfirmed, "), "\(device.report)")
                 try await page.tab.wait(until: "(Locations.devices.get('cut')?.fixes ?? 0) >= 40")

@@ -22,13 +22,13 @@ struct Headquarters {
         await server.stop()
     }
 
-    func waitForState(_ state: String, timeout: Duration = .seconds(60)) async throws {
+    func waitForState(_ state: String, timeout: Duration = .patience) async throws {
         try await tab.wait(until: "document.documentElement.dataset.state === '\(state)'", timeout: timeout)
     }
 
     /// Waits until the broker has granted the page's subscriptions: connected is not yet subscribed, and what is published
     /// in between never arrives.
-    func waitForSubscription(timeout: Duration = .seconds(60)) async throws {
+    func waitForSubscription(timeout: Duration = .patience) async throws {
         try await tab.wait(until: "document.documentElement.dataset.subscribed", timeout: timeout)
     }
 

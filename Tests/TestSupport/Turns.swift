@@ -31,8 +31,8 @@ public struct Turns: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == Turns {
-    /// Waits for its turn, then takes five minutes at most: see ``Turns``.
-    public static var turns: Turns { turns(minutes: 5) }
+    /// Waits for its turn, then takes ten minutes at most: see ``Turns``.
+    public static var turns: Turns { turns(minutes: 10) }
 
     /// Waits for its turn, then takes this many minutes at most: see ``Turns``.
     public static func turns(minutes: Int) -> Turns { Turns(limit: .seconds(60 * minutes)) }

@@ -7,14 +7,17 @@ public struct TimeoutError: Error, CustomStringConvertible, Sendable {
     }
 }
 
+extension Duration {
+    /// The bound on every wait of a test that is not about time: long enough for any loaded machine, so that only a test
+    /// that hangs reaches it. A test that is about speed measures the time itself, or better counts something else.
+    public static var patience: Duration { .seconds(180) }
+}
+
 /// Polls `condition` every few milliseconds until it holds.
-///
-/// The default is a bound for a test that hangs, long enough for any loaded machine. A test that is about speed measures
-/// the time itself, or better counts something else.
 ///
 /// - Returns: whether it held within `timeout`; use it as `#expect(await eventually { … })`.
 public func eventually(
-    timeout: Duration = .seconds(60), every interval: Duration = .milliseconds(5), _ condition: () async throws -> Bool
+    timeout: Duration = .patience, every interval: Duration = .milliseconds(5), _ condition: () async throws -> Bool
 ) async rethrows -> Bool {
     let deadline = ContinuousClock.now + timeout
     while true {

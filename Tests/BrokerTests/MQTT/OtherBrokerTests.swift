@@ -173,7 +173,7 @@ struct OtherBrokerTests {
             try await broker.restart()
         }
         try await withTimeout(.seconds(240), "publishing") { try await sending.value }
-        let received = try await withTimeout(.seconds(60), "receiving") {
+        let received = try await withTimeout(.patience, "receiving") {
             var distinct: Set<Int> = []
             for try await message in messages {
                 distinct.insert(Int(message.text ?? "") ?? -1)

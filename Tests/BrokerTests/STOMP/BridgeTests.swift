@@ -27,7 +27,7 @@ struct BridgeTests {
         #expect(up.bytes == body)
         #expect(up.destination == "/topic/bridge.B.up")
         try await stomp.sendAndConfirm(body, to: "/topic/bridge.B.down")
-        let down = try await withTimeout(.seconds(60)) {
+        let down = try await withTimeout(.patience) {
             for try await message in onMQTT { return Array(message.payload) }
             return []
         }

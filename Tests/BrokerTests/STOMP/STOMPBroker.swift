@@ -104,7 +104,7 @@ enum OwnBrokers {
 
 extension STOMPSubscription {
     /// The next `count` messages.
-    func first(_ count: Int, within timeout: Duration = .seconds(60)) async throws -> [STOMPMessage] {
+    func first(_ count: Int, within timeout: Duration = .patience) async throws -> [STOMPMessage] {
         try await withTimeout(timeout, "the arrival of \(count) messages") {
             var messages: [STOMPMessage] = []
             for try await message in self {
@@ -116,7 +116,7 @@ extension STOMPSubscription {
     }
 
     /// The texts of the next `count` messages.
-    func texts(_ count: Int, within timeout: Duration = .seconds(60)) async throws -> [String] {
+    func texts(_ count: Int, within timeout: Duration = .patience) async throws -> [String] {
         try await first(count, within: timeout).map { $0.text ?? "not UTF-8" }
     }
 }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Brokers that refuse, freeze, restart and are killed. They are this suite's own.
-@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns(minutes: Campaign.scale < 0.1 ? 5 : 15))
+@Suite(.serialized, .requires(.activeMQ, .rabbitMQ), .turns(minutes: Campaign.scale < 0.1 ? 10 : 20))
 struct STOMPFailureTests {
     @Test(arguments: STOMPBroker.allCases)
     func wrongPasscodeIsNotTriedAgain(broker: STOMPBroker) async throws {

@@ -102,7 +102,7 @@ struct STOMPBrokerTests {
                 "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", path, "--speed", "20",
             ], user: running.user)
         try await LostLinkTests.cut(relay, of: device, after: "φ:10.0150")
-        #expect(try await device.waitForEnd(timeout: .seconds(90)) == .exited(0))
+        #expect(try await device.waitForEnd() == .exited(0))
         let summary = device.lines().last ?? ""
         #expect(summary.hasPrefix("summary: 60 fixes sent, 0 unconfirmed, "), "\(device.report)")
         var bodies = ""

@@ -33,7 +33,7 @@ struct SlowLinkTests {
         let client = MQTTClient("mqtt://127.0.0.1:\(relay.port)", configuration: configuration)
         try await client.connect()
         let payload = [UInt8](repeating: 7, count: 400_000)
-        try await withTimeout(.seconds(60), "publishing over a slow link") {
+        try await withTimeout(.patience, "publishing over a slow link") {
             _ = try await client.publish(payload, to: "a", qos: .atLeastOnce)
         }
         #expect(client.counters.connections == 1)

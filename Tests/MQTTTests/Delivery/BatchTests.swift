@@ -15,7 +15,7 @@ struct BatchTests {
         var numbers: [Int] = []
         for message in try await messages.first(3) { numbers.append(Int(message.text ?? "") ?? -1) }
         let left = count - numbers.count
-        numbers += try await withTimeout(.seconds(60), "the batches") {
+        numbers += try await withTimeout(.patience, "the batches") {
             var numbers: [Int] = []
             for try await batch in messages.batches {
                 #expect(!batch.isEmpty)

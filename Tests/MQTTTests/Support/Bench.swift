@@ -80,7 +80,7 @@ final class Bench: Sendable {
 extension MQTTSubscription {
     /// The next `count` messages.
     func first(_ count: Int) async throws -> [MQTTMessage] {
-        try await withTimeout(.seconds(60), "waiting for \(count) messages") { [self] in
+        try await withTimeout(.patience, "waiting for \(count) messages") { [self] in
             var messages: [MQTTMessage] = []
             for try await message in self {
                 messages.append(message)

@@ -143,7 +143,7 @@ import Transport
         async let connecting: Void = client.connect()
         let connection = try await server.accept(0)
         try await connecting
-        try await withTimeout(.seconds(60), "disconnecting without an answer") { await client.disconnect() }
+        try await withTimeout(.patience, "disconnecting without an answer") { await client.disconnect() }
         try await connection.expect("DISCONNECT")
         #expect(await eventually { connection.isEnded() })
         if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
@@ -164,7 +164,7 @@ import Transport
             await broker.freeze()
             let sending = Task { try await client.sendAndConfirm("x", to: "/queue/q") }
             try await Task.sleep(for: .milliseconds(50))
-            try await withTimeout(.seconds(60), "disconnecting from a frozen broker") { await client.disconnect() }
+            try await withTimeout(.patience, "disconnecting from a frozen broker") { await client.disconnect() }
             await expectError(.connectionLost) { try await sending.value }
             for try await _ in messages {}
             await broker.thaw()

@@ -105,7 +105,7 @@ import WebSocketCore
             try await connecting
             // So long that the test would not end if the RECEIPT were waited for.
             client.core.link.perform { $0.engine.configuration.disconnectTimeout = 3_600_000_000_000 }
-            try await withTimeout(.seconds(60), "disconnecting") { try await server.end(with: client) }
+            try await withTimeout(.patience, "disconnecting") { try await server.end(with: client) }
             if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
         }
     }

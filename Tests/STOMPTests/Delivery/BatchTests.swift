@@ -12,7 +12,7 @@ struct BatchTests {
             try await client.send((0..<count).map { STOMPOutgoingMessage("\($0)", to: "/queue/numbers") })
             var numbers = try await messages.texts(3).map { Int($0) ?? -1 }
             let left = count - numbers.count
-            numbers += try await withTimeout(.seconds(60), "the batches") {
+            numbers += try await withTimeout(.patience, "the batches") {
                 var numbers: [Int] = []
                 for try await batch in messages.batches {
                     #expect(!batch.isEmpty)

@@ -48,7 +48,7 @@ extension LoopbackBroker {
 extension STOMPSubscription {
     /// The next `count` messages.
     func first(_ count: Int) async throws -> [STOMPMessage] {
-        try await withTimeout(.seconds(60), "the arrival of \(count) messages") {
+        try await withTimeout(.patience, "the arrival of \(count) messages") {
             var messages: [STOMPMessage] = []
             for try await message in self {
                 messages.append(message)

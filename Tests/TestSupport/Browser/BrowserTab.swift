@@ -46,7 +46,7 @@ public final class BrowserTab: Sendable {
 
     /// The value of an expression, or of the promise that it is, as text.
     @discardableResult
-    public func evaluate(_ expression: String, timeout: Duration = .seconds(60)) async throws -> String {
+    public func evaluate(_ expression: String, timeout: Duration = .patience) async throws -> String {
         let answer = try await call(
             "Runtime.evaluate",
             ["expression": "(async () => String(await (\(expression))))()", "awaitPromise": true], timeout: timeout)
@@ -65,7 +65,7 @@ public final class BrowserTab: Sendable {
     /// Waits until an expression is truthy.
     ///
     /// - Throws: `TimeoutError`, with what the page shows then.
-    public func wait(until expression: String, timeout: Duration = .seconds(60)) async throws {
+    public func wait(until expression: String, timeout: Duration = .patience) async throws {
         let holds = try await eventually(timeout: timeout, every: .milliseconds(30)) {
             try Task.checkCancellation()
             return try await evaluate("Boolean(\(expression))") == "true"
@@ -136,7 +136,7 @@ public final class BrowserTab: Sendable {
 
     @discardableResult
     private func call(
-        _ method: String, _ parameters: [String: Any] = [:], timeout: Duration = .seconds(60)
+        _ method: String, _ parameters: [String: Any] = [:], timeout: Duration = .patience
     ) async throws -> [String: Any] {
         try await browser.call(method, parameters, session: session, timeout: timeout)
     }

@@ -16,12 +16,12 @@ public final class RawConnection: Sendable {
     }
 
     /// Connects to 127.0.0.1.
-    public static func open(port: Int, timeout: Duration = .seconds(60)) async throws -> RawConnection {
+    public static func open(port: Int, timeout: Duration = .patience) async throws -> RawConnection {
         try await open(.loopback(UInt16(port)), "127.0.0.1:\(port)", timeout)
     }
 
     /// Connects to a Unix socket.
-    public static func open(unix path: String, timeout: Duration = .seconds(60)) async throws -> RawConnection {
+    public static func open(unix path: String, timeout: Duration = .patience) async throws -> RawConnection {
         try await open(.unix(path), path, timeout)
     }
 
@@ -55,7 +55,7 @@ public final class RawConnection: Sendable {
     }
 
     /// Sends all bytes.
-    public func send(_ bytes: [UInt8], timeout: Duration = .seconds(60)) async throws {
+    public func send(_ bytes: [UInt8], timeout: Duration = .patience) async throws {
         #if canImport(Darwin)
             let flags: Int32 = 0
         #else
@@ -95,7 +95,7 @@ public final class RawConnection: Sendable {
 
     /// Collects bytes until `isComplete` holds for all of them or the peer has closed.
     public func receive(
-        timeout: Duration = .seconds(60), until isComplete: ([UInt8]) -> Bool
+        timeout: Duration = .patience, until isComplete: ([UInt8]) -> Bool
     ) async throws -> [UInt8] {
         var collected: [UInt8] = []
         let deadline = ContinuousClock.now + timeout
@@ -114,12 +114,12 @@ public final class RawConnection: Sendable {
     }
 
     /// Collects at least `count` bytes, fewer when the peer closes before.
-    public func receive(atLeast count: Int, timeout: Duration = .seconds(60)) async throws -> [UInt8] {
+    public func receive(atLeast count: Int, timeout: Duration = .patience) async throws -> [UInt8] {
         try await receive(timeout: timeout) { $0.count >= count }
     }
 
     /// Collects bytes up to and with the next `terminator`; what came after it is for the next call.
-    public func receive(through terminator: UInt8, timeout: Duration = .seconds(60)) async throws -> [UInt8] {
+    public func receive(through terminator: UInt8, timeout: Duration = .patience) async throws -> [UInt8] {
         let bytes = try await receive(timeout: timeout) { $0.contains(terminator) }
         guard let end = bytes.firstIndex(of: terminator) else { return bytes }
         unread.withLock { $0 = Array(bytes[(end + 1)...]) }

@@ -106,7 +106,7 @@ public final class ChildProcess: Sendable {
     @discardableResult
     public func waitForLine(
         containing text: String, on stream: Stream = .output, after previous: Line? = nil,
-        timeout: Duration = .seconds(60)
+        timeout: Duration = .patience
     ) async throws -> Line {
         var next = previous.map { $0.number + 1 } ?? 0
         var found: Line?
@@ -128,7 +128,7 @@ public final class ChildProcess: Sendable {
 
     /// Waits for the line after `previous`, or the first.
     public func nextLine(
-        on stream: Stream = .output, after previous: Line? = nil, timeout: Duration = .seconds(60)
+        on stream: Stream = .output, after previous: Line? = nil, timeout: Duration = .patience
     ) async throws -> Line {
         try await waitForLine(containing: "", on: stream, after: previous, timeout: timeout)
     }
@@ -186,7 +186,7 @@ public final class ChildProcess: Sendable {
     public var exitStatus: ExitStatus? { shared.status.withLock { $0 } }
 
     /// Waits until the child has ended.
-    public func waitForExit(timeout: Duration = .seconds(60)) async throws -> ExitStatus {
+    public func waitForExit(timeout: Duration = .patience) async throws -> ExitStatus {
         _ = await eventually(timeout: timeout, every: .milliseconds(2)) { exitStatus != nil || Task.isCancelled }
         if let exitStatus { return exitStatus }
         try Task.checkCancellation()
@@ -194,7 +194,7 @@ public final class ChildProcess: Sendable {
     }
 
     /// Waits until the child has ended and everything that it wrote has been read.
-    public func waitForEnd(timeout: Duration = .seconds(60)) async throws -> ExitStatus {
+    public func waitForEnd(timeout: Duration = .patience) async throws -> ExitStatus {
         let status = try await waitForExit(timeout: timeout)
         _ = await eventually(every: .milliseconds(2)) {
             shared.output.lines(from: .max).ended && shared.errors.lines(from: .max).ended

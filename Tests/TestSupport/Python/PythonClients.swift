@@ -85,7 +85,7 @@ public final class PythonClient: Sendable {
     /// Waits for the next event of a kind (`message`, `receipt`, `subscribed`, `published`, `error`, `disconnected`),
     /// passing over others.
     @discardableResult
-    public func next(_ kind: String, timeout: Duration = .seconds(60)) async throws -> Event {
+    public func next(_ kind: String, timeout: Duration = .patience) async throws -> Event {
         let line = try await process.waitForLine(
             containing: "{\"event\": \"\(kind)\"", after: last.withLock { $0 }, timeout: timeout)
         last.withLock { $0 = line }
