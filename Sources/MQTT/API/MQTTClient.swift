@@ -28,10 +28,7 @@ public actor MQTTClient: MessagingClient {
     ///   - clientID: see ``MQTTConfiguration/clientID``.
     ///   - configuration: the options. Default: those of ``MQTTConfiguration``.
     public init(_ url: String, clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
-        var configuration = configuration
-        if !clientID.isEmpty { configuration.clientID = clientID }
-        self.init(
-            [url], configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
+        self.init([url], clientID: clientID, configuration: configuration)
     }
 
     /// Makes a client that tries several servers in turn; nothing is opened before ``start()`` or
@@ -46,10 +43,7 @@ public actor MQTTClient: MessagingClient {
     ///   - clientID: see ``MQTTConfiguration/clientID``.
     ///   - configuration: the options. Default: those of ``MQTTConfiguration``.
     public init(_ urls: [String], clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration()) {
-        var configuration = configuration
-        if !clientID.isEmpty { configuration.clientID = clientID }
-        self.init(
-            urls, configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
+        self.init(urls, clientID: clientID, configuration: configuration, loop: nil)
     }
 
     /// Makes a client for a test, on a clock whose time passes only when it is advanced.
@@ -63,17 +57,19 @@ public actor MQTTClient: MessagingClient {
         _ urls: String..., clientID: String = "", configuration: MQTTConfiguration = MQTTConfiguration(),
         clock: ManualClock
     ) {
-        var configuration = configuration
-        if !clientID.isEmpty { configuration.clientID = clientID }
-        self.init(urls, configuration: configuration, loop: clock.loop, override: nil, clock: clock)
+        self.init(urls, clientID: clientID, configuration: configuration, loop: clock.loop, clock: clock)
     }
 
-    /// Makes a client on a loop and over streams of the caller's choice; a network that is nil is the system's.
+    /// Makes a client on a loop and over streams of the caller's choice; nil means the loop of the system's clock, and the
+    /// system's network.
     package init(
-        _ urls: [String], configuration: MQTTConfiguration, loop: EventLoop, override: StreamOpener.Override?,
-        clock: ManualClock? = nil, network: NetworkMonitor? = nil
+        _ urls: [String], clientID: String = "", configuration: MQTTConfiguration, loop: EventLoop?,
+        override: StreamOpener.Override? = nil, clock: ManualClock? = nil, network: NetworkMonitor? = nil
     ) {
         self.clock = clock
+        var configuration = configuration
+        if !clientID.isEmpty { configuration.clientID = clientID }
+        let loop = loop ?? .shared(for: configuration.threadQuality)
         let settings = MQTTSettings.of(configuration)
         let opener = StreamOpener(urls: urls, options: settings.streams, loop: loop, override: override)
         publisher = MQTTPublisher(

@@ -3,15 +3,9 @@ public import Messaging
 import Transport
 public import Wire
 
-#if canImport(FoundationEssentials)
-    public import protocol FoundationEssentials.LocalizedError
-#else
-    public import protocol Foundation.LocalizedError
-#endif
-
 /// Everything that can go wrong for a user of ``MQTTClient``: a code, and a sentence that says what happened and what to
 /// do about it.
-public struct MQTTError: ClientError, Equatable, CustomStringConvertible {
+public struct MQTTError: ClientError, Equatable {
     /// What kind of failure it is. More codes may come, so give a `switch` over it a `default`.
     public typealias Code = ErrorCode<MQTTError>
 
@@ -41,8 +35,6 @@ public struct MQTTError: ClientError, Equatable, CustomStringConvertible {
             code, message, reasonCode: answer?.reasonCode, properties: answer?.properties ?? [], underlying: underlying)
     }
 
-    public var description: String { message }
-
     /// Whether code, message and the server's answer are equal; `underlying` is not compared.
     public static func == (one: MQTTError, other: MQTTError) -> Bool {
         one.code == other.code && one.message == other.message && one.reasonCode == other.reasonCode
@@ -68,10 +60,4 @@ extension MQTTError.Code {
     public static var expired: Self { Self("expired") }
 }
 
-extension MQTTError: LocalizedError {
-    public var errorDescription: String? { message }
-}
-
-extension MQTTProtocolError: LocalizedError {
-    public var errorDescription: String? { description }
-}
+extension MQTTProtocolError: DescribedError {}

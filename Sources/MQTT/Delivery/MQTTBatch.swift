@@ -20,7 +20,7 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// The subscription of the messages.
     let route: MQTTRoute?
     /// How many messages were lost just before the first one.
-    @safe @exclusivity(unchecked) @usableFromInline package private(set) var gap = 0
+    @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
     private let pool: MQTTBatchPool?
 
     init(
@@ -94,6 +94,4 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
         records.removeLast(dropped)
         return dropped
     }
-
-    @usableFromInline package func noteGap(_ count: Int) { gap += count }
 }

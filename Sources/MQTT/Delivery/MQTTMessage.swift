@@ -70,22 +70,12 @@ public struct MQTTMessage: ReplyMessage {
         return []
     }
 
-    /// Decodes the payload.
-    ///
-    /// - Throws: ``DecodeFailure`` if the payload is not such a value, or the message declares another content type. A
-    ///   message that declares none is decoded.
-    public func value<Value: Decodable>(
-        _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) throws(DecodeFailure) -> Value {
-        try coding.value(of: type, from: payload, mediaType: mediaType).get()
-    }
-
     /// Never nil: a responder has to copy its Correlation Data (MQTT 5.0 4.10.2), so that a message without it
     /// is no reply, unlike in STOMP, where brokers drop such headers.
     @usableFromInline package var correlation: [UInt8]? { properties.correlationData ?? [] }
 
-    /// The type and subtype that the message declares, in lower case.
-    var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }
+    public var content: ArraySlice<UInt8> { payload }
+    public var mediaType: String? { properties.contentType.map(MediaType.name(in:)) }
 
     /// Acknowledges a message of a subscription with manual acknowledgement; otherwise does nothing.
     ///
@@ -95,9 +85,7 @@ public struct MQTTMessage: ReplyMessage {
         guard delivery != 0 else { return }
         batch.core?.acknowledge(delivery)
     }
-}
 
-extension MQTTMessage: CustomStringConvertible {
     /// Topic, flags and the beginning of the payload.
     public var description: String {
         let flags = [qos.description] + (isRetained ? ["retained"] : []) + (isDuplicate ? ["duplicate"] : [])

@@ -15,11 +15,11 @@ import Wire
 /// A step of the loop takes some ten nanoseconds in a task of its own or a `@concurrent` function. In an actor, on the main
 /// actor and in a `nonisolated(nonsending)` function Swift looks up the executor at each step, which takes a hundred; with
 /// ``batches`` that happens once for each read.
-public struct MQTTSubscription: AsyncSequence, Sendable {
-    public typealias Element = MQTTMessage
-    public typealias Failure = MQTTError
-
+public struct MQTTSubscription: MessageSubscription {
     let handle: MQTTSubscriptionHandle
+
+    @_documentation(visibility: internal)
+    public var shell: SubscriptionShell<MQTTBatch, MQTTError> { SubscriptionShell(handle) }
 
     /// The topic filter, or the first of several.
     public var filter: String { handle.route.requests.first?.filter ?? "" }
@@ -34,8 +34,6 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
     public var grantedQoS: QoS {
         reasonCodes.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
     }
-    /// The number of messages that were dropped because the receiver was slow.
-    public var droppedCount: Int { handle.droppedCount }
 
     /// Unsubscribes and waits for the server's answer. Without a connection this returns at once, and UNSUBSCRIBE is sent
     /// after the next reconnect, if the server has kept the session.
@@ -61,27 +59,11 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
         try await handle.core.subscriptions.unsubscribe(handle.route, properties: properties)
     }
 
-    /// The messages with their values.
-    ///
-    /// A payload that cannot be decoded is an element too, and the messages after it follow; with automatic
-    /// acknowledgement it is acknowledged all the same [MQTT-4.5.0-2].
-    public func values<Value: Decodable & Sendable>(
-        _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) -> MQTTDecodedMessages<Value> {
-        DecodedMessages(self) { coding.value(of: type, from: $0.payload, mediaType: $0.mediaType) }
+    /// The filters, with the QoS that the server granted.
+    public var description: String {
+        let filters = filters.isEmpty ? "unmatched messages" : OneLine.text(filters.joined(separator: ", "))
+        return "MQTTSubscription(\(filters), \(grantedQoS))"
     }
-
-    /// The messages with their values in a format of the application's own, such as that of generated types:
-    ///
-    ///     for try await reading in readings.values({ try Reading(serializedBytes: $0.bytes) }) { … }
-    public func values<Value: Sendable>(
-        _ decode: @escaping @Sendable (MQTTMessage) throws -> Value
-    ) -> MQTTDecodedMessages<Value> {
-        DecodedMessages(self) { DecodeFailure.result(of: decode, $0, $0.payload) }
-    }
-
-    /// The messages, as many at a time as arrived together: for receivers of very many.
-    public var batches: MessageBatches<MQTTBatch, MQTTError> { MessageBatches(handle) }
 
     public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
@@ -100,9 +82,6 @@ public struct MQTTSubscription: AsyncSequence, Sendable {
             return try await cursor.nextBatch()
         }
     }
-
-    /// Messages that arrived together, in their order.
-    public typealias Batch = MessageBatch<MQTTBatch>
 }
 
 /// Whether the client or the receiver acknowledges the QoS 1 and 2 messages of a subscription.
@@ -142,11 +121,3 @@ extension MQTTDecodedMessage where Message == MQTTMessage {
 }
 
 typealias MQTTSubscriptionHandle = SubscriptionHandle<MQTTClientCore>
-
-extension MQTTSubscription: CustomStringConvertible {
-    /// The filters, with the QoS that the server granted.
-    public var description: String {
-        let filters = filters.isEmpty ? "unmatched messages" : OneLine.text(filters.joined(separator: ", "))
-        return "MQTTSubscription(\(filters), \(grantedQoS))"
-    }
-}

@@ -159,8 +159,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     mutating func takeDeferred(at now: Int64, into scratch: MQTTScratch) {
         guard let core else { return }
         scratch.work.core = core
-        var deferred = core.deferred.take()
-        deferred.drain { request in
+        core.deferred.drain { request in
             let message = request.message
             let ended = publishers.publish(
                 message.payload, message.topic, message.qos, message.retain, message.properties, request.waiter,

@@ -5,7 +5,7 @@ import Wire
 
 /// What one input of ``MQTTMachine`` leads to: filled under the link's lock, performed after it is released. Both happen
 /// on the loop's thread. All links of a loop share one, so that its arrays are allocated once.
-final class MQTTScratch: LinkScratch {
+final class MQTTScratch: ClientScratch {
     /// Memory for batches.
     let pool = MQTTBatchPool()
     /// What there is to do.
@@ -28,12 +28,7 @@ final class MQTTScratch: LinkScratch {
         route.pending.append(index)
     }
 
-    func perform(_ bytes: RawSpan) { perform(bytes, owned: []) }
-
-    func perform(owning bytes: [UInt8]) { unsafe perform(bytes.span.bytes, owned: bytes) }
-
-    /// - Parameter owned: an array of the same bytes that batches may keep, or empty.
-    private func perform(_ bytes: RawSpan, owned: [UInt8]) {
+    func perform(_ bytes: RawSpan, owned: [UInt8]) {
         work.resumptions.resume()
         work.batchEnds.drain { $0.resume() }
         work.roomWaiters.resume(returning: ())

@@ -1,12 +1,7 @@
 public import MQTTCore
+public import Messaging
 import Synchronization
 import Transport
-
-#if canImport(FoundationEssentials)
-    public import protocol FoundationEssentials.LocalizedError
-#else
-    public import protocol Foundation.LocalizedError
-#endif
 
 /// Where a client stores its session, so that it survives the process: messages that were accepted and not finally
 /// acknowledged, and the identifiers of received QoS 2 messages.
@@ -143,6 +138,4 @@ public final class MemorySessionStore: SessionStore {
     }
 }
 
-extension SessionStoreError: LocalizedError {
-    public var errorDescription: String? { description }
-}
+extension SessionStoreError: DescribedError {}

@@ -20,6 +20,18 @@ extension ClientMachine where Self: ~Copyable {
     package mutating func acknowledgeWithheld(at now: Int64) {}
 }
 
+/// What an input of a client's machine leads to.
+@usableFromInline
+package protocol ClientScratch: LinkScratch {
+    /// - Parameter owned: an array of the same bytes that batches may keep, or empty.
+    func perform(_ bytes: RawSpan, owned: [UInt8])
+}
+
+extension ClientScratch {
+    @inlinable package func perform(_ bytes: RawSpan) { perform(bytes, owned: []) }
+    @inlinable package func perform(owning bytes: [UInt8]) { unsafe perform(bytes.span.bytes, owned: bytes) }
+}
+
 /// The link of a client, as far as it does not depend on the protocol.
 package protocol ClientLink: AnyObject, Sendable {
     associatedtype Core: AnyObject

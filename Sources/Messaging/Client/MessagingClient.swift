@@ -145,6 +145,77 @@ extension MessagingClient {
     public nonisolated func stopInspecting(into log: FrameLog) { shell.core.inspector.stopFeeding(log) }
 }
 
+/// A message as a client receives it, whatever the protocol is.
+public protocol ReceivedMessage: Sendable, CustomStringConvertible {
+    /// The payload or body, without a copy.
+    var content: ArraySlice<UInt8> { get }
+    /// The type and subtype that the message declares, in lower case; nil if it declares none.
+    var mediaType: String? { get }
+}
+
+extension ReceivedMessage {
+    /// Decodes the payload or body.
+    ///
+    /// - Throws: ``DecodeFailure`` if it is not such a value, or the message declares another content type. A message that
+    ///   declares none is decoded.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, as coding: some PayloadCoding
+    ) throws(DecodeFailure) -> Value {
+        try coding.value(of: type, from: content, mediaType: mediaType).get()
+    }
+}
+
+/// The messages of a subscription, as a sequence: what the subscriptions of all clients offer, with one documentation.
+public protocol MessageSubscription: AsyncSequence, Sendable, CustomStringConvertible where Element: ReceivedMessage {
+    /// What holds messages that arrived together.
+    associatedtype Storage: MessageStorage
+
+    /// For the extensions of this protocol.
+    @_documentation(visibility: internal)
+    var shell: SubscriptionShell<Storage, Failure> { get }
+
+    /// Unsubscribes and waits for the server's answer. This sequence has ended in any case.
+    nonisolated(nonsending) func unsubscribe() async throws(Failure)
+}
+
+/// The part of a subscription that does not depend on its protocol.
+@_documentation(visibility: internal)
+public struct SubscriptionShell<Storage: MessageStorage, Failure: Error>: Sendable {
+    fileprivate let source: any DeliverySource<Storage, Failure>
+
+    package init(_ source: any DeliverySource<Storage, Failure>) { self.source = source }
+}
+
+extension MessageSubscription {
+    /// Messages that arrived together, in their order.
+    public typealias Batch = MessageBatch<Storage>
+
+    /// The number of messages that were dropped because the receiver was slow.
+    public var droppedCount: Int { shell.source.droppedCount }
+
+    /// The messages, as many at a time as arrived together: for receivers of very many.
+    public var batches: MessageBatches<Storage, Failure> { MessageBatches(shell.source) }
+
+    /// The messages with their values.
+    ///
+    /// A payload that cannot be decoded is an element too, and the messages after it follow; with automatic
+    /// acknowledgement it is acknowledged all the same.
+    public func values<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, as coding: some PayloadCoding
+    ) -> DecodedMessages<Self, Value> {
+        DecodedMessages(self) { coding.value(of: type, from: $0.content, mediaType: $0.mediaType) }
+    }
+
+    /// The messages with their values in a format of the application's own, such as that of generated types:
+    ///
+    ///     for try await reading in readings.values({ try Reading(serializedBytes: $0.bytes) }) { … }
+    public func values<Value: Sendable>(
+        _ decode: @escaping @Sendable (Element) throws -> Value
+    ) -> DecodedMessages<Self, Value> {
+        DecodedMessages(self) { DecodeFailure.result(of: decode, $0, $0.content) }
+    }
+}
+
 /// What the supervision of a client reports to its users.
 package protocol ClientEvent: Sendable {
     associatedtype Failure: ClientError

@@ -17,6 +17,8 @@ package protocol DeliverySource<Batch, Failure>: AnyObject, Sendable {
     associatedtype Batch: DeliveryBatch
     associatedtype Failure: ClientError
 
+    /// The number of messages that were dropped because the first receiver was slow.
+    var droppedCount: Int { get }
     /// The place where the last receiver stopped; the beginning of a new queue if another receiver is active there.
     func takePlace() -> DeliveryPlace<Batch, Failure>
     /// A receiver stopped here.

@@ -18,13 +18,11 @@ public protocol MessageStorage: AnyObject, Sendable {
 package protocol DeliveryBatch: MessageStorage {
     /// The memory that the batch takes, in bytes; may shrink as messages are dropped.
     var byteCount: Int { get }
-    /// How many messages are noted as lost just before the first one.
-    var gap: Int { get }
+    /// How many messages were lost just before the first one. Changes as `dropOldest` does.
+    var gap: Int { get set }
     /// Drops up to `count` of the oldest messages, except those that were promised to arrive; returns how many were
     /// dropped. Called only while the batch waits in a queue, under the queue's lock.
     func dropOldest(_ count: Int) -> Int
-    /// Notes that `count` messages were lost just before the first one of this batch. Called like `dropOldest`.
-    func noteGap(_ count: Int)
 }
 
 /// Batches on their way from a connection to one receiver: bounded by messages and bytes, one receiver at a time.
@@ -148,7 +146,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         let outcome = state.withLock { state -> PushOutcome in
             if state.end != nil { return .refused }
             if state.gap > 0 {
-                batch.noteGap(state.gap)
+                batch.gap += state.gap
                 state.gap = 0
             }
             if state.receiver != nil {
@@ -178,7 +176,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
             let hasTooManyBytes = state.bytes > policy.bytes && !isNewest
             guard hasTooManyBytes || state.messages > policy.messages else { break }
             if gap > 0 {
-                batch.noteGap(gap)
+                batch.gap += gap
                 gap = 0
             }
             // Bytes come free only with a whole batch.
@@ -196,12 +194,12 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
                 if wasFirst { index = state.head }
             } else {
                 state.bytes -= bytesBefore - batch.byteCount
-                batch.noteGap(dropped)
+                batch.gap += dropped
                 index += 1
             }
         }
         guard gap > 0 else { return }
-        if index < state.slots.count, let next = state.slots[index] { next.noteGap(gap) } else { state.gap += gap }
+        if index < state.slots.count, let next = state.slots[index] { next.gap += gap } else { state.gap += gap }
     }
 
     /// The next batch; waits for one. Returns nil when the task is cancelled.

@@ -7,11 +7,36 @@ public import Wire
     public import protocol Foundation.LocalizedError
 #endif
 
+/// An error that describes itself to people: `localizedDescription` is its description.
+public protocol DescribedError: LocalizedError, CustomStringConvertible {}
+
+extension DescribedError {
+    public var errorDescription: String? { description }
+    // Foundation's defaults are not visible where there is no Foundation.
+    public var failureReason: String? { nil }
+    public var recoverySuggestion: String? { nil }
+    public var helpAnchor: String? { nil }
+}
+
+// The modules below have no Foundation. `LocalizedError` is in FoundationEssentials, which the payload formats load anyway:
+// nothing more is loaded when a program starts.
+extension TransportError: DescribedError {}
+extension CodedError: DescribedError {}
+
+/// An error of a client: its code may be one of those that all clients have.
+public protocol ClientErrorCodes: TransportErrorCodes, DescribedError {
+    /// What happened, then what to do, in English.
+    var message: String { get }
+}
+
+extension ClientErrorCodes {
+    public var description: String { message }
+}
+
 /// What the errors of all clients have in common: a code, a sentence, and the error below.
 @usableFromInline
 package protocol ClientError: Error, ClientErrorCodes {
     var code: ErrorCode<Self> { get }
-    var message: String { get }
     var underlying: (any Error)? { get }
 
     /// - Parameter answer: an error whose answer from the server the new one repeats.
@@ -95,15 +120,4 @@ extension ClientError {
     package init(credentials error: any Error) {
         self.init(.noCredentials, "Could not obtain credentials: \(error)", answer: nil, underlying: error)
     }
-}
-
-// `LocalizedError` is in FoundationEssentials, which the payload formats load anyway: nothing more is loaded when a program
-// starts. The modules below have no Foundation, so that the conformances of their errors are here and in the clients.
-
-extension TransportError: LocalizedError {
-    public var errorDescription: String? { message }
-}
-
-extension CodedError: LocalizedError {
-    public var errorDescription: String? { message }
 }

@@ -1,8 +1,5 @@
-public import Transport
+import Transport
 public import Wire
-
-/// An error of a client: its code may be one of those that all clients have.
-public protocol ClientErrorCodes: TransportErrorCodes {}
 
 extension ErrorCode where Failure: ClientErrorCodes {
     /// There is no connection at the moment.

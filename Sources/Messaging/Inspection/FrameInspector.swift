@@ -83,8 +83,8 @@ package final class FrameInspector<Record: Sendable>: LinkTap {
 
     /// - Parameter messageEvent: what a masked record means for a message.
     package init(
-        _ read: @escaping Read, split: @escaping Split,
-        messageEvent: @escaping @Sendable (Record) -> MessageEvent? = { _ in nil }
+        messageEvent: @escaping @Sendable (Record) -> MessageEvent? = { _ in nil }, _ read: @escaping Read,
+        split: @escaping Split
     ) {
         decoding = Decoding(read: read, split: split, messageEvent: messageEvent)
     }

@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-    public import protocol FoundationEssentials.LocalizedError
+    import protocol FoundationEssentials.LocalizedError
 #else
-    public import protocol Foundation.LocalizedError
+    import protocol Foundation.LocalizedError
 #endif
 
 /// Turns values into payloads and back, in one format. ``JSONPayload`` and ``PropertyListPayload`` are two; another format
@@ -122,7 +122,7 @@ extension PayloadCoding {
 }
 
 /// A payload that is not what was expected. It is an element of its sequence, not the end of it.
-public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
+public struct DecodeFailure: DescribedError, Sendable {
     /// What was expected, and why the payload is not that.
     public let message: String
     /// The error of the decoder; nil if the payload was not decoded.
@@ -165,10 +165,6 @@ public struct DecodeFailure: Error, Sendable, CustomStringConvertible {
     }
 
     public var description: String { message }
-}
-
-extension DecodeFailure: LocalizedError {
-    public var errorDescription: String? { message }
 }
 
 /// What an encoder or decoder reports, for people: which value it is about, then what to do.

@@ -3,7 +3,7 @@ import Wire
 
 /// A message that may be the reply to a request.
 @usableFromInline
-package protocol ReplyMessage: Sendable {
+package protocol ReplyMessage: ReceivedMessage {
     /// What the request had to be answered with: correlation data, or a correlation id.
     var correlation: [UInt8]? { get }
 }

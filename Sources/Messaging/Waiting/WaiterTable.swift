@@ -196,12 +196,13 @@ package struct DeferredRequests<Request: ~Copyable & Sendable>: ~Copyable, Senda
         }
     }
 
-    /// Moves all requests out, in the order in which they came.
-    package func take() -> UniqueArray<Request> {
-        requests.withLock { requests in
+    /// Passes all requests on, in the order in which they came.
+    package func drain(_ body: (consuming Request) -> Void) {
+        var taken = requests.withLock { requests in
             var taken = UniqueArray<Request>()
             swap(&taken, &requests)
             return taken
         }
+        taken.drain(body)
     }
 }

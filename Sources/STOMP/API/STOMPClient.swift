@@ -26,8 +26,7 @@ public actor STOMPClient: MessagingClient {
     ///     `unix:/path`. A mistake in it is reported by ``connect()``.
     ///   - configuration: the options. Default: those of ``STOMPConfiguration``.
     public init(_ url: String, configuration: STOMPConfiguration = STOMPConfiguration()) {
-        self.init(
-            [url], configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
+        self.init([url], configuration: configuration)
     }
 
     /// Makes a client that tries several servers in turn; nothing is opened before ``start()`` or
@@ -39,8 +38,7 @@ public actor STOMPClient: MessagingClient {
     ///   - urls: as for one server; each may hold its own login and passcode. See ``STOMPConfiguration/serverOrder``.
     ///   - configuration: the options. Default: those of ``STOMPConfiguration``.
     public init(_ urls: [String], configuration: STOMPConfiguration = STOMPConfiguration()) {
-        self.init(
-            urls, configuration: configuration, loop: .shared(for: configuration.threadQuality), override: nil)
+        self.init(urls, configuration: configuration, loop: nil)
     }
 
     /// Makes a client for a test, on a clock whose time passes only when it is advanced.
@@ -52,18 +50,19 @@ public actor STOMPClient: MessagingClient {
     public init(
         _ urls: String..., configuration: STOMPConfiguration = STOMPConfiguration(), clock: ManualClock
     ) {
-        self.init(urls, configuration: configuration, loop: clock.loop, override: nil, clock: clock)
+        self.init(urls, configuration: configuration, loop: clock.loop, clock: clock)
     }
 
-    /// Makes a client on a loop and over streams of the caller's choice; a network that is nil is the system's.
+    /// Makes a client on a loop and over streams of the caller's choice; nil means the loop of the system's clock, and the
+    /// system's network.
     package init(
-        _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop, override: StreamOpener.Override?,
+        _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop?, override: StreamOpener.Override? = nil,
         clock: ManualClock? = nil, network: NetworkMonitor? = nil
     ) {
         self.clock = clock
+        let loop = loop ?? .shared(for: configuration.threadQuality)
         let opener = StreamOpener(
-            urls: urls, options: Shared(configuration.streamOptions), loop: loop,
-            override: override)
+            urls: urls, options: Shared(configuration.streamOptions), loop: loop, override: override)
         sender = STOMPSender(
             core: STOMPClientCore(opener: opener, configuration: configuration, loop: loop, network: network))
     }

@@ -3,15 +3,9 @@ public import STOMPCore
 import Transport
 public import Wire
 
-#if canImport(FoundationEssentials)
-    public import protocol FoundationEssentials.LocalizedError
-#else
-    public import protocol Foundation.LocalizedError
-#endif
-
 /// Everything that can go wrong for a user of ``STOMPClient``: a code, and a sentence that says what happened and what to
 /// do about it.
-public struct STOMPError: ClientError, Equatable, CustomStringConvertible {
+public struct STOMPError: ClientError, Equatable {
     /// What kind of failure it is. More codes may come, so give a `switch` over it a `default`.
     public typealias Code = ErrorCode<STOMPError>
 
@@ -36,8 +30,6 @@ public struct STOMPError: ClientError, Equatable, CustomStringConvertible {
     package init(_ code: Code, _ message: String, answer: STOMPError?, underlying: (any Error)?) {
         self.init(code, message, serverError: answer?.serverError, underlying: underlying)
     }
-
-    public var description: String { message }
 
     /// Whether code, message and the ERROR frame are equal; `underlying` is not compared.
     public static func == (one: STOMPError, other: STOMPError) -> Bool {
@@ -128,10 +120,4 @@ extension STOMPError {
     }
 }
 
-extension STOMPError: LocalizedError {
-    public var errorDescription: String? { message }
-}
-
-extension STOMPConnectionFailure: LocalizedError {
-    public var errorDescription: String? { description }
-}
+extension STOMPConnectionFailure: DescribedError {}

@@ -19,7 +19,7 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     let route: STOMPRoute
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
-    @usableFromInline package private(set) var gap = 0
+    @usableFromInline package var gap = 0
     fileprivate let recent = Lock(RecentTexts())
 
     init(
@@ -52,8 +52,6 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
         records.removeFirst(dropped)
         return dropped
     }
-
-    @usableFromInline package func noteGap(_ count: Int) { gap += count }
 }
 
 /// The strings of a batch that were made last: most messages have the destination and the content type of the one before.

@@ -56,20 +56,10 @@ public struct STOMPMessage: ReplyMessage {
     /// How many messages were dropped just before this one because its receiver was slow.
     @inlinable public var droppedBefore: Int { index == 0 ? batch.gap : 0 }
 
-    /// Decodes the body.
-    ///
-    /// - Throws: ``DecodeFailure`` if the body is not such a value, or the message declares another `content-type`. A
-    ///   message that declares none is decoded.
-    public func value<Value: Decodable>(
-        _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) throws(DecodeFailure) -> Value {
-        try coding.value(of: type, from: body, mediaType: mediaType).get()
-    }
-
     @usableFromInline package var correlation: [UInt8]? { header("correlation-id").map { Array($0.utf8) } }
 
-    /// The type and subtype that the message declares, in lower case.
-    var mediaType: String? { contentType.map { STOMPContentType($0).mediaType } }
+    public var content: ArraySlice<UInt8> { body }
+    public var mediaType: String? { contentType.map { STOMPContentType($0).mediaType } }
 
     /// Acknowledges the message (ACK); in mode `client` together with all before it.
     ///
@@ -109,9 +99,7 @@ public struct STOMPMessage: ReplyMessage {
         let bytes = batch.bytes
         unsafe try core.sender.answer(bytes.span.bytes.extracting(batch.records[index].headers), body)
     }
-}
 
-extension STOMPMessage: CustomStringConvertible {
     /// Destination, number and the beginning of the body.
     public var description: String {
         let id = messageID.map { ", id \(OneLine.text($0))" } ?? ""

@@ -12,18 +12,16 @@ import Wire
 /// Iterating throws ``STOMPError`` when the client stops connecting, when the broker refuses the destination after a
 /// reconnect, and (with ``STOMPError/Code/cancelled``) when the iterating task is cancelled; it ends after
 /// ``STOMPClient/disconnect()`` and ``unsubscribe()``.
-public struct STOMPSubscription: AsyncSequence, Sendable {
-    public typealias Element = STOMPMessage
-    public typealias Failure = STOMPError
-
+public struct STOMPSubscription: MessageSubscription {
     let handle: STOMPSubscriptionHandle
+
+    @_documentation(visibility: internal)
+    public var shell: SubscriptionShell<STOMPBatch, STOMPError> { SubscriptionShell(handle) }
 
     /// The destination that was subscribed.
     public var destination: String { handle.route.destination }
     /// How its messages are acknowledged.
     public var acknowledgement: STOMPAckMode { handle.route.acknowledgement }
-    /// The number of messages that were dropped because the receiver was slow.
-    public var droppedCount: Int { handle.droppedCount }
 
     /// Unsubscribes and waits for the server's answer. A durable subscription is deleted with the messages that wait in it;
     /// to keep it, release the sequence or disconnect.
@@ -34,24 +32,8 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
         try await handle.core.subscriptions.unsubscribe(handle.route)
     }
 
-    /// The messages with their values. A body that cannot be decoded is an element too, and the messages after it follow.
-    public func values<Value: Decodable & Sendable>(
-        _ type: Value.Type = Value.self, as coding: some PayloadCoding
-    ) -> STOMPDecodedMessages<Value> {
-        DecodedMessages(self) { coding.value(of: type, from: $0.body, mediaType: $0.mediaType) }
-    }
-
-    /// The messages with their values in a format of the application's own, such as that of generated types:
-    ///
-    ///     for try await order in orders.values({ try Order(serializedBytes: $0.bytes) }) { … }
-    public func values<Value: Sendable>(
-        _ decode: @escaping @Sendable (STOMPMessage) throws -> Value
-    ) -> STOMPDecodedMessages<Value> {
-        DecodedMessages(self) { DecodeFailure.result(of: decode, $0, $0.body) }
-    }
-
-    /// The messages, as many at a time as arrived together: for receivers of very many.
-    public var batches: MessageBatches<STOMPBatch, STOMPError> { MessageBatches(handle) }
+    /// The destination, with how its messages are acknowledged.
+    public var description: String { "STOMPSubscription(\(OneLine.text(destination)), \(acknowledgement))" }
 
     public func makeAsyncIterator() -> Iterator { Iterator(cursor: DeliveryCursor(handle)) }
 
@@ -70,9 +52,6 @@ public struct STOMPSubscription: AsyncSequence, Sendable {
             return try await cursor.nextBatch()
         }
     }
-
-    /// Messages that arrived together, in their order.
-    public typealias Batch = MessageBatch<STOMPBatch>
 }
 
 /// A message of a STOMP subscription and the value in it; see ``STOMPDecodedMessages``.
@@ -100,8 +79,3 @@ extension STOMPDecodedMessage where Message == STOMPMessage {
 }
 
 typealias STOMPSubscriptionHandle = SubscriptionHandle<STOMPClientCore>
-
-extension STOMPSubscription: CustomStringConvertible {
-    /// The destination, with how its messages are acknowledged.
-    public var description: String { "STOMPSubscription(\(OneLine.text(destination)), \(acknowledgement))" }
-}

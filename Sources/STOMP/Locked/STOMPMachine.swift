@@ -73,14 +73,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
-        asksToClose = false
         abandonsOutput = false
-        do {
-            try engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)
-        } catch {
-            // The client checked the configuration before it opened the connection.
-            asksToClose = true
-        }
+        // The client checked the configuration, the only reason for a failure, before it opened the connection.
+        asksToClose = (try? engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)) == nil
     }
 
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPScratch) {
@@ -146,10 +141,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     mutating func takeDeferred(at now: Int64, into scratch: STOMPScratch) {
         guard let core else { return }
         scratch.core = core
-        var deferred = core.deferred.take()
-        deferred.drain { request in
-            let message = request.message
-            if let ended = send(message, request.waiter, core) { scratch.resumptions.quick.append(ended) }
+        core.deferred.drain { request in
+            if let ended = send(request.message, request.waiter, core) { scratch.resumptions.quick.append(ended) }
         }
     }
 

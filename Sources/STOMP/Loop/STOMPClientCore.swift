@@ -53,15 +53,13 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     var inspector: FrameInspector<STOMPFrameRecord> {
         link.tap {
-            FrameInspector { [weak link] bytes, direction, wishes in
+            FrameInspector(messageEvent: \.messageEvent) { [weak link] bytes, direction, wishes in
                 // Read for each frame: CONNECTED changes it.
                 let version = link?.perform { $0.engine.version } ?? .v12
                 return STOMPFrameRecord.read(bytes, version: version, direction, wishes)
             } split: { [weak link] bytes, direction, limits, cuts in
                 let version = link?.perform { $0.engine.version } ?? .v12
                 STOMPKeptFrames.split(bytes, version: version, direction, limits, into: &cuts)
-            } messageEvent: {
-                $0.messageEvent
             }
         }
     }

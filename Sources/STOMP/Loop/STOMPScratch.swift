@@ -5,7 +5,7 @@ import Wire
 
 /// The results of one input of the machine. The machine fills it under the link's lock; the loop's thread performs it
 /// after the lock is released. All links of a loop share one, so its arrays are allocated once.
-final class STOMPScratch: LinkScratch {
+final class STOMPScratch: ClientScratch {
     var core: STOMPClientCore?
     var effects = STOMPEffects()
     var version = STOMPVersion.v12
@@ -48,12 +48,7 @@ final class STOMPScratch: LinkScratch {
         }
     }
 
-    func perform(_ bytes: RawSpan) { perform(bytes, owned: []) }
-
-    func perform(owning bytes: [UInt8]) { unsafe perform(bytes.span.bytes, owned: bytes) }
-
-    /// - Parameter owned: an array of the same bytes that batches may keep, or empty.
-    private func perform(_ bytes: RawSpan, owned: [UInt8]) {
+    func perform(_ bytes: RawSpan, owned: [UInt8]) {
         if let core {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
             if !effects.messages.isEmpty { deliver(bytes, owned, core) }

@@ -9,7 +9,7 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
     }
 
     private(set) var entries: [Entry]
-    private(set) var gap = 0
+    var gap = 0
     private let overhead: Int
 
     init(_ entries: [Entry], overhead: Int = 0) {
@@ -35,9 +35,5 @@ final class NumberBatch: DeliveryBatch, @unchecked Sendable {
             return true
         }
         return before - entries.count
-    }
-
-    func noteGap(_ count: Int) {
-        gap += count
     }
 }

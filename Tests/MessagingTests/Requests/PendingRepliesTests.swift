@@ -8,6 +8,9 @@ import Wire
 private struct Reply: ReplyMessage, Equatable {
     var correlation: [UInt8]?
     var text: String
+    var content: ArraySlice<UInt8> { [] }
+    var mediaType: String? { nil }
+    var description: String { text }
 }
 
 private struct Failure: ClientError, Equatable {
@@ -29,9 +32,11 @@ private final class ReplyBatch: DeliveryBatch {
     var count: Int { replies.count }
     subscript(index: Int) -> Reply { replies[index] }
     var byteCount: Int { 0 }
-    var gap: Int { 0 }
+    var gap: Int {
+        get { 0 }
+        set {}
+    }
     func dropOldest(_ count: Int) -> Int { 0 }
-    func noteGap(_ count: Int) {}
 }
 
 private final class Handle: Sendable {}
