@@ -21,7 +21,7 @@ import Testing
         let script = try Self.text(".ci/run")
         let steps = page.matches(of: /\.ci\/run((?: [a-z]+)+)/).flatMap { $0.1.split(separator: " ") }
         #expect(steps.count >= 5)
-        for step in steps { #expect(script.contains("        \(step)) step "), "\(step)") }
+        for step in steps { #expect(script.contains("\n        \(step))"), "\(step)") }
         for path in page.matches(of: /`(?:Sources|Tests)\/\w+`/) {
             let folder = String(path.0.dropFirst().dropLast())
             #expect(
