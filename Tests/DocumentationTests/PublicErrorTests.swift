@@ -46,4 +46,20 @@ import Transport
         }
         #expect(found == Set(Self.errors.keys))
     }
+
+    @Test func `texts for people have none of the turns that read like a translation`() throws {
+        let turns =
+            /(?:\b[Tt]here )?\b(?:is|are) no \w+|\b(?:nobody|somebody|whoever|good-bye|if that is wanted|taken for|gave|stands)\b/
+        let sources = DocumentationPage.root.appending(path: "Sources")
+        let files = FileManager.default.enumerator(atPath: sources.path)?.compactMap { $0 as? String } ?? []
+        #expect(files.count > 100)
+        for file in files where file.hasSuffix(".swift") {
+            for line in try String(contentsOf: sources.appending(path: file), encoding: .utf8).split(separator: "\n") {
+                let code = line.drop { $0 == " " }
+                guard !code.hasPrefix("//"), let quote = code.firstIndex(of: "\"") else { continue }
+                let found = code[quote...].matches(of: turns).filter { !$0.0.lowercased().hasPrefix("there") }
+                #expect(found.isEmpty, "\(file): \(code)")
+            }
+        }
+    }
 }

@@ -252,7 +252,7 @@
                         ? "it is encrypted. Set the identity's passphrase"
                         : "the passphrase is wrong, or the container is damaged")
             }
-            guard status == errSecSuccess else { throw unusable("it is no PKCS #12 container (status \(status))") }
+            guard status == errSecSuccess else { throw unusable("it is not a PKCS #12 container (status \(status))") }
             guard let items, CFArrayGetCount(items) > 0, let first = unsafe CFArrayGetValueAtIndex(items, 0) else {
                 throw unusable("it contains no private key with its certificate")
             }

@@ -60,7 +60,7 @@ func followVehicles(client: MQTTClient) async throws {
     let positions = try await client.subscribe(to: .positions)
     try await client.publish(Position(latitude: 60.2, longitude: 24.9), to: .positions.at("7"))
     for try await element in positions {
-        print(element.captures[0], try element.get())
+        print(element.captures[0], try element.value)
         break
     }
 }
@@ -72,7 +72,7 @@ extension STOMPDestination<Position> {
 func copyOnePosition(client: STOMPClient) async throws -> Position? {
     let positions = try await client.subscribe(to: .positions)
     try await client.sendAndConfirm(Position(latitude: 60.2, longitude: 24.9), to: .positions)
-    for try await element in positions { return try element.get() }
+    for try await element in positions { return try element.value }
     return nil
 }
 
@@ -113,6 +113,6 @@ extension MQTTTopic<Sample> {
 func copySample(client: MQTTClient) async throws -> Sample? {
     let samples = try await client.subscribe(to: .samples)
     try await client.publish(Sample(value: 7), to: .samples)
-    for try await element in samples { return try element.get() }
+    for try await element in samples { return try element.value }
     return nil
 }

@@ -18,7 +18,7 @@ func watchTheKitchen() async throws {
         let temperatures = try await client.subscribe(to: .temperatures)
         try await client.publish(Temperature(celsius: 21.5), to: .temperatures.at("kitchen"))
         for try await element in temperatures {
-            print(element.captures[0], try element.get().celsius)
+            print(element.captures[0], try element.value.celsius)
         }
     }
 }
