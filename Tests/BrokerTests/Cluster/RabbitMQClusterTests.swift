@@ -66,8 +66,11 @@ struct RabbitMQClusterTests {
         let total = 200
         let confirmed = Mutex<[String]>([])
         let repeats = Atomic(0)
+        let isKilled = Atomic(false)
         let sending = Task {
-            for number in 0..<total {
+            var number = 0
+            // Until the node was killed in the middle.
+            while !Task.isCancelled, number < total || !isKilled.load(ordering: .relaxed) {
                 while !Task.isCancelled {
                     do {
                         try await sender.sendAndConfirm(
@@ -80,14 +83,16 @@ struct RabbitMQClusterTests {
                         try await Task.sleep(for: .milliseconds(20))
                     }
                 }
+                number += 1
             }
+            return number
         }
         #expect(await eventually { confirmed.withLock { $0.count } >= total / 4 })
         await cluster.nodes[0].kill()
-        #expect(confirmed.withLock { $0.count } < total, "killed too late to matter")
+        isKilled.store(true, ordering: .relaxed)
 
-        #expect(await eventually(timeout: .seconds(120)) { confirmed.withLock { $0.count } == total })
-        sending.cancel()
+        let sent = try await withTimeout(.seconds(300), "confirming what is sent") { try await sending.value }
+        #expect(confirmed.withLock { $0.count } == sent)
         let isComplete = await eventually {
             received.withLock { $0 }.isSuperset(of: confirmed.withLock { $0 })
         }

@@ -30,7 +30,7 @@ struct MosquittoFaultTests {
         }
         try await client.connect()
         let states = client.states
-        broker.freeze()
+        await broker.freeze()
         let lost = await states.first { if case .waiting = $0 { true } else { false } }
         #expect("\(String(describing: lost))".contains("PINGREQ"))
         broker.thaw()
@@ -89,10 +89,9 @@ struct MosquittoFaultTests {
             _ = await eventually(timeout: .seconds(300)) { progress.load(ordering: .relaxed) >= mark }
             switch fault {
             case .restart: try await broker.restart()
-            case .cut:
-                for client in [sender, receiver] { client.core.link.dropConnection() }
-                #expect(await eventually { [sender, receiver].allSatisfy { $0.counters.connections > round } })
+            case .cut: for client in [sender, receiver] { client.core.link.dropConnection() }
             }
+            #expect(await eventually { [sender, receiver].allSatisfy { $0.counters.connections > round } })
         }
         try await sending.value
         let received = try await withTimeout(.seconds(120), "all messages") { try await receiving.value }
@@ -120,13 +119,17 @@ struct MosquittoFaultTests {
         let messages = try await receiver.subscribe(to: "killed", qos: .exactlyOnce)
         var events = sender.events.makeAsyncIterator()
         var resubscribed = receiver.events.makeAsyncIterator()
-        broker.freeze()
+        await broker.freeze()
         let waiting = Task {
             try await sender.publish(
                 (0..<count).map { .init(topic: "killed", payload: Array("\($0)".utf8), qos: .exactlyOnce) }
             ).check()
         }
-        try await Task.sleep(for: .milliseconds(100))
+        let areSent = await eventually {
+            let backlog = sender.backlog
+            return backlog.messagesInFlight == min(count, window) && backlog.outboxBytes == 0
+        }
+        #expect(areSent, "\(sender.backlog)")
         await broker.kill()
         sender.networkChanged()
         try await broker.restart()

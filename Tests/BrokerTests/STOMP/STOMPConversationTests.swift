@@ -107,7 +107,7 @@ struct STOMPConversationTests {
             for number in 0..<20 {
                 group.addTask {
                     let reply = try await client.request(
-                        "\(number)", to: "/queue/talk-questions", timeout: .seconds(10))
+                        "\(number)", to: "/queue/talk-questions", timeout: .seconds(60))
                     #expect(reply.text == "\(number)!")
                 }
             }
@@ -115,7 +115,7 @@ struct STOMPConversationTests {
         }
         await client.disconnect()
         try await client.connect()
-        #expect(try await client.request("2nd", to: "/queue/talk-questions", timeout: .seconds(10)).text == "2nd!")
+        #expect(try await client.request("2nd", to: "/queue/talk-questions", timeout: .seconds(60)).text == "2nd!")
         await client.disconnect()
         await service.disconnect()
         try await answering.value
@@ -161,6 +161,7 @@ struct STOMPConversationTests {
         let messages = try await client.subscribe(
             to: "/queue/talk-prefetch", acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 2))
         for number in 0..<5 { try await client.sendAndConfirm("\(number)", to: "/queue/talk-prefetch") }
+        #expect(await eventually { client.counters.messagesReceived == 2 })
         try await Task.sleep(for: .milliseconds(200))
         #expect(client.counters.messagesReceived == 2)
         var count = 0
@@ -259,10 +260,11 @@ struct STOMPConversationTests {
     @Test(arguments: STOMPBroker.allCases)
     func quietConnectionIsKeptByItsHeartBeats(broker: STOMPBroker) async throws {
         let client = try await broker.connected {
-            $0.outgoingHeartBeat = .milliseconds(500)
-            $0.incomingHeartBeat = .milliseconds(500)
+            $0.outgoingHeartBeat = .seconds(1)
+            $0.incomingHeartBeat = .seconds(1)
         }
-        try await Task.sleep(for: .milliseconds(2500))
+        // Either side would notice missing heart-beats after three seconds.
+        try await Task.sleep(for: .milliseconds(4500))
         #expect(client.counters.connections == 1)
         #expect(client.state.isConnected)
         await client.disconnect()

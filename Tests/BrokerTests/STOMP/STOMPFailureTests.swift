@@ -101,13 +101,13 @@ struct STOMPFailureTests {
         let own = try await broker.own()
         let client = try await broker.ownClient {
             $0.clientID = "frozen"
-            $0.outgoingHeartBeat = .milliseconds(500)
-            $0.incomingHeartBeat = .milliseconds(500)
+            $0.outgoingHeartBeat = .seconds(2)
+            $0.incomingHeartBeat = .seconds(2)
         }
         try await client.connect()
         let messages = try await client.subscribe(to: "/queue/frozen")
-        own.freeze()
         let events = client.events
+        await own.freeze()
         #expect(await eventually { !client.state.isConnected })
         let reason = await events.first { if case .connectionLost = $0 { true } else { false } }
         #expect("\(String(describing: reason))".contains("heart-beat"))

@@ -18,7 +18,7 @@ struct ActiveMQSmokeTests {
         try await wrong.send("CONNECT\naccept-version:1.2\nhost:localhost\nlogin:ann\npasscode:wrong\n\n\0")
         #expect(try await wrong.receiveFrame().hasPrefix("ERROR\n"))
 
-        broker.freeze()
+        await broker.freeze()
         try await first.send("SEND\ndestination:/queue/smoke\nreceipt:1\npersistent:true\n\nkept\0")
         await #expect(throws: TimeoutError.self) { try await first.receiveFrame(timeout: .milliseconds(300)) }
         broker.thaw()

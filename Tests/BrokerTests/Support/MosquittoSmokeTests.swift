@@ -47,7 +47,7 @@ struct MosquittoSmokeTests {
         let connection = try await RawConnection.open(port: broker.port)
         try await connection.send(Self.persistentConnect)
         _ = try await connection.receive(atLeast: 4)
-        broker.freeze()
+        await broker.freeze()
         try await connection.send([0xC0, 0])
         await #expect(throws: TimeoutError.self) {
             try await connection.receive(atLeast: 2, timeout: .milliseconds(300))

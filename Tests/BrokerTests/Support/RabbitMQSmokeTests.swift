@@ -42,7 +42,7 @@ struct RabbitMQSmokeTests {
         try await secure.waitForLine(containing: "CONNECTED")
         #expect(broker.mqttTLSPort != nil)
 
-        broker.freeze()
+        await broker.freeze()
         try await first.send("SEND\ndestination:/queue/smoke\nreceipt:1\npersistent:true\n\nkept\0")
         await #expect(throws: TimeoutError.self) { try await first.receiveFrame(timeout: .milliseconds(300)) }
         broker.thaw()

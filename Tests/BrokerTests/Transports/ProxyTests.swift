@@ -15,10 +15,10 @@ struct ProxyTests {
         kind == .tinyproxy ? .http(url) : .socks5(url)
     }
 
-    private func failure(_ url: String, _ proxy: Proxy) async -> TransportError? {
+    private func failure(_ url: String, _ proxy: Proxy, timeout: Duration = .seconds(60)) async -> TransportError? {
         var configuration = MQTTConfiguration(clientID: "proxy-%%%%")
         configuration.proxy = proxy
-        configuration.connectTimeout = .seconds(3)
+        configuration.connectTimeout = timeout
         let client = MQTTClient(url, configuration: configuration)
         do throws(MQTTError) {
             try await client.connect()
@@ -112,7 +112,7 @@ struct ProxyTests {
             #expect(error?.code == .proxyFailed, "\(error?.message ?? "nothing")")
         }
         let mute = try BadServer.start(.mute)
-        let silent = await failure(url, .socks5("127.0.0.1:\(mute.port)"))
+        let silent = await failure(url, .socks5("127.0.0.1:\(mute.port)"), timeout: .seconds(3))
         #expect(silent?.code == .timedOut && silent?.message.contains("proxy") == true)
     }
 }

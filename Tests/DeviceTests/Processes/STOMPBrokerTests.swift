@@ -135,7 +135,7 @@ struct STOMPBrokerTests {
         try await device.write("r\n")
         try await device.waitForLine(containing: "rejected: second")
 
-        running.broker.freeze()
+        await running.broker.freeze()
         let frozen = try await device.waitForLine(containing: "connection lost: ", after: back)
         try await Task.sleep(for: .seconds(1))
         running.broker.thaw()

@@ -16,8 +16,8 @@ extension RunningBroker {
     /// Starts it again on the same ports and data, after ending it with SIGTERM if it still runs.
     public func restart() async throws { try await server.restart() }
 
-    /// Suspends all its processes: connections stay open and nothing answers.
-    public func freeze() { server.freeze() }
+    /// Suspends all its processes, and returns when they stand still: connections stay open and nothing answers.
+    public func freeze() async { await server.freeze() }
 
     /// Resumes it after `freeze()`.
     public func thaw() { server.thaw() }
@@ -90,7 +90,12 @@ public final class BrokerServer: Sendable {
         try await start()
     }
 
-    func freeze() { process.withLock { $0 }?.signal(SIGSTOP) }
+    func freeze() async {
+        guard let child = process.withLock({ $0 }) else { return }
+        child.signal(SIGSTOP)
+        // On a busy machine a thread may still run for a moment.
+        _ = await eventually { LiveProcesses.isStopped(group: child.processID) }
+    }
 
     func thaw() { process.withLock { $0 }?.signal(SIGCONT) }
 

@@ -35,6 +35,29 @@ enum LiveProcesses {
         }
     }
 
+    /// Whether every thread of a process group is stopped; true where the system does not report it.
+    static func isStopped(group: pid_t) -> Bool {
+        let files = FileManager.default
+        for process in (try? files.contentsOfDirectory(atPath: "/proc")) ?? [] where pid_t(process) != nil {
+            guard let (_, owner) = state("/proc/\(process)/stat"), owner == group else { continue }
+            for thread in (try? files.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? [] {
+                guard let (state, _) = state("/proc/\(process)/task/\(thread)/stat") else { continue }
+                // Stopped, or ended.
+                if !["T", "t", "Z", "X"].contains(state) { return false }
+            }
+        }
+        return true
+    }
+
+    /// The state and the process group of a process or thread; nil when it is gone.
+    private static func state(_ path: String) -> (String, pid_t)? {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
+        // The second field, the program's name in parentheses, may contain anything; the third follows it.
+        let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+        guard fields.count > 3, let group = pid_t(fields[3]) else { return nil }
+        return (String(fields[1]), group)
+    }
+
     static func killAll() {
         live.withLock { live in
             for id in live { kill(-id, SIGKILL) }
