@@ -50,12 +50,13 @@ extension BrowserTests {
                 let device = try await DeviceProgram.locations.start(
                     [
                         "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "cut", "--track", path,
-                        "--speed", "20", "--heart-beat", "0,500",
+                        "--speed", "20",
                     ], user: addresses.user)
                 try await device.waitForLine(containing: "φ:10.0100")
                 relay.swallow()
-                let lost = try await device.waitForLine(containing: "connection lost: ")
+                #expect(await eventually { relay.swallowedCount > 0 })
                 relay.cut()
+                let lost = try await device.waitForLine(containing: "connection lost: ")
                 try await device.waitForLine(containing: "cannot connect: ", after: lost)
                 relay.restore()
                 #expect(try await device.waitForEnd() == .exited(0))

@@ -70,3 +70,22 @@ struct Headquarters {
         try await Pictures.take(name, of: tab)
     }
 }
+
+extension BrowserTab {
+    /// Waits until an element has been at the same place for half a second of frames.
+    func waitForRest(of selector: String) async throws {
+        try await evaluate(
+            """
+            new Promise((done) => {
+                let last = '', frames = 0, since = 0;
+                (function frame(now) {
+                    const box = document.querySelector(\(Self.quoted(selector))).getBoundingClientRect();
+                    const place = `${box.x} ${box.y}`;
+                    if (place !== last) { last = place; frames = 0; since = now; }
+                    frames += 1;
+                    if (frames > 10 && now - since > 500) done(); else requestAnimationFrame(frame);
+                })(performance.now());
+            })
+            """)
+    }
+}

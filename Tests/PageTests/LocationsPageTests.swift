@@ -67,7 +67,7 @@ extension BrowserTests {
 
             // The marker lies where the map says, once the view has come to rest.
             try await tab.wait(until: "document.querySelectorAll('.marker:not([hidden])').length === 2")
-            try await Task.sleep(for: .milliseconds(800))
+            try await tab.waitForRest(of: ".marker")
             try await tab.click(".marker")
             #expect(try await tab.text(of: ".bubble") == "Device car-1")
             try await tab.fill("#text", "Où est la voiture\u{301}?")

@@ -34,7 +34,7 @@ extension BrowserTests {
             try await Pictures.take(name, of: tab)
         }
 
-        @Test(.timeLimit(.minutes(5))) func `devices on their page, and their frames in the inspector`() async throws {
+        @Test func `devices on their page, and their frames in the inspector`() async throws {
             let scratch = try ScratchDirectory("pictures")
             let browser = try await SharedBrokers.browser()
             let drive = try await Served.start(

@@ -104,7 +104,7 @@ extension BrowserTests {
         /// may have it for a while.
         private func startAtUsualPort(_ program: DeviceProgram, _ arguments: [String]) async throws -> ChildProcess {
             let usual = 61614
-            for _ in 0..<600 {
+            for _ in 0..<3_000 {
                 if (try? await RawConnection.open(port: usual)) == nil {
                     let device = try await program.start(arguments)
                     if try await device.embeddedPort("ws") == usual { return device }
@@ -112,7 +112,7 @@ extension BrowserTests {
                 }
                 try await Task.sleep(for: .milliseconds(100))
             }
-            throw TimeoutError("port \(usual) was not free for a minute")
+            throw TimeoutError("port \(usual) was not free for five minutes")
         }
 
         @Test(arguments: DeviceProgram.allCases)

@@ -41,7 +41,7 @@ extension BrowserTests {
             try await tab.evaluate(
                 "document.querySelector('.map canvas').dispatchEvent(new WheelEvent('wheel', { deltaY: 1, bubbles: true }))"
             )
-            try await tab.evaluate("new Promise((done) => setTimeout(done, 1000))")
+            try await tab.waitForRest(of: ".marker")
             try await watch(".marker", in: tab)
             try await locate(37.0005)
             try await tab.wait(until: "Locations.devices.get('car').fixes === 2")
