@@ -79,7 +79,7 @@ public struct CallRow<Subject: CallSubject>: Sendable, CustomTestStringConvertib
             var seen = try await outcome(subject, waits: expected == "waits", code)
             if expected == "queued", seen == "returns" {
                 try await subject.connect()
-                try await withTimeout(.seconds(60), "the arrival of what was queued") { await subject.callArrives() }
+                try await withTimeout(.patience, "the arrival of what was queued") { await subject.callArrives() }
                 seen = expected
             }
             #expect(seen == expected, "\(state)")
@@ -112,7 +112,7 @@ public struct CallRow<Subject: CallSubject>: Sendable, CustomTestStringConvertib
             for _ in 0..<10 { await Task.yield() }
             try await subject.connect()
         }
-        let result = try await withTimeout(.seconds(60), name) {
+        let result = try await withTimeout(.patience, name) {
             await withTaskCancellationHandler {
                 await call.value
             } onCancel: {

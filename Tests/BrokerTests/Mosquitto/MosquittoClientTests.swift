@@ -117,7 +117,7 @@ struct MosquittoClientTests {
             try await client.enqueue(Array("enqueued".utf8), to: "own", qos: qos)
             client.resume()
             #expect(try await publishing.value == .success)
-            let received = try await withTimeout(.seconds(60), "receiving what was published") {
+            let received = try await withTimeout(.patience, "receiving what was published") {
                 var received: Set<String?> = []
                 for try await message in messages {
                     received.insert(message.text)

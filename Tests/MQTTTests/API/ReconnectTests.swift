@@ -42,8 +42,8 @@ struct ReconnectTests {
         bench.setNetwork(up: false)
         await bench.cut()
         #expect(await eventually { !client.state.isConnected && !sender.state.isConnected })
-        bench.setNetwork(up: true)
         var events = client.events.makeAsyncIterator()
+        bench.setNetwork(up: true)
         try await sender.publish("while away", to: "a", qos: .atLeastOnce)
         #expect(try await messages.first(1).first?.text == "while away")
         var info: MQTTConnectionInfo?

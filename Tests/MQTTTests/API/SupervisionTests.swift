@@ -13,7 +13,7 @@ struct SupervisionTests {
     private func errors(_ client: MQTTClient, _ subscription: MQTTSubscription? = nil) async throws -> [MQTTError?] {
         let guaranteed = (0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .atLeastOnce) }
         let unguaranteed = (0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0]) }
-        return try await withTimeout(.seconds(30), "requests that fail at once") {
+        return try await withTimeout(.patience, "requests that fail at once") {
             var errors = [
                 await error { () throws(MQTTError) in try await client.publish("x", to: "a") },
                 await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .atLeastOnce) },

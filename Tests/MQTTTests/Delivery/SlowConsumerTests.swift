@@ -105,7 +105,8 @@ struct SlowConsumerTests {
         let client = try await bench.connected {
             $0.version = .v5_0
             $0.receiveMaximum = 20
-            $0.keepAlive = .seconds(1)
+            // The broker ends a connection after one and a half of it without a packet.
+            $0.keepAlive = .seconds(3)
         }
         let sender = try await bench.connected()
         let messages = try await client.subscribe(to: "a", qos: qos, buffer: BufferPolicy(messages: 10))

@@ -98,7 +98,7 @@ extension OptionTableTests {
             var configuration = MQTTConfiguration()
             configuration.connectTimeout = .milliseconds(50)
             let client = MQTTClient("mqtt://127.0.0.1:\(silent.port)", configuration: configuration)
-            try await within(.seconds(8)) {
+            try await within(.seconds(25)) {
                 await #expect(throws: MQTTError.self) { try await client.connect() }
             }
         },

@@ -20,7 +20,8 @@ import Testing
     @Test func connectedHasToComeInTimeWhateverReceiptsMayTake() async throws {
         let server = FakeServer()
         let client = server.client {
-            $0.connectTimeout = .milliseconds(100)
+            // Long enough to open the connection.
+            $0.connectTimeout = .milliseconds(500)
             $0.requestTimeout = .seconds(3600)
         }
         await #expect { try await client.connect() } throws: { ($0 as? STOMPError)?.code == .timedOut }

@@ -174,7 +174,7 @@ extension OptionTableTests {
             var configuration = STOMPConfiguration()
             configuration.connectTimeout = .milliseconds(50)
             let client = STOMPClient("stomp://127.0.0.1:\(silent.port)", configuration: configuration)
-            try await within(.seconds(8)) { #expect(await failure(of: client) != nil) }
+            try await within(.seconds(25)) { #expect(await failure(of: client) != nil) }
         },
     ]
 }
