@@ -36,6 +36,7 @@ struct MosquittoToolTests {
             ["-b", url(broker), "-t", "home/+", "-t", "garden", "-q", "2", "-F", "\(format)|100%%", "-C", "3"])
         try await subscriber.waitForLine(containing: "home/cellar|kept|1|1|4|6b657074|100%")
         try await MosquittoClients.publish("Öl", to: "home/kitchen", port: broker.port, ["-q", "2"])
+        try await subscriber.waitForLine(containing: "home/kitchen|Öl")
         try await MosquittoClients.publish("rain", to: "garden", port: broker.port)
         #expect(try await subscriber.waitForEnd() == .exited(0))
         #expect(
