@@ -83,6 +83,23 @@ struct PublicNamesTests {
         #expect(names.names.count == 17)
     }
 
+    @Test func `members of a protocol and of its extensions are members of what conforms to it`() {
+        let names = PublicNames(
+            """
+            public protocol Shared { func required() }
+            extension Shared { public var offered: Int { 1 } }
+            public protocol Further: Actor, Shared {}
+            public actor Client<Element>: Other.Thing<Unrelated>, Further where Element: Sendable { let hidden = 1 }
+            public struct Unrelated { public let value = 1 }
+            """)
+        #expect(names.contains("Client.required()"))
+        #expect(names.contains("Client.offered"))
+        #expect(names.contains("Further.offered"))
+        #expect(!names.contains("Client.hidden"))
+        #expect(!names.contains("Client.value"))
+        #expect(!names.contains("Unrelated.offered"))
+    }
+
     @Test func `what is not public is not found`() {
         let names = PublicNames(
             """

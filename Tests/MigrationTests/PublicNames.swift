@@ -3,12 +3,15 @@ import Foundation
 /// The public declarations of the library, read from the text of its sources: `Type.member(label:)`, `Type`.
 ///
 /// A member counts when it is public itself, a case of an enumeration, or a requirement of a protocol, and every type
-/// around it is public.
+/// around it is public. The public members of a protocol and of its extensions are members of the types that conform to
+/// it, and of the protocols that inherit from it.
 struct PublicNames {
     private(set) var names: Set<String> = []
     private var types: Set<String> = []
     private var members: [(type: String, name: String)] = []
     private var aliases: [String: String] = [:]
+    /// The names behind the colon of each type: its protocols, and a superclass or raw type.
+    private var parents: [String: Set<String>] = [:]
 
     /// Reads every Swift file below a folder.
     init(below folder: URL) throws {
@@ -16,8 +19,7 @@ struct PublicNames {
         while let file = files?.nextObject() as? URL {
             guard file.pathExtension == "swift" else { continue }
             let source = try String(contentsOf: file, encoding: .utf8)
-            // Saves half of the time; public requirements and cases are in the file of their type.
-            if source.contains("public ") { read(source) }
+            read(source)
         }
         connect()
     }
@@ -33,12 +35,29 @@ struct PublicNames {
         types.formUnion(reader.types)
         members += reader.members
         aliases.merge(reader.aliases) { first, _ in first }
+        parents.merge(reader.parents) { $0.union($1) }
     }
 
     private mutating func connect() {
         types.formUnion(aliases.keys)
         names = Set(types.filter(isPublic))
-        for member in members where isPublic(member.type) { names.insert("\(member.type).\(member.name)") }
+        let visible = members.filter { isPublic($0.type) }
+        let membersByType = Dictionary(grouping: visible, by: \.type)
+        for type in types.union(parents.keys) where isPublic(type) {
+            for owner in ancestors(of: type).union([type]) {
+                for member in membersByType[owner] ?? [] { names.insert("\(type).\(member.name)") }
+            }
+        }
+    }
+
+    /// What a type inherits from, at any distance.
+    private func ancestors(of type: String) -> Set<String> {
+        var found: Set<String> = []
+        var next = parents[type] ?? []
+        while let parent = next.popFirst() {
+            if found.insert(parent).inserted { next.formUnion(parents[parent] ?? []) }
+        }
+        return found
     }
 
     private func isPublic(_ type: String) -> Bool {
@@ -74,6 +93,7 @@ private struct DeclarationReader {
     private(set) var types: Set<String> = []
     private(set) var members: [(type: String, name: String)] = []
     private(set) var aliases: [String: String] = [:]
+    private(set) var parents: [String: Set<String>] = [:]
 
     init(_ tokens: [String]) {
         self.tokens = tokens
@@ -151,8 +171,22 @@ private struct DeclarationReader {
         let full = kind == "extension" || outer == nil ? name : "\(outer?.name ?? "").\(name)"
         let declaresPublic = isPublic || outer?.grantsAccess == true
         if kind != "extension", declaresPublic { types.insert(full) }
+        readParents(of: full)
         opening = .type(full, kind: kind, grantsAccess: isPublic && (kind == "extension" || kind == "protocol"))
         isPublic = false
+    }
+
+    /// Reads what follows a type's name and its generic parameters: `: Parent, Other.Parent`.
+    private mutating func readParents(of type: String) {
+        skipGenericParameters()
+        guard token == ":" else { return }
+        while position < tokens.count, token != "{", token != "where" {
+            if token(after: -1) != ".", token != ":", token != ",", token != "." {
+                parents[type, default: []].insert(token)
+            }
+            position += 1
+            skipGenericParameters()
+        }
     }
 
     private mutating func readMember() {
