@@ -10,7 +10,7 @@ struct CallStateTests {
         try await row.check(against: CallTable("STOMP")) {
             ($0 as? STOMPError).map { "\($0.code)" }
         } in: { state in
-            try await Subject(state)
+            try await Subject(state, hasAsked: row.name.hasPrefix("a later"))
         }
     }
 
@@ -28,7 +28,8 @@ struct CallStateTests {
         private(set) var message: STOMPMessage?
         private(set) var transaction: STOMPTransactionHandle?
 
-        init(_ state: CallState) async throws {
+        /// - Parameter hasAsked: whether the client has made a request, so that it has a queue for replies.
+        init(_ state: CallState, hasAsked: Bool) async throws {
             let broker = try await LoopbackBroker.start()
             let responder = try await broker.connected()
             let questions = try await responder.subscribe(to: "/queue/questions")
@@ -48,6 +49,7 @@ struct CallStateTests {
                 try await client.sendAndConfirm("1", to: "/topic/held")
                 message = try await subscription.first(1).first
                 transaction = try client.begin()
+                if hasAsked { _ = try await client.request("x", to: "/queue/questions") }
                 self.subscription = subscription
             }
             try await enter(state)
@@ -98,6 +100,9 @@ struct CallStateTests {
         Row("`subscribe`") { _ = try await $0.client.subscribe(to: "/queue/called") },
         Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
         Row("the first `request`") { _ = try await $0.client.request("x", to: "/queue/questions") },
+        Row("a later `request`", needsConnection: true) {
+            _ = try await $0.client.request("x", to: "/queue/questions")
+        },
         Row("`begin`, `withTransaction`") { try await $0.client.withTransaction { _ in } },
         Row("`commit` of an earlier transaction", needsConnection: true) { subject in
             if let transaction = subject.transaction { try await subject.client.commit(transaction) }
