@@ -10,8 +10,13 @@ extension OutputSpan where Element == UInt8 {
     /// An integer, most significant byte first.
     @inlinable
     package mutating func append(uint32 value: UInt32) {
-        append(uint16: UInt16(truncatingIfNeeded: value >> 16))
-        append(uint16: UInt16(truncatingIfNeeded: value))
+        unsafe withUnsafeMutableBufferPointer { buffer, initialized in
+            precondition(buffer.count - initialized >= 4)
+            // Safe: the room was checked.
+            let rest = UnsafeMutableRawBufferPointer(buffer.extracting(initialized...))
+            unsafe rest.storeBytes(of: value.bigEndian, as: UInt32.self)
+            initialized += 4
+        }
     }
 
     /// A copy of bytes.

@@ -32,10 +32,23 @@ struct InboundOrder: Sendable {
 
     /// Records an arrival and returns its token.
     mutating func append(_ entry: Entry) -> UInt64 {
-        if count == ring.count { grow(with: entry) }
+        reserve(1)
         ring[(head + count) & (ring.count - 1)] = entry
         count += 1
         return base + UInt64(count) - 1
+    }
+
+    /// Records the arrival of the messages of QoS 1 among these, which have their tokens already.
+    mutating func append(_ messages: Span<MQTTMessageRecord>, count added: Int) {
+        reserve(added)
+        let mask = ring.count &- 1
+        var end = head &+ count
+        var entries = ring.mutableSpan
+        for index in messages.indices where messages[index].delivery != 0 {
+            entries[end & mask] = Entry(packetID: messages[index].packetID, isQoS2: false)
+            end &+= 1
+        }
+        count = end &- head
     }
 
     /// Marks the entry of a token. Returns what it is, or nil if it is not of this connection or was answered before.
@@ -66,10 +79,15 @@ struct InboundOrder: Sendable {
 
     /// The same for consecutive tokens, except those of messages that were delivered on an earlier connection.
     mutating func answer(_ tokens: ClosedRange<UInt64>, _ body: (UInt64, UInt16) -> Void) {
-        for token in tokens {
-            guard let position = position(of: token), !ring[position].isRepeat else { continue }
-            ring[position].isAnswered = true
-            if ring[position].isQoS2 { body(token, ring[position].packetID) }
+        let (head, base, mask) = (head, base, ring.count &- 1)
+        let known = tokens.clamped(to: base...max(base, nextToken &- 1))
+        guard count > 0, tokens.overlaps(known) else { return }
+        var entries = ring.mutableSpan
+        for token in known {
+            let position = (head &+ Int(truncatingIfNeeded: token &- base)) & mask
+            if entries[position].isRepeat { continue }
+            entries[position].isAnswered = true
+            if entries[position].isQoS2 { body(token, entries[position].packetID) }
         }
     }
 
@@ -79,25 +97,31 @@ struct InboundOrder: Sendable {
     /// Takes the entries at the head out that PUBACK without a reason answers, and appends these packets. Returns false
     /// if there are none.
     mutating func writePubacks(into output: inout [UInt8], persistedThrough ticket: UInt64) -> Bool {
-        var ready = 0
-        while ready < count {
-            let entry = ring[(head + ready) & (ring.count - 1)]
-            guard !entry.isQoS2, entry.reason == 0, entry.ticket <= ticket,
-                entry.isAnswered || base + UInt64(ready) <= answeredThrough
-            else { break }
-            ready += 1
-        }
+        let ready = readyPubacks(persistedThrough: ticket)
         if ready == 0 { return false }
         output.append(addingCapacity: ready * 4) { output in
+            let entries = ring.span
             for offset in 0..<ready {
-                output.append(uint16: 0x4002)
-                output.append(uint16: ring[(head + offset) & (ring.count - 1)].packetID)
+                let entry = entries[(head &+ offset) & (entries.count &- 1)]
+                output.append(uint32: 0x4002_0000 | UInt32(entry.packetID))
             }
         }
-        head = (head + ready) & (ring.count - 1)
+        head = (head &+ ready) & (ring.count - 1)
         count -= ready
         base += UInt64(ready)
         return true
+    }
+
+    /// The number of entries at the head that PUBACK without a reason answers.
+    private func readyPubacks(persistedThrough ticket: UInt64) -> Int {
+        let answered = Int(clamping: answeredThrough &- min(answeredThrough, base &- 1))
+        let entries = ring.span
+        for offset in 0..<count {
+            let entry = entries[(head &+ offset) & (entries.count &- 1)]
+            guard !entry.isQoS2, entry.reason == 0, entry.ticket <= ticket, entry.isAnswered || offset < answered
+            else { return offset }
+        }
+        return count
     }
 
     /// Takes the entry at the head out if it is answered and its ticket is done.
@@ -165,12 +189,15 @@ struct InboundOrder: Sendable {
         return (head + Int(token - base)) & (ring.count - 1)
     }
 
-    private mutating func grow(with filler: Entry) {
-        var larger: [Entry] = []
-        let capacity = max(8, ring.count * 2)
-        larger.reserveCapacity(capacity)
-        for offset in 0..<count { larger.append(ring[(head + offset) & (ring.count - 1)]) }
-        while larger.count < capacity { larger.append(filler) }
+    /// Makes room for more entries.
+    private mutating func reserve(_ added: Int) {
+        if added > ring.count - count { grow(to: count + added) }
+    }
+
+    private mutating func grow(to minimum: Int) {
+        var larger = Array(repeating: Entry(packetID: 0, isQoS2: false), count: max(8, ring.count * 2))
+        while larger.count < minimum { larger += larger }
+        for offset in 0..<count { larger[offset] = ring[(head + offset) & (ring.count - 1)] }
         ring = larger
         head = 0
     }

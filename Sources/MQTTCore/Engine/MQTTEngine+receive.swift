@@ -160,25 +160,30 @@ extension MQTTEngine {
     /// Reads PUBLISH packets as long as one follows the other and a ``PublishReader`` can judge them, and returns where
     /// they end. Everything else is left to the general path.
     mutating func receivePlainMessages(_ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects) -> Int {
+        let (firstToken, firstMessage) = (session.inbound.nextToken, effects.messages.count)
         var reader = PublishReader(
             hasProperties: version.hasProperties, isServer: isServer, maximumPacketSize: acceptedPacketSize,
-            maximumPropertiesCount: Int(acceptedControlPacketSize), room: inboundRoom)
+            maximumPropertiesCount: Int(acceptedControlPacketSize),
+            tokens: firstToken..<firstToken + UInt64(max(0, inboundRoom)))
         var end = start
-        let firstToken = session.inbound.nextToken
         while bytes.byteCount - end >= 4 {
             // Room is taken for many at a time: asking for each whether there is some costs as much as parsing it.
             let room = min(512, (bytes.byteCount - end) / 4)
             let count = effects.messages.count
             var outcome = PublishReader.Outcome(end: end)
             effects.messages.append(addingCapacity: room) { records in
-                outcome = reader.read(bytes, from: end, into: &records, &session.inbound)
+                outcome = reader.read(bytes, from: end, into: &records)
             }
             end = outcome.end
             effects.topicChanges += outcome.topicChanges
             if effects.messages.count - count < room { break }
         }
         effects.messageBytes += end - start
-        effects.add(firstToken..<session.inbound.nextToken)
+        let tokens = firstToken..<reader.tokens.lowerBound
+        if !tokens.isEmpty {
+            session.inbound.append(effects.messages.span.extracting(firstMessage...), count: tokens.count)
+            effects.add(tokens)
+        }
         return end
     }
 }

@@ -6,27 +6,32 @@ import Wire
 /// Messages that follow each other often have the same topic and the same properties. Bytes that equal checked ones need no
 /// check: that is all that a run of messages to one topic saves.
 struct PublishReader {
-    let hasProperties: Bool
+    private let hasProperties: Bool
     /// A server checks QoS, RETAIN and Subscription Identifiers against its configuration, on the general path.
-    let isServer: Bool
-    let maximumPacketSize: Int
-    let maximumPropertiesCount: Int
-    /// How many more messages of QoS 1 may be unacknowledged.
-    var room: Int
+    private let isServer: Bool
+    private let maximumBodyCount: Int
+    private let maximumPropertiesCount: Int
+    /// The tokens for the next messages of QoS 1: as many as may be unacknowledged.
+    private(set) var tokens: Range<UInt64>
 
-    /// The last topic, with its length.
+    /// The last first byte that was accepted.
+    private var flags: UInt8 = 0
+    /// The last topic, with its length; no packet is as long as none.
     private var topicStart = 0
-    private var topicCount = 0
+    private var topicCount = Int.max
     /// The last properties, without their length.
     private var propertiesStart = 0
     private var propertiesCount = 0
 
-    init(hasProperties: Bool, isServer: Bool, maximumPacketSize: Int, maximumPropertiesCount: Int, room: Int) {
+    init(
+        hasProperties: Bool, isServer: Bool, maximumPacketSize: Int, maximumPropertiesCount: Int, tokens: Range<UInt64>
+    ) {
         self.hasProperties = hasProperties
         self.isServer = isServer
-        self.maximumPacketSize = maximumPacketSize
+        // With the longest fixed header that is read here.
+        maximumBodyCount = maximumPacketSize - 3
         self.maximumPropertiesCount = maximumPropertiesCount
-        self.room = room
+        self.tokens = tokens
     }
 
     /// What was read: where it ends, and how many messages have another topic than the one before them.
@@ -36,11 +41,8 @@ struct PublishReader {
     }
 
     /// Appends a record for each message from `offset` on, up to the first packet for the general path.
-    ///
-    /// - Parameter inbound: notes the messages of QoS 1.
     mutating func read(
-        _ bytes: RawSpan, from offset: Int, into records: inout OutputSpan<MQTTMessageRecord>,
-        _ inbound: inout InboundOrder
+        _ bytes: RawSpan, from offset: Int, into records: inout OutputSpan<MQTTMessageRecord>
     ) -> Outcome {
         var outcome = Outcome(end: offset)
         guard offset >= 0 else { return outcome }
@@ -53,11 +55,14 @@ struct PublishReader {
             while bytes.byteCount &- result.end >= 4, filled < buffer.count {
                 guard let frame = unsafe reader.frame(bytes, at: result.end) else { break }
                 let repeatsTopic = unsafe reader.hasLastTopic(bytes, frame)
-                guard unsafe repeatsTopic || reader.takeTopic(bytes, frame) else { break }
+                if !repeatsTopic {
+                    guard unsafe reader.takeTopic(bytes, frame) else { break }
+                    result.topicChanges &+= 1
+                }
                 var end = frame.body &+ reader.topicCount
                 var packetID: UInt16 = 0
                 if frame.flags & 0x02 != 0 {
-                    guard frame.end &- end >= 2, reader.room > 0 else { break }
+                    guard frame.end &- end >= 2, !reader.tokens.isEmpty else { break }
                     packetID = bytes.bigEndian(UInt16.self, at: end)
                     if packetID == 0 { break }
                     end &+= 2
@@ -72,8 +77,8 @@ struct PublishReader {
                 }
                 var delivery: UInt64 = 0
                 if packetID != 0 {
-                    delivery = inbound.append(.init(packetID: packetID, isQoS2: false))
-                    reader.room &-= 1
+                    delivery = reader.tokens.lowerBound
+                    reader.tokens = delivery &+ 1..<reader.tokens.upperBound
                 }
                 unsafe (base + filled).initialize(
                     to: MQTTMessageRecord(
@@ -83,7 +88,6 @@ struct PublishReader {
                         payloadStart: UInt32(truncatingIfNeeded: end),
                         payloadCount: UInt32(truncatingIfNeeded: frame.end &- end), packetID: packetID,
                         flags: MQTTPublishFlags(rawValue: frame.flags & 0x0F), repeatsTopic: repeatsTopic))
-                if !repeatsTopic { result.topicChanges &+= 1 }
                 filled &+= 1
                 result.end = frame.end
             }
@@ -99,8 +103,13 @@ struct PublishReader {
 
     /// The packet at `offset` if it is whole, small and such a PUBLISH; four bytes must be there.
     @inline(__always) @unsafe
-    private func frame(_ bytes: RawSpan, at offset: Int) -> Frame? {
+    private mutating func frame(_ bytes: RawSpan, at offset: Int) -> Frame? {
         let flags = unsafe bytes.uncheckedByte(at: offset)
+        if flags != self.flags {
+            // DUP has no meaning at QoS 0, and versions differ in what they say about it.
+            guard isServer ? flags == 0x30 : flags & 0xFE == 0x30 || flags & 0xF6 == 0x32 else { return nil }
+            self.flags = flags
+        }
         var bodyCount = Int(unsafe bytes.uncheckedByte(at: offset &+ 1))
         var body = offset &+ 2
         if bodyCount >= 0x80 {
@@ -110,9 +119,7 @@ struct PublishReader {
             body &+= 1
         }
         let end = body &+ bodyCount
-        // DUP has no meaning at QoS 0, and versions differ in what they say about it.
-        let isKnown = isServer ? flags == 0x30 : flags & 0xFE == 0x30 || flags & 0xF6 == 0x32
-        guard isKnown, bodyCount >= 2, end <= bytes.byteCount, end &- offset <= maximumPacketSize else { return nil }
+        guard end <= bytes.byteCount, bodyCount <= maximumBodyCount else { return nil }
         return Frame(flags: flags, body: body, end: end)
     }
 
@@ -120,13 +127,14 @@ struct PublishReader {
     @inline(__always) @unsafe
     private func hasLastTopic(_ bytes: RawSpan, _ frame: Frame) -> Bool {
         // Safe: as many bytes are there in both places.
-        topicCount > 0 && frame.end &- frame.body >= topicCount
+        frame.end &- frame.body >= topicCount
             && (unsafe bytes.isEqualUnchecked(topicStart, frame.body, count: topicCount))
     }
 
-    /// Checks the topic of a packet and remembers it; two bytes of its body must be there.
+    /// Checks the topic of a packet and remembers it.
     @inline(__always) @unsafe
     private mutating func takeTopic(_ bytes: RawSpan, _ frame: Frame) -> Bool {
+        guard frame.end &- frame.body >= 2 else { return false }
         let count = Int(bytes.bigEndian(UInt16.self, at: frame.body))
         let topic = frame.body &+ 2..<frame.body &+ 2 &+ count
         guard count > 0, topic.upperBound <= frame.end,
