@@ -13,7 +13,7 @@ enum MQTTKeptPackets {
         _ aliases: MQTTSeenAliases, into cuts: inout FrameCuts
     ) {
         var (version, start) = (version, 0)
-        cuts.begin(at: 0, decoder: Decoder(version: version))
+        cuts.begin(at: 0, decoder: RecordDecoder(MQTTPacketRecord.self, version: version))
         while let header = try? MQTTFrameHeader.parse(
             bytes, at: start, maximumPacketSize: MQTTFrameHeader.largestPacket, version: version),
             header.packetCount <= bytes.byteCount - start
@@ -24,13 +24,13 @@ enum MQTTKeptPackets {
                 let wishes = FrameWishes(logLimit: limits.kept)
                 cuts.add(MQTTPacketRecord.read(packet, version: version, direction, wishes, aliases: aliases))
                 if header.type == .connect { version = announced(in: packet) ?? version }
-                cuts.begin(at: end, decoder: Decoder(version: version))
+                cuts.begin(at: end, decoder: RecordDecoder(MQTTPacketRecord.self, version: version))
             } else if header.type == .publish, version.hasProperties,
                 let topic = aliasedTopic(header, bytes, start, version, direction, aliases)
             {
-                cuts.begin(at: start, decoder: Decoder(version: version, topic: topic))
+                cuts.begin(at: start, decoder: RecordDecoder(MQTTPacketRecord.self, version: version, topic: topic))
                 cuts.add(endingAt: end)
-                cuts.begin(at: end, decoder: Decoder(version: version))
+                cuts.begin(at: end, decoder: RecordDecoder(MQTTPacketRecord.self, version: version))
             } else {
                 cuts.add(endingAt: end)
             }
@@ -49,7 +49,7 @@ enum MQTTKeptPackets {
     /// The version that a CONNECT names.
     private static func announced(in packet: RawSpan) -> MQTTVersion? {
         var version: MQTTVersion?
-        MQTTPacketRecord.forEachPacket(in: packet, version: .v5_0) { packet, _ in
+        MQTTPacketRecord.forEachFrame(in: packet, version: .v5_0) { packet, _ in
             if case .connect(let connect) = packet { version = connect.version }
         }
         return version
@@ -65,31 +65,6 @@ enum MQTTKeptPackets {
             let topic = try? view.topic(in: bytes)
         else { return nil }
         return aliases.topic(topic, alias: scan.topicAlias, direction)
-    }
-
-    private struct Decoder: FrameDecoder {
-        let version: MQTTVersion
-        /// Of a PUBLISH with a topic alias.
-        var topic: String?
-
-        func decode(_ frame: RawFrame) -> LoggedFrame {
-            var decoded: LoggedFrame?
-            let moment = frame.moment
-            // UInt8 has no padding, so all bytes are initialised.
-            let bytes = unsafe frame.bytes.span.bytes
-            MQTTPacketRecord.forEachPacket(in: bytes, version: version) { packet, range in
-                var topic = topic
-                if case .publish(let publish) = packet, !publish.topic.isEmpty { topic = publish.topic }
-                decoded = MQTTPacketRecord(
-                    packet, size: range.count, moment.direction, time: moment.time, showsSecrets: false
-                ).logged(
-                    version, topic: topic, instant: moment.instant,
-                    bytes: MQTTPacketRecord.masked(packet, bytes, range, limit: range.count))
-            }
-            if let decoded { return decoded }
-            let type = MQTTPacketType(rawValue: frame.bytes[0] >> 4)
-            return frame.invalid("MQTT \(version)", type: type?.description ?? "?")
-        }
     }
 }
 

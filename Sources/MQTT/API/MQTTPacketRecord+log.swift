@@ -10,34 +10,22 @@ extension MQTTPacketRecord {
     ) -> [InspectedFrame<MQTTPacketRecord>] {
         var version = version
         var frames: [InspectedFrame<MQTTPacketRecord>] = []
-        forEachPacket(in: bytes, version: version) { packet, range in
+        forEachFrame(in: bytes, version: version) { packet, range in
             if case .connect(let connect) = packet, wishes.logLimit != nil {
                 version = connect.version
                 aliases.reset()
             }
-            var frame = InspectedFrame<MQTTPacketRecord>()
-            if wishes.complete {
-                frame.complete = MQTTPacketRecord(packet, size: range.count, direction, showsSecrets: true)
+            var topic: String? {
+                if case .publish(let publish) = packet { aliases.topic(of: publish, direction) } else { nil }
             }
-            if wishes.masked || wishes.logLimit != nil {
-                let record = MQTTPacketRecord(packet, size: range.count, direction, showsSecrets: false)
-                frame.masked = record
-                frame.logged = wishes.logLimit.map { limit in
-                    var topic: String?
-                    if case .publish(let publish) = packet { topic = aliases.topic(of: publish, direction) }
-                    return record.logged(
-                        version, topic: topic, instant: MonotonicClock.now,
-                        bytes: masked(packet, bytes, range, limit: limit))
-                }
-            }
-            frames.append(frame)
+            frames.append(inspected(packet, bytes, range, version, direction, wishes, topic: topic))
         }
         return frames
     }
 
-    /// - Parameter topic: Of a PUBLISH, which may have an alias in its place.
-    func logged(
-        _ version: MQTTVersion, topic: String?, instant: Int64, bytes: [UInt8]
+    /// - Parameter topic: of a PUBLISH with a topic alias in its place.
+    package func logged(
+        _ packet: MQTTPacket, _ version: MQTTVersion, topic: String?, instant: Int64, bytes: [UInt8]
     ) -> LoggedFrame {
         LoggedFrame(
             direction, time: time, protocolName: "MQTT \(version)", type: type.description, size: size,
@@ -51,6 +39,7 @@ extension MQTTPacketRecord {
         switch packet {
         case .subscribe(let packet): packet.subscriptions.map(\.filter).joined(separator: ", ")
         case .unsubscribe(let packet): packet.filters.joined(separator: ", ")
+        case .publish(let packet): packet.topic.isEmpty ? nil : packet.topic
         default: nil
         }
     }
@@ -79,7 +68,12 @@ extension MQTTPacketRecord {
         }
     }
 
-    static func masked(
+    package static func invalid(_ frame: RawFrame, _ version: MQTTVersion) -> LoggedFrame {
+        let type = MQTTPacketType(rawValue: frame.bytes[0] >> 4)
+        return frame.invalid("MQTT \(version)", type: type?.description ?? "?")
+    }
+
+    package static func masked(
         _ packet: MQTTPacket, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
     ) -> [UInt8] {
         /// The sizes of the secret fields, from the end of the packet.

@@ -3,7 +3,7 @@ public import Messaging
 import Transport
 
 /// A packet that was sent or received, for display; see ``MQTTClient/inspect(showingSecrets:)``.
-public struct MQTTPacketRecord: Sendable {
+public struct MQTTPacketRecord: FrameRecord {
     /// Whether the client sent or received the packet.
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
@@ -18,7 +18,7 @@ public struct MQTTPacketRecord: Sendable {
     /// The type of the packet.
     public var type: MQTTPacketType { packet.type }
 
-    init(
+    package init(
         _ packet: MQTTPacket, size: Int, _ direction: FrameDirection, time: Int64 = WallClock.milliseconds,
         showsSecrets: Bool
     ) {
@@ -30,7 +30,7 @@ public struct MQTTPacketRecord: Sendable {
     }
 
     /// Decodes whole packets, with their secrets, and the range of each.
-    static func forEachPacket(
+    package static func forEachFrame(
         in bytes: RawSpan, version: MQTTVersion, _ body: (_ packet: MQTTPacket, _ range: Range<Int>) -> Void
     ) {
         var decoder = MQTTDecoder(version: version, maximumPacketSize: MQTTFrameHeader.largestPacket)

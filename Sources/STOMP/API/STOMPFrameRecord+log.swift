@@ -10,25 +10,15 @@ extension STOMPFrameRecord {
     ) -> [InspectedFrame<STOMPFrameRecord>] {
         var frames: [InspectedFrame<STOMPFrameRecord>] = []
         forEachFrame(in: bytes, version: version) { frame, range in
-            var inspected = InspectedFrame<STOMPFrameRecord>()
-            if wishes.complete {
-                inspected.complete = STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: true)
-            }
-            if wishes.masked || wishes.logLimit != nil {
-                let record = STOMPFrameRecord(frame, size: range.count, direction, showsSecrets: false)
-                inspected.masked = record
-                inspected.logged = wishes.logLimit.map { limit in
-                    record.logged(
-                        frame, version, instant: MonotonicClock.now, bytes: masked(frame, bytes, range, limit: limit))
-                }
-            }
-            frames.append(inspected)
+            frames.append(inspected(frame, bytes, range, version, direction, wishes))
         }
         return frames
     }
 
-    /// - Parameter whole: The frame with its secrets.
-    func logged(_ whole: STOMPFrame?, _ version: STOMPVersion, instant: Int64, bytes: [UInt8]) -> LoggedFrame {
+    /// - Parameter whole: the frame with its secrets.
+    package func logged(
+        _ whole: STOMPFrame?, _ version: STOMPVersion, topic: String?, instant: Int64, bytes: [UInt8]
+    ) -> LoggedFrame {
         LoggedFrame(
             direction, time: time, protocolName: "STOMP \(version)", type: whole?.commandName ?? "heart-beat",
             size: size, destination: frame?.headers["destination"], qos: nil, payloadCount: bodyCount, bytes: bytes,
@@ -52,7 +42,11 @@ extension STOMPFrameRecord {
         return exchange
     }
 
-    static func masked(
+    package static func invalid(_ frame: RawFrame, _ version: STOMPVersion) -> LoggedFrame {
+        frame.invalid("STOMP \(version)")
+    }
+
+    package static func masked(
         _ frame: STOMPFrame?, _ bytes: RawSpan, _ range: Range<Int>, limit: Int
     ) -> [UInt8] {
         let hasSecrets = frame?.headers.fields.contains(where: \.isSecret) ?? false

@@ -3,7 +3,7 @@ public import STOMPCore
 import Transport
 
 /// A frame that was sent or received, for display; see ``STOMPClient/inspect(showingSecrets:)``.
-public struct STOMPFrameRecord: Sendable {
+public struct STOMPFrameRecord: FrameRecord {
     /// Whether the client sent or received the frame.
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
@@ -16,7 +16,7 @@ public struct STOMPFrameRecord: Sendable {
     /// The size of the whole frame in bytes, with the line ends before it.
     public let size: Int
 
-    init(
+    package init(
         _ frame: STOMPFrame?, size: Int, _ direction: FrameDirection, time: Int64 = WallClock.milliseconds,
         showsSecrets: Bool
     ) {
@@ -46,7 +46,7 @@ public struct STOMPFrameRecord: Sendable {
     }
 
     /// Decodes whole frames, with their secrets, and the range of each; nil is a heart-beat.
-    static func forEachFrame(
+    package static func forEachFrame(
         in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void
     ) {
         var decoder = STOMPDecoder(version: version, limits: .unbounded)

@@ -11,14 +11,14 @@ enum STOMPKeptFrames {
         into cuts: inout FrameCuts
     ) {
         var boundaries = STOMPFrameBoundaries()
-        cuts.begin(at: 0, decoder: Decoder(version: version))
+        cuts.begin(at: 0, decoder: RecordDecoder(STOMPFrameRecord.self, version: version))
         var start = 0
         while let command = boundaries.next(in: bytes) {
             let end = boundaries.end
             if command.isHandshake || end - start > limits.whole {
                 let wishes = FrameWishes(logLimit: limits.kept)
                 cuts.add(STOMPFrameRecord.read(bytes.extracting(start..<end), version: version, direction, wishes))
-                cuts.begin(at: end, decoder: Decoder(version: version))
+                cuts.begin(at: end, decoder: RecordDecoder(STOMPFrameRecord.self, version: version))
             } else {
                 cuts.add(endingAt: end)
             }
@@ -26,24 +26,5 @@ enum STOMPKeptFrames {
         }
         // Line ends next to frames only separate them.
         if start == 0, boundaries.hasLineEnds { cuts.add(endingAt: bytes.byteCount) }
-    }
-
-    private struct Decoder: FrameDecoder {
-        let version: STOMPVersion
-
-        func decode(_ frame: RawFrame) -> LoggedFrame {
-            var decoded: LoggedFrame?
-            let moment = frame.moment
-            // UInt8 has no padding, so all bytes are initialised.
-            let bytes = unsafe frame.bytes.span.bytes
-            STOMPFrameRecord.forEachFrame(in: bytes, version: version) { whole, range in
-                let record = STOMPFrameRecord(
-                    whole, size: range.count, moment.direction, time: moment.time, showsSecrets: false)
-                decoded = record.logged(
-                    whole, version, instant: moment.instant,
-                    bytes: STOMPFrameRecord.masked(whole, bytes, range, limit: range.count))
-            }
-            return decoded ?? frame.invalid("STOMP \(version)")
-        }
     }
 }
