@@ -77,7 +77,7 @@ struct CallStateTests {
             broker.changeFaults { $0.refusesConnections = false }
             try await client.connect()
             // For a reader that waits.
-            if subscription != nil { await broker.send("2", to: "/topic/held") }
+            if subscription != nil { try await client.sendAndConfirm("2", to: "/topic/held") }
         }
 
         func callArrives() async {}
