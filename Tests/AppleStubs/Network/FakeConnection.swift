@@ -83,9 +83,9 @@
         // MARK: From any thread
 
         func start(_ queue: DispatchQueue) {
-            FakeNetwork.count { [service = parameters.serviceClass] in
+            FakeNetwork.count { [service = parameters.serviceClass, port] in
                 $0.connections += 1
-                $0.serviceClasses.append(service)
+                $0.serviceClasses[port] = service
             }
             own.async {
                 guard self.state == .setup else { return }

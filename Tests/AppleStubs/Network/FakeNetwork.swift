@@ -18,7 +18,8 @@ package enum FakeNetwork {
         package var resumedSessions: [UInt16: Int] = [:]
         package var mostUnsentBytes = 0
         package var cancelled = 0
-        package var serviceClasses: [NWParameters.ServiceClass] = []
+        /// Of the last connection to each port.
+        package var serviceClasses: [UInt16: NWParameters.ServiceClass] = [:]
     }
 
     private struct State {

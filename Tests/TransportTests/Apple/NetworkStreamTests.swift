@@ -71,7 +71,7 @@
                 let stream = try await Connector.connectByNetwork(
                     to: .host("127.0.0.1", port: server.port), serviceClass: serviceClass, timeout: 20_000_000_000,
                     loop: .shared)
-                #expect(FakeNetwork.counts.serviceClasses.last == expected)
+                #expect(FakeNetwork.counts.serviceClasses[server.port] == expected)
                 EventLoop.shared.execute { stream.close() }
             }
             await server.close()

@@ -59,6 +59,39 @@
             #expect(nameless.message.contains("only subjectAltName counts"))
         }
 
+        @Test func `every status of Apple's TLS has its error, which never depends on a server`() async throws {
+            let tls = try NetworkTLS(TLSOptions())
+            func code(_ status: OSStatus, isOpen: Bool = false, wasAsked: Bool = false) -> TransportError.Code {
+                let failures = NetworkFailures(peerName: "the server", tls: tls)
+                if wasAsked { failures.noteRequest() }
+                return failures.error(.tls(status), isOpen: isOpen).code
+            }
+            let table: [TransportError.Code: [OSStatus]] = [
+                .notTLS: [errSSLProtocol, errSSLUnexpectedRecord, errSSLClosedNoNotify, errSSLClosedAbort],
+                .tlsVersion: [errSSLPeerProtocolVersion, errSSLPeerInsufficientSecurity, errSSLNegotiation],
+                .clientCertificateRefused: [errSSLCertificateRequired],
+                .certificateNameMismatch: [errSSLUnrecognizedName, errSSLHostNameMismatch],
+                .certificateExpired: [errSSLCertExpired],
+                .certificateNotYetValid: [errSSLCertNotYetValid],
+                .certificateUntrusted: [errSSLXCertChainInvalid, errSSLUnknownRootCert, errSSLNoRootCert],
+                .certificateInvalid: [errSSLBadCert],
+                .tlsFailed: [errSSLPeerHandshakeFail, errSSLPeerBadCert, errSSLFatalAlert, errSSLClosedGraceful],
+            ]
+            for (expected, statuses) in table {
+                for status in statuses { #expect(code(status) == expected, "\(status)") }
+            }
+            // What a server answers whose request for a certificate was not met.
+            let answers = [
+                errSSLPeerBadCert, errSSLPeerUnsupportedCert, errSSLPeerCertRevoked, errSSLPeerCertExpired,
+                errSSLPeerCertUnknown, errSSLPeerUnknownCA, errSSLPeerAccessDenied, errSSLPeerHandshakeFail,
+                errSSLClosedNoNotify, errSSLClosedAbort,
+            ]
+            for status in answers { #expect(code(status, wasAsked: true) == .clientCertificateRefused, "\(status)") }
+            for status in [errSSLClosedNoNotify, errSSLClosedAbort] {
+                #expect(code(status, isOpen: true) == .tlsTruncated, "\(status)")
+            }
+        }
+
         @Test(arguments: [[], ["-tls1_2"]])
         func `a missing client certificate is named`(arguments: [String]) async throws {
             let certificates = try await TestCertificates.shared()
