@@ -225,17 +225,27 @@
             if state == .ready, !receives.isEmpty, !hasEnded { resumeReader() }
         }
 
-        private func readable() {
+        /// Returns whether anything came.
+        @discardableResult private func readable() -> Bool {
             let isOpening = state == .preparing
-            guard isOpening || !receives.isEmpty else { return pauseReader() }
+            guard isOpening || !receives.isEmpty else {
+                pauseReader()
+                return false
+            }
             var buffer = [UInt8](repeating: 0, count: 64 * 1024)
             let count = recv(descriptor, &buffer, buffer.count, 0)
             if count < 0 {
-                if errno == EAGAIN || errno == EINTR { return }
-                return fail(posix(errno))
+                if errno != EAGAIN, errno != EINTR { fail(posix(errno)) }
+            } else if count == 0 {
+                ended()
+            } else {
+                received(Array(buffer[..<count]), isOpening: isOpening)
             }
-            if count == 0 { return ended() }
-            var bytes = Array(buffer[..<count])
+            return count > 0
+        }
+
+        private func received(_ bytes: [UInt8], isOpening: Bool) {
+            var bytes = bytes
             if let tunnel, !tunnel.isOpen {
                 switch tunnel.receive(bytes) {
                 case .failure(let error): return fail(error)
@@ -321,7 +331,11 @@
             let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             if count < 0, errno != EAGAIN, errno != EINTR {
                 let code = errno
-                own.async { self.fail(self.posix(code)) }
+                own.async {
+                    // What came before a reset is read first, such as the alert that says why.
+                    while self.state == .preparing || self.state == .ready, !self.hasEnded, self.readable() {}
+                    self.fail(self.posix(code))
+                }
             }
             return count
         }

@@ -1,5 +1,6 @@
 #if canImport(Network)
     import Network
+    import Synchronization
     import TestSupport
     import Testing
 
@@ -184,10 +185,17 @@
 
             let server = try await TLSTestServer.start(certificates.server)
             let stream = try await connect(server, .trusting(certificates))
-            async let end = endOfConnection(stream, nil)
+            let link = Link(machine: SinkMachine(), loop: .shared, maximumOutboxBytes: 1 << 20)
+            let end = Mutex<[TransportError?]>([])
+            link.perform { $0.end = { error in end.withLock { $0.append(error) } } }
+            link.attach(stream)
+            #expect(await eventually { link.perform { $0.isOpen } })
+            // A process that is killed with something unread resets its connection.
+            link.perform { $0.output += Array("line\n".utf8) }
+            #expect(await eventually { link.perform { !$0.received.isEmpty } })
             await server.process.kill()
-            let error = await end
-            #expect(error?.code == .tlsTruncated, "\(String(describing: error))")
+            #expect(await eventually { end.withLock { !$0.isEmpty } })
+            #expect(end.withLock { $0.map { $0?.code } } == [.tlsTruncated])
         }
 
         @Test func `a session is continued with the next connection, unless the options forbid it`() async throws {
