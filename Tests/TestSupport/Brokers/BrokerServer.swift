@@ -85,8 +85,9 @@ public final class BrokerServer: Sendable {
 
     func kill() async { await process.withLock { $0 }?.kill() }
 
+    /// A broker that is killed before it has saved its sessions comes back without them, so it may take its time.
     func restart() async throws {
-        if isRunning { await stop() }
+        if isRunning { await process.withLock { $0 }?.stop(grace: .patience) }
         try await start()
     }
 
