@@ -74,7 +74,9 @@ package protocol SubscriptionOwner: AnyObject, Sendable {
 
 extension SubscriptionOwner {
     package func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Route.Failure> {
-        DeliveryQueue(policy: policy, unread: unread) { [weak self] in self?.drained() }
+        // A receiver that has room again does the same as all of them together.
+        let unread = unread
+        return DeliveryQueue(policy: policy, unread: unread, drained: unread.drained)
     }
 
     /// Gives a route that the loop does not know yet its first queue.

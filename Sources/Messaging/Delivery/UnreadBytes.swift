@@ -8,7 +8,7 @@ package final class UnreadBytes: Sendable {
     package let maximum: Int
     private let count = Atomic(0)
     private let reached = Atomic(false)
-    private let drained: @Sendable () -> Void
+    let drained: @Sendable () -> Void
 
     /// - Parameter drained: called without any lock held, on the thread that took the bytes out.
     package init(maximum: Int, drained: @escaping @Sendable () -> Void) {

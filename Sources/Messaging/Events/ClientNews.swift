@@ -54,10 +54,11 @@ package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sen
         var timedEvents: Broadcaster<TimedEvent<Event>>?
     }
 
-    private let lock = Lock(())
     /// Nil before the first listener.
     @safe @exclusivity(unchecked) private var listeners: Listeners?
     @safe @exclusivity(unchecked) private var present: State
+    // Last, where it needs no room of its own.
+    private let lock = Lock(())
 
     package init(_ state: State) {
         present = state
