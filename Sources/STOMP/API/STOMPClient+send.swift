@@ -82,14 +82,17 @@ extension STOMPClient {
     /// Sends many messages in their order and returns when the broker has processed all of them, with a single wait for
     /// their receipts.
     ///
-    /// - Throws: ``STOMPError`` for the first message that cannot be sent or was refused; it is not known then which of the
-    ///   others the broker has processed.
+    ///     try await client.sendAndConfirm(messages).check()
+    ///
+    /// A message that the client refuses does not hold up those after it. One that the broker refuses with ERROR ends the
+    /// connection: of the others those fail that have no receipt yet.
+    /// - Returns: the result of each message, in their order. Messages that have no receipt when the task is cancelled fail
+    ///   with that reason; those that were sent may have been processed all the same.
     public nonisolated(nonsending) func sendAndConfirm(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) {
-        let group = STOMPReceiptGroup()
-        try await sender.sendAll(messages, group: group, in: transaction?.transaction)
-        try await sender.wait(for: group)
+    ) async -> SendResults {
+        SendResults(
+            count: messages.count, await sender.sendAllConfirmed(messages, in: transaction?.transaction))
     }
 
     /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
@@ -115,5 +118,34 @@ extension STOMPClient {
         let group = STOMPReceiptGroup()
         try await sender.sendAll([message], group: group, in: transaction?.transaction)
         return STOMPReceipt(core: core, group: group)
+    }
+}
+
+extension STOMPClient {
+    /// The results of messages that were sent together, in their order: success if the broker confirmed the message, otherwise
+    /// why not.
+    public struct SendResults: RandomAccessCollection, Sendable {
+        public typealias Element = Result<Void, STOMPError>
+
+        private let failures: [Int: STOMPError]
+        public let endIndex: Int
+        public var startIndex: Int { 0 }
+
+        init(count: Int, _ failures: [Int: STOMPError]) {
+            endIndex = count
+            self.failures = failures
+        }
+
+        public subscript(position: Int) -> Element {
+            precondition((0..<endIndex).contains(position), "There is no message at this place.")
+            return failures[position].map { .failure($0) } ?? .success(())
+        }
+
+        /// Returns if the broker confirmed every message.
+        ///
+        /// - Throws: ``STOMPError`` for the first message that failed.
+        public func check() throws(STOMPError) {
+            if let first = failures.keys.min(), let failure = failures[first] { throw failure }
+        }
     }
 }

@@ -30,8 +30,19 @@ struct STOMPMachine: ClientMachine, ~Copyable {
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
     static let requestBit: UInt64 = 1 << 63
-    /// Set in the tokens of frames that belong to a group.
+    /// Set in the tokens of frames that belong to a group: its number is in the 32 bits below, and the place of the frame in
+    /// the lowest 30.
     static let groupBit: UInt64 = 1 << 62
+    private static let placeBits: UInt64 = 30
+    private static let placeMask: UInt64 = (1 << placeBits) - 1
+
+    /// The token of the first frame of a group.
+    static func groupToken(_ number: UInt64) -> UInt64 {
+        groupBit | UInt64(UInt32(truncatingIfNeeded: number)) << placeBits
+    }
+
+    /// The key of the group that a frame with this token belongs to.
+    static func group(of token: UInt64) -> UInt64 { token >> placeBits }
 
     /// The code for a sender that has to wait for room in the outbox, and to try again.
     static let outboxWasFull: UInt8 = 1
@@ -183,10 +194,18 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         settle(run, .success(()), into: scratch)
     }
 
+    /// No task waits any longer for the receipts of a group: the frames without one fail.
+    mutating func abandon(_ group: STOMPReceiptGroup, because error: STOMPError) {
+        guard let token = group.token, groups.removeValue(forKey: Self.group(of: token)) != nil else { return }
+        engine.forEachPendingReceipt { pending in
+            if Self.group(of: pending) == Self.group(of: token) { group.fail(Int(pending & Self.placeMask), error) }
+        }
+    }
+
     private mutating func settle(_ run: ReceiptRun, _ answer: ReceiptAnswer, into scratch: STOMPScratch) {
-        let id = run.token & ~Self.groupBit
+        let id = Self.group(of: run.token)
         guard run.count > 0, let group = groups[id] else { return }
-        if case .failure(let error) = answer, group.failure == nil { group.failure = error }
+        if case .failure(let error) = answer { group.fail(Int(run.token & Self.placeMask), error) }
         group.outstanding -= run.count
         if group.outstanding == 0 { groups[id] = nil }
         group.endWaits(into: &scratch.resumptions.whole)
@@ -200,7 +219,7 @@ private struct ReceiptRun {
 
     /// Counts one more receipt. Returns false if it belongs to another group.
     mutating func add(_ token: UInt64) -> Bool {
-        guard count > 0, token == self.token else { return false }
+        guard count > 0, STOMPMachine.group(of: token) == STOMPMachine.group(of: self.token) else { return false }
         count += 1
         return true
     }

@@ -127,7 +127,8 @@ struct STOMPSender {
     nonisolated(nonsending) func sendAll(
         _ messages: [STOMPOutgoingMessage], group: STOMPReceiptGroup?, in transaction: STOMPTransaction?
     ) async throws(STOMPError) {
-        let token = group.map { _ in STOMPMachine.groupBit | core.ids.add(1, ordering: .relaxed).newValue }
+        let token = group.map { _ in STOMPMachine.groupToken(core.ids.add(1, ordering: .relaxed).newValue) }
+        group?.token = token
         // Invalid options of any message are reported before the first is sent.
         var headers: [STOMPHeaders] = []
         headers.reserveCapacity(messages.count)
@@ -137,21 +138,47 @@ struct STOMPSender {
             if let constant = all[index].options.constantHeaders {
                 headers.append(constant)
             } else {
-                headers.append(
-                    try all[index].options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
+                do throws(STOMPError) {
+                    headers.append(
+                        try all[index].options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
+                } catch {
+                    guard let group, group.collectsFailures else { throw error }
+                    group.fail(index, error)
+                    headers.append([:])
+                }
             }
         }
         var next = 0
-        while next < messages.count {
-            switch try write(messages, headers, from: &next, token, group, in: transaction) {
-            case .sent: break
-            case .waitForRoom:
-                if Task.isCancelled { throw .cancelledWait }
-                await core.link.room()
-            case .waitForReceipts(let few):
-                if let group { try await wait(for: group, downTo: few) }
+        do throws(STOMPError) {
+            while next < messages.count {
+                switch try write(messages, headers, from: &next, token, group, in: transaction) {
+                case .sent: break
+                case .waitForRoom:
+                    if Task.isCancelled { throw .cancelledWait }
+                    await core.link.room()
+                case .waitForReceipts(let few):
+                    if let group { try await wait(for: group, downTo: few) }
+                }
             }
+        } catch {
+            guard let group, group.collectsFailures else { throw error }
+            let unsent = next..<messages.count
+            core.link.perform { _ in for place in unsent { group.fail(place, error) } }
         }
+    }
+
+    /// Sends messages with receipts, waits for all of them, and returns the failures by the places of their messages.
+    nonisolated(nonsending) func sendAllConfirmed(
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
+    ) async -> [Int: STOMPError] {
+        let group = STOMPReceiptGroup(collectsFailures: true)
+        do throws(STOMPError) {
+            try await sendAll(messages, group: group, in: transaction)
+            try await wait(for: group)
+        } catch {
+            core.link.perform { $0.abandon(group, because: error) }
+        }
+        return core.link.perform { _ in group.failures }
     }
 
     private func write(
@@ -166,21 +193,30 @@ struct STOMPSender {
         return try core.link.perform { machine throws(STOMPError) in
             if let failure = group?.failure { throw failure }
             while index < messages.count {
+                if let group, group.hasFailed(index) {
+                    index += 1
+                    continue
+                }
                 guard machine.engine.output.count < limit else { return .waitForRoom }
                 do throws(STOMPUsageError) {
                     try machine.engine.send(
                         destination: all[index].destination, headers: headers[index], body: all[index].body,
-                        receiptToken: token, transaction: transaction,
+                        receiptToken: token.map { $0 | UInt64(index) }, transaction: transaction,
                         omitsContentLength: all[index].options.omitsContentLength, at: now)
                 } catch {
-                    guard error.code == .tooManyReceipts, let group, group.outstanding > 0 else {
-                        throw STOMPError(error)
+                    if error.code == .tooManyReceipts, let group, group.outstanding > 0 {
+                        return .waitForReceipts(group.outstanding / 2)
                     }
-                    return .waitForReceipts(group.outstanding / 2)
+                    let failure = core.explain(error)
+                    guard let group, group.collectsFailures, error.code != .notConnected, error.code != .disconnecting
+                    else { throw failure }
+                    group.fail(index, failure)
+                    index += 1
+                    continue
                 }
                 machine.sentCount += 1
                 if let group, let token {
-                    if group.outstanding == 0 { machine.groups[token & ~STOMPMachine.groupBit] = group }
+                    if group.outstanding == 0 { machine.groups[STOMPMachine.group(of: token)] = group }
                     group.outstanding += 1
                 }
                 index += 1
@@ -211,9 +247,29 @@ final class STOMPReceiptGroup: @unchecked Sendable {
     typealias Call = PendingCall<STOMPMachine.ReceiptAnswer>
 
     var outstanding = 0
-    /// The first failure of a frame.
-    var failure: STOMPError?
+    /// Identifies the group in the tokens of its frames.
+    var token: UInt64?
+    /// Whether a failure is the result of its frame alone; otherwise the first is that of the group.
+    let collectsFailures: Bool
+    private(set) var failure: STOMPError?
+    /// The failures by the places of their frames, if they are collected.
+    private(set) var failures: [Int: STOMPError] = [:]
     private var waits: [(few: Int, call: Call)] = []
+
+    init(collectsFailures: Bool = false) {
+        self.collectsFailures = collectsFailures
+    }
+
+    /// A frame failed; the first reason counts.
+    func fail(_ place: Int, _ error: STOMPError) {
+        if !collectsFailures {
+            failure = failure ?? error
+        } else if failures[place] == nil {
+            failures[place] = error
+        }
+    }
+
+    func hasFailed(_ place: Int) -> Bool { !failures.isEmpty && failures[place] != nil }
 
     private var answer: STOMPMachine.ReceiptAnswer { failure.map { .failure($0) } ?? .success(()) }
 

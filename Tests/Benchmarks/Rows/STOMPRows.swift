@@ -216,7 +216,7 @@ struct STOMPRows {
             let costs = try await measured(calls: client.calls) {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<2 {
-                        group.addTask { for _ in 0..<each { try await client.sendAndConfirm(array) } }
+                        group.addTask { for _ in 0..<each { try await client.sendAndConfirm(array).check() } }
                     }
                     try await group.waitForAll()
                 }

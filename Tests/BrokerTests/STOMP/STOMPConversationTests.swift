@@ -71,7 +71,7 @@ struct STOMPConversationTests {
     func acknowledgementsInATransactionCountWithIt(broker: STOMPBroker) async throws {
         let client = try await broker.connected()
         let messages = try await client.subscribe(to: "/queue/talk-tx", acknowledgement: .clientIndividual)
-        try await client.sendAndConfirm([.init("a", to: "/queue/talk-tx"), .init("b", to: "/queue/talk-tx")])
+        try await client.sendAndConfirm([.init("a", to: "/queue/talk-tx"), .init("b", to: "/queue/talk-tx")]).check()
         let two = try await messages.first(2)
         let aborted = try client.begin()
         try two[0].acknowledge(in: aborted)

@@ -143,7 +143,7 @@ struct CancellationCampaignTests {
             body: { subject, random in try await subject.client.send(messages(40, &random)) }),
         Call(
             "confirm messages", "sendAndConfirm(_:in:) [[STOMPOutgoingMessage]]",
-            body: { subject, random in try await subject.client.sendAndConfirm(messages(40, &random)) }),
+            body: { subject, random in try await subject.client.sendAndConfirm(messages(40, &random)).check() }),
         Call(
             "sendForReceipt", "sendForReceipt(_:to:options:in:) [[UInt8]]", "confirmed() []",
             body: { subject, _ in try await subject.client.sendForReceipt([1], to: "/topic/b").confirmed() }

@@ -122,7 +122,9 @@ import Testing
             let batch = (0..<500).map { STOMPOutgoingMessage("\($0)", to: "/queue/batch") }
             try await client.send(batch)
             #expect(try await messages.texts(500) == (0..<500).map { "\($0)" })
-            try await client.sendAndConfirm(batch)
+            let results = await client.sendAndConfirm(batch)
+            try results.check()
+            #expect(results.count == 500)
             #expect(broker.statistics.messagesIn == 1000)
             await client.disconnect()
         }
@@ -156,15 +158,62 @@ import Testing
         await client.disconnect()
     }
 
-    @Test func batchFailsAsAWholeWhenTheBrokerRefusesOne() async throws {
+    private func codes(_ results: STOMPClient.SendResults) -> [STOMPError.Code?] {
+        results.map { result in if case .failure(let error) = result { error.code } else { nil } }
+    }
+
+    @Test func `of an array the broker refuses one, and those that it confirmed before are known`() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
             var batch = (0..<10).map { STOMPOutgoingMessage("\($0)", to: "/queue/batch") }
             batch[4].destination = "/topic/a.*"
-            await expectError(.refused) { try await client.sendAndConfirm(batch) }
+            let results = await client.sendAndConfirm(batch)
+            let codes = codes(results)
+            #expect(codes[..<4] == [nil, nil, nil, nil])
+            #expect(codes[4] == .refused)
+            // ERROR has ended the connection.
+            #expect(codes[5...].allSatisfy { $0 == .connectionLost })
+            await expectError(.refused) { try results.check() }
             #expect(await eventually { client.state.isConnected })
             await client.disconnect()
         }
+    }
+
+    @Test func `a message of an array that the client refuses does not hold up those after it`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            var batch = (0..<5).map { STOMPOutgoingMessage("\($0)", to: "/queue/batch") }
+            batch[1].options.priority = 10
+            batch[3].destination = ""
+            let results = await client.sendAndConfirm(batch)
+            #expect(codes(results) == [nil, .invalidRequest, nil, .invalidRequest, nil])
+            #expect(broker.statistics.messagesIn == 3)
+            await client.disconnect()
+            let unsent = await client.sendAndConfirm(batch)
+            #expect(codes(unsent) == [.notConnected, .invalidRequest, .notConnected, .notConnected, .notConnected])
+        }
+    }
+
+    @Test func `a cancelled wait for an array keeps the receipts that have arrived`() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connecting
+        let sending = Task {
+            await client.sendAndConfirm((0..<4).map { STOMPOutgoingMessage("\($0)", to: "/queue/a") })
+        }
+        var ids: [String] = []
+        for _ in 0..<4 { ids.append(try await connection.expect("SEND")) }
+        // Out of order, as RabbitMQ confirms; the answer to the fifth frame shows that both have been processed.
+        connection.send("RECEIPT\nreceipt-id:\(ids[2])\n\n\0RECEIPT\nreceipt-id:\(ids[0])\n\n\0")
+        async let confirming: Void = client.sendAndConfirm("5", to: "/queue/a")
+        try await connection.confirm("SEND")
+        try await confirming
+        sending.cancel()
+        #expect(codes(await sending.value) == [nil, .cancelled, nil, .cancelled])
+        connection.close()
+        await client.disconnect()
     }
 }
 

@@ -157,7 +157,7 @@ import Testing
         try await withBroker { broker in
             let client = try await broker.connected()
             let messages = try await client.subscribe(to: "/queue/again")
-            try await client.sendAndConfirm((0..<20).map { STOMPOutgoingMessage("\($0)", to: "/queue/again") })
+            try await client.sendAndConfirm((0..<20).map { STOMPOutgoingMessage("\($0)", to: "/queue/again") }).check()
             #expect(await eventually { client.counters.messagesReceived == 20 })
             for round in 0..<4 {
                 #expect(try await messages.texts(5) == (0..<5).map { "\(round * 5 + $0)" })
