@@ -8,6 +8,9 @@
 #endif
 
 /// Values as JSON.
+///
+/// Write `.json`: the clients do not export this name. For a coder with options of its own, write a type that conforms to
+/// ``PayloadCoding``.
 public struct JSONPayload: PayloadCoding {
     public var contentType: String { "application/json" }
 
@@ -34,6 +37,8 @@ public struct JSONPayload: PayloadCoding {
 }
 
 /// Values as binary property lists.
+///
+/// Write `.propertyList`: the clients do not export this name.
 public struct PropertyListPayload: PayloadCoding {
     public var contentType: String { "application/x-plist" }
 
