@@ -45,7 +45,8 @@ struct CallStateTests {
             if state.followsConnection {
                 try await client.connect()
                 let subscription = try await client.subscribe(to: "held", acknowledgement: .manual)
-                try await client.publish("1", to: "held", qos: .atLeastOnce)
+                // Retained, so that a reader that waits receives it again after the reconnect.
+                try await client.publish("1", to: "held", qos: .atLeastOnce, retain: true)
                 message = try await subscription.first(1).first
                 self.subscription = subscription
             }
@@ -74,8 +75,6 @@ struct CallStateTests {
         func connect() async throws {
             bench.setNetwork(up: true)
             try await client.connect()
-            // For a reader that waits.
-            if subscription != nil { await bench.broker.publish("2", to: "held") }
         }
 
         func callArrives() async {
@@ -109,7 +108,7 @@ struct CallStateTests {
         Row("`subscribe`") { _ = try await $0.client.subscribe(to: "called") },
         Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
         Row("`unsubscribe(from:)`") { try await $0.client.unsubscribe(from: "another") },
-        Row("`request`") { _ = try await $0.client.request("x", to: "questions", timeout: .seconds(60)) },
+        Row("`request`") { _ = try await $0.client.request("x", to: "questions", timeout: .patience) },
         Row("`reauthenticate`") { try await $0.client.reauthenticate() },
         Row("`acknowledge()` of an earlier message", needsConnection: true) { $0.message?.acknowledge() },
         Row("the next message", needsConnection: true) {

@@ -38,15 +38,16 @@ struct CallStateTests {
             }
             client = broker.client {
                 $0.clientID = "caller"
-                $0.requestTimeout = .seconds(60)
+                $0.requestTimeout = .patience
                 $0.reconnect.maximumAttempts = state == .stopped ? 1 : nil
             }
             self.broker = broker
             self.responder = responder
             if state.followsConnection {
                 try await client.connect()
-                let subscription = try await client.subscribe(to: "/topic/held", acknowledgement: .clientIndividual)
-                try await client.sendAndConfirm("1", to: "/topic/held")
+                // It is not acknowledged, so that a reader that waits receives it again after the reconnect.
+                let subscription = try await client.subscribe(to: "/queue/held", acknowledgement: .clientIndividual)
+                try await client.sendAndConfirm("1", to: "/queue/held")
                 message = try await subscription.first(1).first
                 transaction = try client.begin()
                 if hasAsked { _ = try await client.request("x", to: "/queue/questions") }
@@ -76,8 +77,6 @@ struct CallStateTests {
         func connect() async throws {
             broker.changeFaults { $0.refusesConnections = false }
             try await client.connect()
-            // For a reader that waits.
-            if subscription != nil { try await client.sendAndConfirm("2", to: "/topic/held") }
         }
 
         func callArrives() async {}
