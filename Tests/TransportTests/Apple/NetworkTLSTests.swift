@@ -99,7 +99,7 @@
             let error = try await refusal(
                 certificates.server, ["-Verify", "1", "-CAfile", certificates.authority.certificate] + arguments)
             #expect(error.code == .clientCertificateRefused)
-            #expect(error.message.contains("there is none"))
+            #expect(error.message.contains("has none"))
         }
 
         @Test func `a good certificate is accepted for its name and its addresses`() async throws {
