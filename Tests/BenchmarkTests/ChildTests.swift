@@ -24,7 +24,7 @@ struct ChildTests {
         let file = scratch.file("ids")
         let script = "sleep 600 & echo $$ $! > \(file); wait"
         #expect {
-            try Shell.run("/bin/sh", ["-c", script], timeLimit: .seconds(1))
+            try Shell.run("/bin/sh", ["-c", script], timeLimit: .seconds(3))
         } throws: {
             "\($0)".contains("killed")
         }

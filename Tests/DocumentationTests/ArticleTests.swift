@@ -152,7 +152,7 @@ struct ArticleTests {
     private func eventuallyAsks(_ client: MQTTClient) async throws -> String? {
         var answer: String?
         let isAnswered = await eventually {
-            answer = try? await client.request(Array("now".utf8), to: "clock/requests", timeout: .milliseconds(100))
+            answer = try? await client.request(Array("now".utf8), to: "clock/requests", timeout: .milliseconds(500))
                 .text
             return answer != nil
         }

@@ -57,7 +57,9 @@ struct BatchTests {
                     #expect(messages[0].destination == "/queue/a")
                     #expect(messages[1].text == "next")
                 }
-                #expect(peak < 80_000_000, "\(peak) bytes")
+                // The address sanitizer needs memory of its own.
+                let isSanitized = Campaign.environment("ASAN_OPTIONS") != nil
+                #expect(peak < 80_000_000 || isSanitized, "\(peak) bytes")
             }
         }
     #endif
