@@ -7,13 +7,14 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     // Sendable because records and `gap` change only while the batch waits in a queue, under the queue's lock; once a
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
-    @safe @exclusivity(unchecked) @usableFromInline private(set) var bytes: [UInt8]
+    /// Constant, so that reading them counts no reference.
+    @usableFromInline let bytes: [UInt8]
     /// Their offsets are into `bytes`.
     @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTMessageRecord]
     /// The topics of messages that came with a topic alias instead.
     private let aliasTopics: [UInt8]
     /// The topic of all messages, if they have one: made once rather than for each of them.
-    private let commonTopic: String?
+    @usableFromInline let commonTopic: String?
     let version: MQTTVersion
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: MQTTClientCore?
@@ -46,11 +47,8 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     private var storage: MQTTBatchStorage { MQTTBatchStorage(bytes: bytes, records: records) }
 
     deinit {
-        guard let pool, MQTTBatchPool.keeps(bytes) else { return }
-        var storage = MQTTBatchStorage()
-        swap(&storage.bytes, &bytes)
-        swap(&storage.records, &records)
-        pool.give(storage)
+        // The pool has the only reference once this is over. A batch that takes the memory before that gets other memory.
+        if let pool, MQTTBatchPool.keeps(bytes) { pool.give(storage) }
     }
 
     /// Messages that are still here.
@@ -62,9 +60,11 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     @usableFromInline package var byteCount: Int { storage.count + aliasTopics.count }
 
     /// The topic of a message; made for each call unless all messages have one topic.
+    @inlinable
+    func topic(at index: Int) -> String { commonTopic ?? makeTopic(at: index) }
+
     @usableFromInline
-    func topic(at index: Int) -> String {
-        if let commonTopic { return commonTopic }
+    func makeTopic(at index: Int) -> String {
         let record = records[index]
         let source = record.isTopicAliased ? aliasTopics : bytes
         // The bytes of an array of bytes: nothing to reinterpret.

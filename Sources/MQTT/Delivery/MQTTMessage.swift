@@ -1,6 +1,6 @@
 public import MQTTCore
 public import Messaging
-import Wire
+public import Wire
 
 /// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///
@@ -30,7 +30,7 @@ public struct MQTTMessage: ReplyMessage {
     }
 
     /// A copy of the payload.
-    @inlinable public var bytes: [UInt8] { Array(payload) }
+    @inlinable public var bytes: [UInt8] { [UInt8](copying: batch.records[index].payload, of: batch.bytes) }
 
     /// The payload as text, or nil if it is not UTF-8.
     public var text: String? { String(validating: payload, as: UTF8.self) }

@@ -1,6 +1,6 @@
 public import Messaging
 public import STOMPCore
-import Wire
+public import Wire
 
 /// A received message: a view into the batch that it arrived in, cheap to copy and to pass on.
 ///
@@ -20,7 +20,7 @@ public struct STOMPMessage: ReplyMessage {
     @inlinable public var body: ArraySlice<UInt8> { batch.bytes[batch.records[index].body] }
 
     /// A copy of the body.
-    @inlinable public var bytes: [UInt8] { Array(body) }
+    @inlinable public var bytes: [UInt8] { [UInt8](copying: batch.records[index].body, of: batch.bytes) }
 
     /// The body as text, or nil if it is not UTF-8.
     public var text: String? { String(validating: body, as: UTF8.self) }
