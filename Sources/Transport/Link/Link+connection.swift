@@ -16,7 +16,9 @@ extension Link where Machine: ~Copyable {
             // Whatever was written without a connection was meant for none.
             machine.value.output.removeAll(keepingCapacity: true)
             state.stream = stream
-            state.callersMaySend = layers == nil && stream.callersMaySend
+            // An advance of a manual clock does not wait for a caller's thread: while it has bytes to send, nothing else would
+            // be written, heart-beats included, however far time passes.
+            state.callersMaySend = layers == nil && stream.callersMaySend && !loop.isManual
         }
         guard let layers else { return open(at: now) }
         do throws(TransportError) {
