@@ -123,6 +123,7 @@ import Testing
             try await reader.send("SUBSCRIBE\nid:1\ndestination:/queue/dead\nack:client-individual\n\n\0")
             let dead = try await reader.expectMessage("1")
             #expect(dead["key"] == "7")
+            #expect(dead["destination"] == "/queue/dead")
             _ = try await reader.expectMessage("2")
             #expect(broker.statistics.messagesDropped == 0)
             try await reader.sendAndWait("NACK\nid:\(dead["ack"] ?? "")")

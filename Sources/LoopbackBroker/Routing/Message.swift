@@ -35,6 +35,13 @@ package final class Message: Sendable {
         self.publisher = publisher
     }
 
+    /// The same message in another STOMP queue.
+    func moved(to queue: String) -> Message {
+        Message(
+            topic: queue, payload: payload, qos: qos, isRetained: isRetained, properties: properties, headers: headers,
+            expiry: expiry, publisher: publisher)
+    }
+
     /// What it counts against the bounds on bytes.
     var size: Int { topic.utf8.count + payload.count }
 

@@ -315,7 +315,7 @@ extension Router {
             for held in settled where !comesBack(held) {
                 guard let queue = held.queue else { continue }
                 if let dead = deadLetterQueue, dead != queue {
-                    enqueue(held.entry.message, in: dead, at: now, into: &effects)
+                    enqueue(held.entry.message.moved(to: dead.text), in: dead, at: now, into: &effects)
                 } else {
                     effects.dropped += 1
                 }

@@ -14,8 +14,8 @@ struct PublishReader {
     /// The tokens for the next messages of QoS 1: as many as may be unacknowledged.
     private(set) var tokens: Range<UInt64>
 
-    /// The last first byte that was accepted.
-    private var flags: UInt8 = 0
+    /// The last first byte that was accepted; before the first packet one that is valid for both roles.
+    private var flags: UInt8 = 0x30
     /// The last topic, with its length; no packet is as long as none.
     private var topicStart = 0
     private var topicCount = Int.max

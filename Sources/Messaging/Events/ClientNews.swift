@@ -109,11 +109,12 @@ package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sen
 
     /// Stores and sends a state; on the loop's thread.
     package func stateChanged(to state: State) {
-        let hasListeners = lock.withLock { _ in
+        // At once: a listener that came in between would be given the state twice.
+        let states = lock.withLock { _ in
             present = state
-            return listeners != nil
+            return listeners?.states
         }
-        if hasListeners { lock.withLock { _ in listeners?.states }?.send(state) }
+        states?.send(state)
     }
 
     package func tell(_ event: Event) {

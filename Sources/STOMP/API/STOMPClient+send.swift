@@ -85,7 +85,8 @@ extension STOMPClient {
     ///     try await client.sendAndConfirm(messages).check()
     ///
     /// A message that the client refuses does not hold up those after it. One that the broker refuses with ERROR ends the
-    /// connection: of the others those fail that have no receipt yet.
+    /// connection: of the others those fail that have no receipt yet. In a transaction, call `check()` before it ends, so that
+    /// a refusal aborts it: otherwise the others are committed.
     /// - Returns: the result of each message, in their order. Messages that have no receipt when the task is cancelled fail
     ///   with that reason; those that were sent may have been processed all the same.
     public nonisolated(nonsending) func sendAndConfirm(
