@@ -46,7 +46,7 @@ struct RunningTests {
         #expect(total == DeviceSummary(sent: 6, received: 3, reconnects: 6))
         let seen = starts.withLock { $0 }
         #expect(seen.map { "\($0.0)\($0.1)" }.sorted() == ["0a", "1b", "2c"])
-        // On a busy machine those that are due may start in any order.
+        // On a busy machine several may be due at the same time, and start in any order.
         for (index, _, start) in seen { #expect(start - begin >= .milliseconds(30 * index)) }
     }
 

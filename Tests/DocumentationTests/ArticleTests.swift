@@ -99,7 +99,7 @@ struct ArticleTests {
         await broker.stop()
     }
 
-    @Test func `A bridge acknowledges a reading when the queue has it, also without a connection at first`()
+    @Test func `A bridge acknowledges a reading when the queue has it, even if there is no connection at first`()
         async throws
     {
         let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())

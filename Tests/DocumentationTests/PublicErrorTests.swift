@@ -47,7 +47,7 @@ import Transport
         #expect(found == Set(Self.errors.keys))
     }
 
-    @Test func `texts for people have none of the turns that read like a translation`() throws {
+    @Test func `error messages contain no phrase that reads like a translation`() throws {
         let turns =
             /(?:\b[Tt]here )?\b(?:is|are) no \w+|\b(?:nobody|somebody|whoever|good-bye|if that is wanted|taken for|gave|stands)\b/
         let sources = DocumentationPage.root.appending(path: "Sources")

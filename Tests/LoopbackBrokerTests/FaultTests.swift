@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `a dropped packet is only in a sequence of arrivals that asks for it, with its mark`() async throws {
+    @Test func `arrivals contain a dropped packet only when they are asked to, and mark it`() async throws {
         try await withMQTT { broker, client in
             var all = broker.arrivals(includesDropped: true).filter { $0.topic != nil }.makeAsyncIterator()
             var processed = broker.arrivals().filter { $0.topic != nil }.makeAsyncIterator()

@@ -69,7 +69,7 @@ struct RabbitMQClusterTests {
         let isKilled = Atomic(false)
         let sending = Task {
             var number = 0
-            // Until the node was killed in the middle.
+            // At least until the node has been killed.
             while !Task.isCancelled, number < total || !isKilled.load(ordering: .relaxed) {
                 while !Task.isCancelled {
                     do {

@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `the URL of a listener that was not asked for names the option to set`() async throws {
+    @Test func `the URL of a missing listener throws an error that names the option to set`() async throws {
         var options = LoopbackBrokerOptions()
         options.mqttPort = .none
         try await withBroker(options) { broker in

@@ -105,7 +105,7 @@ struct SlowConsumerTests {
         let client = try await bench.connected {
             $0.version = .v5_0
             $0.receiveMaximum = 20
-            // The broker ends a connection after one and a half of it without a packet.
+            // The broker ends a connection after one and a half times this without a packet.
             $0.keepAlive = .seconds(3)
         }
         let sender = try await bench.connected()

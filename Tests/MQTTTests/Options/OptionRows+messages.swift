@@ -78,7 +78,7 @@ extension OptionTableTests {
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
         let client = try await bench.connected("flight", change)
         for _ in 0..<10 { try await client.enqueue([1], to: "a") }
-        // What may leave is in flight at once; the rest waits in the queue.
+        // Messages that may be sent are in flight at once; the others wait in the queue.
         let inFlight = client.backlog.messagesInFlight
         #expect(await eventually { bench.broker.statistics.messagesIn == inFlight })
         await client.disconnect()

@@ -330,7 +330,7 @@ import Transport
             let deadline = ContinuousClock.now + .seconds(2)
             _ = try? await client.connect()
             var number = 0
-            // Longer where the machine is too busy for what follows.
+            // The loop lasts longer if the machine is so busy that too little has happened for the checks below.
             while number < 2000,
                 ContinuousClock.now < deadline || confirmed.count <= 20 || next.load(ordering: .relaxed) <= 5
             {

@@ -162,7 +162,7 @@ import Testing
         results.map { result in if case .failure(let error) = result { error.code } else { nil } }
     }
 
-    @Test func `of an array the broker refuses one, and those that it confirmed before are known`() async throws {
+    @Test func `if the broker refuses a message of an array, those that it confirmed before succeed`() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
             var batch = (0..<10).map { STOMPOutgoingMessage("\($0)", to: "/queue/batch") }

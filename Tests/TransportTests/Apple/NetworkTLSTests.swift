@@ -81,7 +81,7 @@
             for (expected, statuses) in table {
                 for status in statuses { #expect(code(status) == expected, "\(status)") }
             }
-            // What a server answers whose request for a certificate was not met.
+            // What a server may reply if it requested a certificate and got none that it accepts.
             let answers = [
                 errSSLPeerBadCert, errSSLPeerUnsupportedCert, errSSLPeerCertRevoked, errSSLPeerCertExpired,
                 errSSLPeerCertUnknown, errSSLPeerUnknownCA, errSSLPeerAccessDenied, errSSLPeerHandshakeFail,

@@ -34,7 +34,8 @@ import Transport
             #expect(sent < senders * each * line.count)
             #expect(ends.server.probe.byteCount == 0)
 
-            // Bytes that the system takes meanwhile make room for the others too: again, until it takes no more.
+            // Bytes that the system accepts meanwhile make room for the others too: repeat this until it accepts no
+            // more.
             let releasesNoOther = await eventually {
                 let before = ends.client.perform { $0.output.count }
                 let sent = ends.client.traffic.bytesSent

@@ -124,8 +124,8 @@ import Transport
             #expect(await eventually { link.probe.timeouts.count == round })
             #expect(link.probe.timeouts[round - 1] >= deadline)
         }
-        // A deadline that moves away is asked about early at most, and does not count. Unless this thread had to wait, and
-        // the deadline has come: then another one.
+        // If a deadline is moved away, the machine may be asked about it early, which does not count as a timeout. If
+        // this thread was suspended until the deadline came, another deadline is tried.
         var (count, near, hasMoved) = (3, Int64(0), false)
         while !hasMoved {
             near = MonotonicClock.now + 20_000_000

@@ -10,7 +10,7 @@ import Transport
     ) async throws {
         let setting = try Setting(selector, kind)
         var endpoint = setting.endpoint()
-        // Not a port that the system hands out: while it is closed, another connection could be given it.
+        // The system must not assign the port to another connection while the listener is closed.
         if case .host(let host, _) = endpoint { endpoint = .host(host, port: UInt16(FreePort.next())) }
         for _ in 0..<5 {
             let accepted = Collected<SocketStream>()
