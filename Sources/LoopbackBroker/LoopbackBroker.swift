@@ -18,8 +18,8 @@ public import Transport
 public final class LoopbackBroker: Sendable {
     /// The ports that are listened on, on 127.0.0.1 and, where the system has it, on ::1.
     public let ports: Ports
-    /// What clients connect to, one URL per listener; nil for what is not served. ``mqttURL``, ``stompURL`` and their like
-    /// throw instead.
+    /// What clients connect to: one URL for each listener, nil for those that the broker does not have. ``mqttURL``,
+    /// ``stompURL`` and the other properties with a single URL throw instead.
     public let urls: URLs
 
     let hub: Hub
@@ -131,8 +131,8 @@ public final class LoopbackBroker: Sendable {
     }
 }
 
-/// The URLs of ``urls``, for tests: each throws `TransportError` with the code `badURL`, which names the option to set, if the
-/// broker does not serve it.
+/// The same URLs as in ``urls``, for tests. If the broker does not have such a listener, each throws `TransportError`
+/// with the code `badURL` and a message that names the option to set.
 extension LoopbackBroker {
     /// For MQTT clients.
     public var mqttURL: String { get throws(TransportError) { try served(urls.mqtt, "mqttPort") } }

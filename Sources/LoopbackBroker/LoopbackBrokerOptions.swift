@@ -41,14 +41,15 @@ public struct LoopbackBrokerOptions: Sendable {
         public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
     }
 
-    /// What becomes of a message that a STOMP client rejects (STOMP 1.2 "NACK"); a `requeue` header of RabbitMQ, as
-    /// `reject(requeue:)` sends it, decides first.
+    /// What becomes of a message that a STOMP client rejects (STOMP 1.2 "NACK"). RabbitMQ's header `requeue`, which
+    /// `reject(requeue:)` sends, takes precedence: with `true` the message is delivered again, with `false` it is not.
     public enum RefusedMessages: Sendable, Hashable {
         /// It is dropped.
         case discard
         /// It is delivered once more, with `redelivered:true`, and dropped when it is rejected again.
         case redeliverOnce
-        /// It is moved to this queue, such as `/queue/dead`; rejected there, it is dropped.
+        /// It is moved to this queue, such as `/queue/dead`. It is dropped if it is rejected there, or if this is not
+        /// the destination of a queue.
         case deadLetterQueue(String)
     }
 
@@ -88,7 +89,7 @@ public struct LoopbackBrokerOptions: Sendable {
     /// Whether MQTT sessions outlive their connections when the client asks for it. Off, every session starts anew.
     public var keepsSessions = true
 
-    /// What becomes of messages that a STOMP client rejects. Default: they are dropped.
+    /// What becomes of messages that a STOMP client rejects. Default: `discard`.
     public var refusedMessages = RefusedMessages.discard
 
     /// The heart-beats that the STOMP side offers: what it can send and what it wants to receive, in milliseconds; 0

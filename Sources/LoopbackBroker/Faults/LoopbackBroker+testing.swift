@@ -121,8 +121,8 @@ extension LoopbackBroker {
         hub.packets.add(fault, direction, packet, number: number, client: client)
     }
 
-    /// Drops or duplicates one packet or frame of a client, as ``inject(_:_:_:number:client:)`` does: `number` and `client` may
-    /// have either order.
+    /// Drops or duplicates one packet or frame of a client, or cuts the connection in its place, as
+    /// ``inject(_:_:_:number:client:)`` does; `number` and `client` may be in either order.
     public func inject(
         _ fault: LoopbackPacketFault, _ direction: LoopbackDirection, _ packet: LoopbackPacket, client: String,
         number: Int
@@ -143,8 +143,8 @@ extension LoopbackBroker {
     ///
     /// - Parameters:
     ///   - maximumCount: how many wait for a reader; beyond it the oldest is dropped. Default: 10,000.
-    ///   - includesDropped: whether packets that an injected fault keeps from the broker are in the sequence too, marked by
-    ///     ``LoopbackArrival/wasDropped``. Default: false.
+    ///   - includesDropped: whether the sequence also contains the packets and frames that an injected fault keeps from
+    ///     the broker, marked by ``LoopbackArrival/wasDropped``. Default: false.
     public func arrivals(
         maximumCount: Int = 10_000, includesDropped: Bool = false
     ) -> AsyncStream<LoopbackArrival> {

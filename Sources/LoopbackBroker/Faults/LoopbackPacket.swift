@@ -47,8 +47,8 @@ public struct LoopbackArrival: Sendable, Hashable {
     /// The payload of PUBLISH, or the body of a frame; empty for others.
     public let payload: [UInt8]
 
-    /// Whether an injected fault dropped it or cut the connection in its place, so that the broker has not processed it; only
-    /// with `includesDropped` of ``LoopbackBroker/LoopbackBroker/arrivals(maximumCount:includesDropped:)``.
+    /// Whether an injected fault dropped it or cut the connection in its place, so that the broker did not process it.
+    /// True only with `includesDropped` of ``LoopbackBroker/LoopbackBroker/arrivals(maximumCount:includesDropped:)``.
     public internal(set) var wasDropped = false
 
     /// The payload as text; bytes that are not UTF-8 are replaced.

@@ -281,7 +281,7 @@ extension Router {
         return nil
     }
 
-    /// The queue that rejected messages are moved to, which is made if there is room for it; nil for none.
+    /// The queue that rejected messages are moved to. It is made if there is room for it; otherwise this is nil.
     private var deadLetterQueue: ByteKey? {
         mutating get {
             guard case .deadLetterQueue(let text) = refused, let destination = Destination(text),

@@ -122,7 +122,8 @@ extension MQTTClient {
     /// exactly once. A server that lost the session may get it twice, which
     /// ``MQTTEvent/sessionLost(republished:possibleDuplicates:)`` reports. A message that cannot be delivered, because the
     /// server refuses it or it expires, is reported as ``MQTTEvent/undelivered(_:)``.
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/queueFull`` depending on ``MQTTConfiguration/queueOverflow``.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, ``MQTTError/Code/queueFull`` depending on
+    ///   ``MQTTConfiguration/queueOverflow``.
     public nonisolated(nonsending) func enqueue(
         _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
         properties: MQTTProperties = MQTTProperties()

@@ -19,7 +19,7 @@ extension MQTTClient {
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTMessage {
         guard speaksProperties else {
-            throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to it.")
+            throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to 5.0.")
         }
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
         let late = MQTTError(
@@ -62,7 +62,8 @@ extension MQTTClient {
         return try await publish(payload, to: topic, qos: qos, properties: properties)
     }
 
-    /// Publishes text as the response to a request; otherwise as ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
+    /// Publishes text as the response to a request; otherwise as
+    /// ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
     @discardableResult
     public nonisolated(nonsending) func reply(
         to request: MQTTMessage, with text: String, qos: QoS = .atLeastOnce, properties: MQTTProperties = []

@@ -29,7 +29,7 @@ extension MQTTClient {
 
     /// Adds a value in a format to the queue; otherwise as ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     ///
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, or if the value cannot be encoded.
     public nonisolated(nonsending) func enqueue<Value: Encodable & Sendable>(
         _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atLeastOnce,
         retain: Bool = false, properties: MQTTProperties = []
@@ -49,7 +49,7 @@ extension MQTTClient {
         return try tryPublish(message.payload, to: topic, retain: retain, properties: message.properties)
     }
 
-    /// A message with a value in a format, and its content type where the version has properties.
+    /// A message with a value in a format; it declares the content type if the version has properties.
     private nonisolated func message(
         _ value: some Encodable & Sendable, _ coding: some PayloadCoding, _ topic: String, _ qos: QoS, _ retain: Bool,
         _ properties: MQTTProperties
@@ -89,8 +89,8 @@ extension MQTTClient {
     /// Publishes a value as the response to a request; its MIME type is the content type, unless `properties` have
     /// another.
     ///
-    /// - Throws: as ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``; ``MQTTError/Code/invalidRequest`` also if the value
-    ///   cannot be encoded.
+    /// - Throws: as ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``; ``MQTTError/Code/invalidRequest``
+    ///   also if the value cannot be encoded.
     @discardableResult
     public nonisolated(nonsending) func reply(
         to request: MQTTMessage, with value: some Encodable & Sendable, as coding: some PayloadCoding,
@@ -186,7 +186,7 @@ extension MQTTClient {
     /// Adds a value for a topic of its type to the queue; otherwise as
     /// ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     ///
-    /// - Throws: as ``publish(_:to:properties:)``, and for a topic with QoS 0.
+    /// - Throws: as ``publish(_:to:properties:)``; ``MQTTError/Code/invalidRequest`` also for a topic with QoS 0.
     public nonisolated(nonsending) func enqueue<Value>(
         _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
     ) async throws(MQTTError) {
@@ -205,8 +205,8 @@ extension MQTTClient {
             message.payload, to: message.topic, qos: message.qos, timeout: timeout, properties: message.properties)
     }
 
-    /// Publishes a value to a topic of its type as a request and returns the first response to it, with the value in it; 5.0
-    /// only.
+    /// Publishes a value to a topic of its type as a request and returns the first response to it, with the value in
+    /// it; 5.0 only.
     ///
     ///     let price = try await client.request(order, to: .prices, returning: Price.self).value
     ///
@@ -228,8 +228,8 @@ extension MQTTClient {
             message: answer, result: coding.value(of: type, from: answer.payload, mediaType: answer.mediaType))
     }
 
-    /// A message with a value of a topic, with its content type and Payload Format Indicator where the version has
-    /// properties.
+    /// A message with a value for a topic of its type; it declares Content Type and Payload Format Indicator if the
+    /// version has properties.
     private nonisolated func message<Value>(
         _ value: Value, _ topic: MQTTTopic<Value>, _ properties: MQTTProperties
     ) throws(MQTTError) -> MQTTOutgoingMessage {

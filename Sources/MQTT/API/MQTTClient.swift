@@ -10,8 +10,9 @@ public import Transport
 ///     try await client.publish("21.5", to: "home/temperature", qos: .atLeastOnce)
 ///
 /// ``connect()`` waits for the first connection, ``start()`` does not. After that a lost connection is opened again, with
-/// back-off, and everything is subscribed again; ``states`` and ``events`` report it. All messages of a client pass one lock, so that those of one task keep their
-/// order. A client that is released without ``disconnect()`` closes its connection, and the server publishes its will.
+/// back-off, and everything is subscribed again; ``states`` and ``events`` report it. All messages of a client pass one
+/// lock, so that those of one task keep their order. A client that is released without ``disconnect()`` closes its
+/// connection, and the server publishes its will.
 public actor MQTTClient: MessagingClient {
     /// Stored with the client, because making it for each message would cost a counted reference.
     let publisher: MQTTPublisher
@@ -60,8 +61,8 @@ public actor MQTTClient: MessagingClient {
         self.init(urls, clientID: clientID, configuration: configuration, loop: clock.loop, clock: clock)
     }
 
-    /// Makes a client on a loop and over streams of the caller's choice; nil means the loop of the system's clock, and the
-    /// system's network.
+    /// Makes a client on a loop and over streams of the caller's choice. Without a loop it gets the shared one of the
+    /// system's clock, and without a network the system's.
     package init(
         _ urls: [String], clientID: String = "", configuration: MQTTConfiguration, loop: EventLoop?,
         override: StreamOpener.Override? = nil, clock: ManualClock? = nil, network: NetworkMonitor? = nil

@@ -36,9 +36,9 @@ public struct MQTTConfiguration: Sendable, Equatable {
     public var keepAlive: Duration = .seconds(60)
     /// The message that the server publishes when this client's connection ends without DISCONNECT. Default: nil.
     ///
-    /// A delay needs a ``sessionExpiry`` that is at least as long, and ``version`` 5.0: otherwise connecting throws
-    /// ``MQTTError/Code/invalidRequest``. A server that the client falls back to an older version for publishes the will
-    /// without a delay.
+    /// A delay needs 5.0 as ``version`` or among ``fallbackVersions``, and a ``sessionExpiry`` that is at least as
+    /// long: otherwise connecting throws ``MQTTError/Code/invalidRequest``. A server that supports only an older
+    /// version publishes the will without the delay.
     public var will: MQTTWill?
     /// The order in which the servers of ``MQTTClient/init(_:clientID:configuration:)-([String],_,_)`` are tried.
     /// Default: as listed.

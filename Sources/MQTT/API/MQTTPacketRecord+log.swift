@@ -23,7 +23,7 @@ extension MQTTPacketRecord {
         return frames
     }
 
-    /// - Parameter topic: of a PUBLISH with a topic alias in its place.
+    /// - Parameter topic: the topic of a PUBLISH that carries a topic alias instead.
     package func logged(
         _ packet: MQTTPacket, _ version: MQTTVersion, topic: String?, instant: Int64, bytes: [UInt8]
     ) -> LoggedFrame {

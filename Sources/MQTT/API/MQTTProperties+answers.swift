@@ -22,7 +22,7 @@ extension MQTTProperties {
     /// A reason code, with the Reason String that came with it, unless that only repeats the name of the code.
     func text(after code: MQTTReasonCode) -> String {
         guard let reason = reasonString, !reason.isEmpty else { return code.description }
-        // Servers write it in their own ways: `bad_username_or_password`, `Not authorized.`
+        // Servers spell it differently: `bad_username_or_password`, `Not authorized.`
         let letters = { (text: String) in text.lowercased().filter(\.isLetter) }
         return code.name.map(letters) == letters(reason) ? code.description : "\(code): \(reason)"
     }

@@ -7,8 +7,8 @@ import Wire
 /// The options of a client, together with what the layers below are configured with. Never changes, so any thread may
 /// read it.
 ///
-/// Clients that are made from equal configurations share one, whatever their client identifiers. Those whose configurations
-/// differ share the parts that are equal.
+/// Clients with equal configurations share one object, whatever their client identifiers. Those with different
+/// configurations share the parts that are equal.
 final class MQTTSettings: Sendable {
     /// Without the client identifier.
     let options: MQTTConfiguration
@@ -82,8 +82,8 @@ final class MQTTSettings: Sendable {
         return engine
     }
 
-    /// Checks that a server can wait as long as the will's delay demands: it publishes the will at the latest when the session
-    /// ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
+    /// Checks that a server can wait for as long as the delay of the will: it publishes the will at the latest when the
+    /// session ends (MQTT 5.0 3.1.3.2.2, 3.1.2.5).
     ///
     /// - Throws: ``MQTTError/Code/invalidRequest`` if it cannot.
     func checkWill() throws(MQTTError) {

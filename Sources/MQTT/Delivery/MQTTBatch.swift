@@ -7,7 +7,7 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     // Sendable because records and `gap` change only while the batch waits in a queue, under the queue's lock; once a
     // receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
-    /// Constant, so that reading them counts no reference.
+    /// A constant, because reading it then changes no reference count.
     @usableFromInline let bytes: [UInt8]
     /// Their offsets are into `bytes`.
     @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [MQTTMessageRecord]
@@ -47,7 +47,8 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     private var storage: MQTTBatchStorage { MQTTBatchStorage(bytes: bytes, records: records) }
 
     deinit {
-        // The pool has the only reference once this is over. A batch that takes the memory before that gets other memory.
+        // Once this has returned, the pool has the only reference. A batch that takes the storage before that finds it
+        // shared and gets other memory, because arrays are values.
         if let pool, MQTTBatchPool.keeps(bytes) { pool.give(storage) }
     }
 

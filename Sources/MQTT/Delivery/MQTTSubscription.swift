@@ -40,8 +40,8 @@ public struct MQTTSubscription: MessageSubscription {
     ///
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses (5.0 only), with
     ///   ``MQTTError/Code/notConnected`` when the client does not try to be connected, with ``MQTTError/Code/timedOut``
-    ///   without an answer in time, and at once with ``MQTTError/Code/cancelled`` in a cancelled task. This sequence has
-    ///   ended in any case.
+    ///   without an answer in time, and at once with ``MQTTError/Code/cancelled`` in a cancelled task. This sequence
+    ///   ends, even if the call throws.
     public nonisolated(nonsending) func unsubscribe() async throws(MQTTError) {
         _ = try await handle.core.subscriptions.unsubscribe(handle.route, properties: [])
     }
@@ -116,7 +116,7 @@ public typealias MQTTDecodedMessage<Value: Sendable> = DecodedMessage<MQTTMessag
 public typealias MQTTDecodedMessages<Value: Sendable> = DecodedMessages<MQTTSubscription, Value>
 
 extension MQTTDecodedMessage where Message == MQTTMessage {
-    /// Acknowledges the message, as ``MQTTMessage/acknowledge()`` does, whether or not it has such a value.
+    /// Acknowledges the message, as ``MQTTMessage/acknowledge()`` does, whether or not its payload could be decoded.
     public func acknowledge() { message.acknowledge() }
 }
 

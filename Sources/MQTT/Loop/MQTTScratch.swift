@@ -20,7 +20,8 @@ final class MQTTScratch: ClientScratch {
         let scratch = MQTTScratch()
     }
 
-    /// The scratch of a loop for what does not come from a link, and may happen while a link performs its own.
+    /// A second scratch of each loop, for work that is not an input of a link and may be done while a link performs its
+    /// own.
     static func apart(on loop: EventLoop) -> MQTTScratch { loop.scratch(Apart.self) { Apart() }.scratch }
 
     func assign(_ index: UInt32, to route: MQTTRoute) {

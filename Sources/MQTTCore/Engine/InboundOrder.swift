@@ -38,7 +38,7 @@ struct InboundOrder: Sendable {
         return base + UInt64(count) - 1
     }
 
-    /// Records the arrival of the messages of QoS 1 among these, which have their tokens already.
+    /// Records the arrival of the QoS 1 messages among these; their tokens have been assigned already.
     mutating func append(_ messages: Span<MQTTMessageRecord>, count added: Int) {
         reserve(added)
         let mask = ring.count &- 1
@@ -112,7 +112,7 @@ struct InboundOrder: Sendable {
         return true
     }
 
-    /// The number of entries at the head that PUBACK without a reason answers.
+    /// The number of entries at the head that can be answered by a PUBACK without a reason code.
     private func readyPubacks(persistedThrough ticket: UInt64) -> Int {
         let answered = Int(clamping: answeredThrough &- min(answeredThrough, base &- 1))
         let entries = ring.span

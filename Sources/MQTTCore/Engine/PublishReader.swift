@@ -11,12 +11,13 @@ struct PublishReader {
     private let isServer: Bool
     private let maximumBodyCount: Int
     private let maximumPropertiesCount: Int
-    /// The tokens for the next messages of QoS 1: as many as may be unacknowledged.
+    /// The tokens for the next QoS 1 messages: one for each that may still arrive before an acknowledgement is sent.
     private(set) var tokens: Range<UInt64>
 
-    /// The last first byte that was accepted; before the first packet one that is valid for both roles.
+    /// The first byte of the last packet that was accepted; before the first packet one that is valid for both roles.
     private var flags: UInt8 = 0x30
-    /// The last topic, with its length; no packet is as long as none.
+    /// The last topic, with its length. Before the first topic the count is larger than any packet, so that none
+    /// matches.
     private var topicStart = 0
     private var topicCount = Int.max
     /// The last properties, without their length.
@@ -28,7 +29,7 @@ struct PublishReader {
     ) {
         self.hasProperties = hasProperties
         self.isServer = isServer
-        // With the longest fixed header that is read here.
+        // The longest fixed header that is read here has three bytes.
         maximumBodyCount = maximumPacketSize - 3
         self.maximumPropertiesCount = maximumPropertiesCount
         self.tokens = tokens
@@ -106,7 +107,7 @@ struct PublishReader {
     private mutating func frame(_ bytes: RawSpan, at offset: Int) -> Frame? {
         let flags = unsafe bytes.uncheckedByte(at: offset)
         if flags != self.flags {
-            // DUP has no meaning at QoS 0, and versions differ in what they say about it.
+            // DUP has no meaning at QoS 0, and the versions of MQTT treat it differently.
             guard isServer ? flags == 0x30 : flags & 0xFE == 0x30 || flags & 0xF6 == 0x32 else { return nil }
             self.flags = flags
         }

@@ -14,7 +14,7 @@
 /// again on it [MQTT 5.0 4.9.0-1].
 struct SendWindow: Sendable {
     var ids = PacketIDSet()
-    /// The slot of each identifier in use; -1 for none. As long as the largest identifier that was used needs.
+    /// The slot of each identifier in use; -1 for none. Grows up to the largest identifier that was used.
     private var slotOfID: [Int32] = []
     var slots: [OutboundSlot] = []
     private var free: [Int32] = []

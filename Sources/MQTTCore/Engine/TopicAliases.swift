@@ -129,6 +129,7 @@ struct InboundAliases: Sendable {
 }
 
 extension MQTTEngine {
-    /// The topic that an alias of the peer names now, for a packet that this engine does not receive.
+    /// The topic that an alias of the peer currently stands for, so that a packet which is kept from this engine can be
+    /// shown.
     package func topic(ofInboundAlias alias: UInt16) -> String? { inboundAliases.name(of: alias) }
 }

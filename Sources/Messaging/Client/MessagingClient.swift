@@ -1,13 +1,13 @@
-/// A client that keeps itself connected: what the clients of all protocols offer, with one documentation.
+/// A client that keeps itself connected: the members that the clients of all protocols have in common.
 public protocol MessagingClient: Actor, CustomStringConvertible, CustomReflectable {
     /// The client's errors.
     associatedtype Failure: Error & Sendable
     /// What the client reports; see ``events``.
     associatedtype Event: Sendable
-    /// What the client's connection exchanges; see ``inspect(showingSecrets:)``.
+    /// A packet or frame of the connection, for display; see ``inspect(showingSecrets:)``.
     associatedtype Record: Sendable
 
-    /// For the extensions of this protocol.
+    /// Used by the extensions of this protocol.
     @_documentation(visibility: internal)
     nonisolated var shell: ClientShell<Failure, Event, Record> { get }
 
@@ -44,8 +44,8 @@ extension MessagingClient {
     public nonisolated var timedEvents: Updates<TimedEvent<Event>> { shell.core.timedEvents }
 
     /// Each message that is sent, acknowledged or received from the moment of this call. A slow reader misses the oldest
-    /// of 1024 events. As long as the sequence exists, every packet or frame is decoded once more; without it nothing is
-    /// spent.
+    /// of 1024 events. As long as the sequence exists, every packet or frame is decoded once more; without it there is
+    /// no cost.
     public nonisolated var messageEvents: Updates<MessageEvent> { shell.core.inspector.messageEvents }
 
     /// The thread that serves this client's sockets, for tasks that wait for many answers:
@@ -70,10 +70,11 @@ extension MessagingClient {
 
     /// Keeps the client connected from now on, and returns at once, whether there is a network or not.
     ///
-    /// Everything else then waits for the connection as it does during a reconnect: subscribing, for example, returns
-    /// when the server has confirmed it. The first connection is tried like one that was lost, as often as
-    /// ``ReconnectPolicy/maximumAttempts`` allows. While the client disconnects, this waits until that is done. Cancelling
-    /// the task has no effect.
+    /// Calls then do what they do during a reconnect: subscribing, for example, waits for the connection and returns
+    /// when the server has confirmed it, while calls that have no queue, such as publishing with QoS 0 in MQTT and
+    /// sending in STOMP, throw `notConnected`. The first connection is tried like one that was lost, as often as
+    /// ``ReconnectPolicy/maximumAttempts`` allows. While the client disconnects, this waits until that is done.
+    /// Cancelling the task has no effect.
     public func start() async { await shell.core.start() }
 
     /// Keeps the client connected as ``start()`` does, and returns when it has stopped; made for the `run()` of a service in
@@ -124,8 +125,8 @@ extension MessagingClient {
 
     /// Every packet or frame of the connection from the moment of this call, sent and received, over reconnects.
     ///
-    /// For display, not for logic: a slow reader misses the oldest of 1024, and an inspected connection decodes everything
-    /// twice.
+    /// For display, not for logic: a slow reader misses the oldest of 1024 packets or frames, and an inspected
+    /// connection decodes everything twice.
     /// - Parameter showingSecrets: whether user names, passwords and other secrets are readable. Default: false.
     public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<Record> {
         shell.core.inspector.frames(showingSecrets: showingSecrets)
@@ -133,10 +134,10 @@ extension MessagingClient {
 
     /// Puts every packet or frame of the connection into `log` from now on, over reconnects; secrets are masked.
     ///
-    /// Call this before ``connect()``: what follows the first packet may not be decodable without it.
+    /// Call this before ``connect()``: without the first packet or frame, those after it may not be decodable.
     /// - Parameters:
     ///   - log: what keeps the frames.
-    ///   - name: the client's name in the log. Default: its client identifier.
+    ///   - name: the client's name in the log. Default: its client identifier, in STOMP its `client-id`.
     public nonisolated func inspect(into log: FrameLog, as name: String? = nil) {
         shell.core.inspector.feed(log, as: name ?? shell.core.name)
     }
@@ -145,7 +146,7 @@ extension MessagingClient {
     public nonisolated func stopInspecting(into log: FrameLog) { shell.core.inspector.stopFeeding(log) }
 }
 
-/// A message as a client receives it, whatever the protocol is.
+/// A received message: the members that the messages of all protocols have in common.
 public protocol ReceivedMessage: Sendable, CustomStringConvertible {
     /// The payload or body, without a copy.
     var content: ArraySlice<UInt8> { get }
@@ -165,16 +166,17 @@ extension ReceivedMessage {
     }
 }
 
-/// The messages of a subscription, as a sequence: what the subscriptions of all clients offer, with one documentation.
+/// A subscription, which is the sequence of its messages: the members that the subscriptions of all clients have in
+/// common.
 public protocol MessageSubscription: AsyncSequence, Sendable, CustomStringConvertible where Element: ReceivedMessage {
-    /// What holds messages that arrived together.
+    /// The storage of messages that arrived together.
     associatedtype Storage: MessageStorage
 
-    /// For the extensions of this protocol.
+    /// Used by the extensions of this protocol.
     @_documentation(visibility: internal)
     var shell: SubscriptionShell<Storage, Failure> { get }
 
-    /// Unsubscribes and waits for the server's answer. This sequence has ended in any case.
+    /// Unsubscribes and waits for the server's answer. This sequence ends, even if the call throws.
     nonisolated(nonsending) func unsubscribe() async throws(Failure)
 }
 
@@ -193,7 +195,7 @@ extension MessageSubscription {
     /// The number of messages that were dropped because the receiver was slow.
     public var droppedCount: Int { shell.source.droppedCount }
 
-    /// The messages, as many at a time as arrived together: for receivers of very many.
+    /// The messages in batches of those that arrived together, for receivers of very many messages.
     public var batches: MessageBatches<Storage, Failure> { MessageBatches(shell.source) }
 
     /// The messages with their values.

@@ -18,7 +18,8 @@ public protocol MessageStorage: AnyObject, Sendable {
 package protocol DeliveryBatch: MessageStorage {
     /// The memory that the batch takes, in bytes; may shrink as messages are dropped.
     var byteCount: Int { get }
-    /// How many messages were lost just before the first one. Changes as `dropOldest` does.
+    /// How many messages were lost just before the first one. Changes only under the
+    /// queue's lock, before a receiver has the batch.
     var gap: Int { get set }
     /// Drops up to `count` of the oldest messages, except those that were promised to arrive; returns how many were
     /// dropped. Called only while the batch waits in a queue, under the queue's lock.

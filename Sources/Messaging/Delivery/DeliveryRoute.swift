@@ -74,7 +74,7 @@ package protocol SubscriptionOwner: AnyObject, Sendable {
 
 extension SubscriptionOwner {
     package func makeQueue(_ policy: BufferPolicy) -> DeliveryQueue<Route.Batch, Route.Failure> {
-        // A receiver that has room again does the same as all of them together.
+        // A queue that has room again and the count of all unread bytes call the same closure.
         let unread = unread
         return DeliveryQueue(policy: policy, unread: unread, drained: unread.drained)
     }

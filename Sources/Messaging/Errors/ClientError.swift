@@ -23,7 +23,7 @@ extension DescribedError {
 extension TransportError: DescribedError {}
 extension CodedError: DescribedError {}
 
-/// An error of a client: its code may be one of those that all clients have.
+/// An error of a client. Its code may be one that all clients have in common.
 public protocol ClientErrorCodes: TransportErrorCodes, DescribedError {
     /// What happened, then what to do, in English.
     var message: String { get }

@@ -66,7 +66,7 @@ package protocol FrameRecord: Sendable {
 }
 
 extension FrameRecord {
-    /// Makes of one decoded frame what the onlookers want; logs get it with its secrets masked.
+    /// Makes the records of one decoded frame that the onlookers want; logs get it with its secrets masked.
     package static func inspected(
         _ frame: Frame, _ bytes: RawSpan, _ range: Range<Int>, _ version: Version, _ direction: FrameDirection,
         _ wishes: FrameWishes, topic: @autoclosure () -> String? = nil

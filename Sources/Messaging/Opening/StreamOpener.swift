@@ -60,7 +60,7 @@ package final class StreamOpener: Sendable {
 
     /// The monitor, if no server can be reached while this device has no network.
     package func ifNeeded(_ monitor: NetworkMonitor?) -> NetworkMonitor? {
-        // Most systems have none, and need not read the addresses.
+        // Without a monitor, as on most systems, the addresses need not be examined.
         monitor != nil && servers.needNetwork ? monitor : nil
     }
 

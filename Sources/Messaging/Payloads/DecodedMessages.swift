@@ -1,7 +1,7 @@
 /// A message and the value in it, or why it cannot be decoded.
 ///
-/// The properties of the message can be read from here too: `element.topic` is `element.message.topic`. So can its methods
-/// be called that acknowledge or reject it, and that read a header.
+/// The properties of the message can be read from here too: `element.topic` is `element.message.topic`. Elements also
+/// have the methods that acknowledge their message, and in STOMP those that reject it or read one of its headers.
 @dynamicMemberLookup
 public struct DecodedMessage<Message: Sendable, Value: Sendable>: Sendable {
     /// The message as it arrived.

@@ -9,8 +9,8 @@
 
 /// Values as JSON.
 ///
-/// Write `.json`: the clients do not export this name. For a coder with options of its own, write a type that conforms to
-/// ``PayloadCoding``.
+/// Write `.json`: importing a client does not import this name. For an encoder or decoder with options of its own,
+/// write a type that conforms to ``PayloadCoding``.
 public struct JSONPayload: PayloadCoding {
     public var contentType: String { "application/json" }
 
@@ -38,7 +38,7 @@ public struct JSONPayload: PayloadCoding {
 
 /// Values as binary property lists.
 ///
-/// Write `.propertyList`: the clients do not export this name.
+/// Write `.propertyList`: importing a client does not import this name.
 public struct PropertyListPayload: PayloadCoding {
     public var contentType: String { "application/x-plist" }
 

@@ -160,7 +160,7 @@ public struct DecodeFailure: DescribedError, Sendable {
     /// The message declares another type than the expected one.
     package init<Value>(expected type: Value.Type, as expected: String, received: String) {
         self.init(
-            "The message is \(received), and not a \(type) as \(expected). Correct the content type at the sender, or accept both formats with .anyOf."
+            "The message is declared as \(received), but a \(type) as \(expected) was expected. Correct the content type at the sender, or accept both formats with .anyOf."
         )
     }
 

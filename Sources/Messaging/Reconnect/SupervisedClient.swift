@@ -150,8 +150,8 @@ package struct OpenedStream: Sendable {
 
 /// The callers that wait for what a ``Supervisor`` does; on the loop's thread.
 ///
-/// They wait for `any Error`, which is always the client's type of failure: so this is one type for all clients, and
-/// nothing has to be looked up at run time.
+/// The failures are declared as `any Error` although each is of the client's type, so that all clients share this type
+/// and nothing has to be looked up at run time.
 struct SupervisorCallers {
     typealias Call = PendingCall<Result<Void, any Error>>
     typealias Restart = (begun: PendingCall<Void>, run: Call?)

@@ -7,7 +7,8 @@ extension STOMPClient {
     /// Sends a request and returns the reply, over a temporary queue that only this client reads.
     ///
     /// Works with RabbitMQ, ActiveMQ and the loopback broker. The receiver sends its reply to the request's `reply-to` and
-    /// copies its `correlation-id`, as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)`` does. Many requests may wait at the same time.
+    /// copies its `correlation-id`, as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)`` does. Many requests may
+    /// wait at the same time.
     /// - Parameters:
     ///   - body: the body of the request.
     ///   - destination: where the request is sent to.
@@ -92,8 +93,8 @@ extension STOMPClient {
 
     /// Answers a request with a value, with its `content-type` unless `options` have another.
     ///
-    /// - Throws: as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``; ``STOMPError/Code/invalidRequest`` also if the value cannot be
-    ///   encoded.
+    /// - Throws: as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``; ``STOMPError/Code/invalidRequest`` also if
+    ///   the value cannot be encoded.
     public nonisolated(nonsending) func reply(
         to request: STOMPMessage, with value: some Encodable & Sendable, as coding: some PayloadCoding,
         options: STOMPSendOptions = STOMPSendOptions()
@@ -102,7 +103,7 @@ extension STOMPClient {
         try await reply(to: request, with: body, options: options.declaring(coding.contentType))
     }
 
-    /// Answers a request that was received with its value; otherwise as
+    /// Sends the reply to a request that was received with its value; otherwise as
     /// ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``.
     public nonisolated(nonsending) func reply<Value>(
         to request: STOMPDecodedMessage<Value>, with body: [UInt8], options: STOMPSendOptions = STOMPSendOptions()
@@ -110,7 +111,7 @@ extension STOMPClient {
         try await reply(to: request.message, with: body, options: options)
     }
 
-    /// Answers a request that was received with its value with text; otherwise as
+    /// Sends text as the reply to a request that was received with its value; otherwise as
     /// ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)``.
     public nonisolated(nonsending) func reply<Value>(
         to request: STOMPDecodedMessage<Value>, with text: String, options: STOMPSendOptions = STOMPSendOptions()
@@ -118,7 +119,7 @@ extension STOMPClient {
         try await reply(to: request.message, with: text, options: options)
     }
 
-    /// Answers a request that was received with its value with a value; otherwise as
+    /// Sends a value as the reply to a request that was received with its value; otherwise as
     /// ``reply(to:with:as:options:)-(STOMPMessage,_,_,_)``.
     public nonisolated(nonsending) func reply<Value>(
         to request: STOMPDecodedMessage<Value>, with value: some Encodable & Sendable, as coding: some PayloadCoding,

@@ -84,11 +84,11 @@ extension STOMPClient {
     ///
     ///     try await client.sendAndConfirm(messages).check()
     ///
-    /// A message that the client refuses does not hold up those after it. One that the broker refuses with ERROR ends the
-    /// connection: of the others those fail that have no receipt yet. In a transaction, call `check()` before it ends, so that
-    /// a refusal aborts it: otherwise the others are committed.
+    /// A message that the client refuses does not hold up those after it. If the broker refuses one with ERROR, it ends
+    /// the connection, and all messages that have no receipt yet fail. In a transaction, call `check()` before it ends:
+    /// a refusal then aborts it, and otherwise the others are committed.
     /// - Returns: the result of each message, in their order. Messages that have no receipt when the task is cancelled fail
-    ///   with that reason; those that were sent may have been processed all the same.
+    ///   with ``STOMPError/Code/cancelled``; those that were sent may have been processed all the same.
     public nonisolated(nonsending) func sendAndConfirm(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async -> SendResults {
@@ -123,8 +123,8 @@ extension STOMPClient {
 }
 
 extension STOMPClient {
-    /// The results of messages that were sent together, in their order: success if the broker confirmed the message, otherwise
-    /// why not.
+    /// The results of messages that were sent together, in their order: success if the broker confirmed the message, or
+    /// why it failed.
     public struct SendResults: RandomAccessCollection, Sendable {
         public typealias Element = Result<Void, STOMPError>
 

@@ -10,7 +10,8 @@ public import Transport
 ///     try await client.sendAndConfirm("21.5", to: "/queue/temperatures")
 ///
 /// ``connect()`` waits for the first connection, ``start()`` does not. After that a lost connection is opened again, with
-/// back-off, and everything is subscribed again; ``states`` and ``events`` report it. All frames of a client pass one lock, so that those of one task keep their order.
+/// back-off, and everything is subscribed again; ``states`` and ``events`` report it. All frames of a client pass one
+/// lock, so that those of one task keep their order.
 public actor STOMPClient: MessagingClient {
     /// Stored with the client, because making it for each message would cost a counted reference.
     let sender: STOMPSender
@@ -53,8 +54,8 @@ public actor STOMPClient: MessagingClient {
         self.init(urls, configuration: configuration, loop: clock.loop, clock: clock)
     }
 
-    /// Makes a client on a loop and over streams of the caller's choice; nil means the loop of the system's clock, and the
-    /// system's network.
+    /// Makes a client on a loop and over streams of the caller's choice. Without a loop it gets the shared one of the
+    /// system's clock, and without a network the system's.
     package init(
         _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop?, override: StreamOpener.Override? = nil,
         clock: ManualClock? = nil, network: NetworkMonitor? = nil

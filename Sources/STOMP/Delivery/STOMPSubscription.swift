@@ -27,7 +27,7 @@ public struct STOMPSubscription: MessageSubscription {
     /// to keep it, release the sequence or disconnect.
     ///
     /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, and at once with
-    ///   ``STOMPError/Code/cancelled`` in a cancelled task; the subscription is over in any case.
+    ///   ``STOMPError/Code/cancelled`` in a cancelled task. This sequence ends, even if the call throws.
     public nonisolated(nonsending) func unsubscribe() async throws(STOMPError) {
         try await handle.core.subscriptions.unsubscribe(handle.route)
     }
@@ -60,10 +60,10 @@ public typealias STOMPDecodedMessage<Value: Sendable> = DecodedMessage<STOMPMess
 public typealias STOMPDecodedMessages<Value: Sendable> = DecodedMessages<STOMPSubscription, Value>
 
 extension STOMPDecodedMessage where Message == STOMPMessage {
-    /// The value of the first header of that name.
+    /// The value of the first header with this name; nil without such a header.
     public func header(_ name: String) -> String? { message.header(name) }
 
-    /// Acknowledges the message, as ``STOMPMessage/acknowledge(in:)`` does, whether or not it has such a value.
+    /// Acknowledges the message, as ``STOMPMessage/acknowledge(in:)`` does, whether or not its body could be decoded.
     ///
     /// - Throws: ``STOMPError``, as for the message.
     public func acknowledge(in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {

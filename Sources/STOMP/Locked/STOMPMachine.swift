@@ -30,8 +30,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
     static let requestBit: UInt64 = 1 << 63
-    /// Set in the tokens of frames that belong to a group: its number is in the 32 bits below, and the place of the frame in
-    /// the lowest 30.
+    /// Set in the tokens of frames that belong to a group. The 32 bits below are the number of the group, and the
+    /// lowest 30 the place of the frame in it.
     static let groupBit: UInt64 = 1 << 62
     private static let placeBits: UInt64 = 30
     private static let placeMask: UInt64 = (1 << placeBits) - 1
@@ -194,7 +194,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         settle(run, .success(()), into: scratch)
     }
 
-    /// No task waits any longer for the receipts of a group: the frames without one fail.
+    /// Forgets a group whose receipts no task awaits any longer: its frames without a receipt fail.
     mutating func abandon(_ group: STOMPReceiptGroup, because error: STOMPError) {
         guard let token = group.token, groups.removeValue(forKey: Self.group(of: token)) != nil else { return }
         engine.forEachPendingReceipt { pending in

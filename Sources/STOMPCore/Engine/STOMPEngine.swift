@@ -109,7 +109,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// The number of receipts that are awaited.
     public var pendingReceipts: Int { receipts.pending }
 
-    /// The tokens of the receipts that are awaited, in the order of their frames; takes time in proportion to their number.
+    /// The tokens of the pending receipts, in the order of their frames. Takes time in proportion to their number.
     package borrowing func forEachPendingReceipt(_ body: (UInt64) -> Void) { receipts.forEachPending(body) }
 
     func require(

@@ -16,8 +16,8 @@ extension Link where Machine: ~Copyable {
             // Whatever was written without a connection was meant for none.
             machine.value.output.removeAll(keepingCapacity: true)
             state.stream = stream
-            // An advance of a manual clock does not wait for a caller's thread: while it has bytes to send, nothing else would
-            // be written, heart-beats included, however far time passes.
+            // Advancing a manual clock does not wait for callers' threads. While such a thread sends, nothing else can
+            // be written, so that heart-beats would be missing however much time passes on the clock.
             state.callersMaySend = layers == nil && stream.callersMaySend && !loop.isManual
         }
         guard let layers else { return open(at: now) }

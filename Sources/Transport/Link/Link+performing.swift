@@ -37,8 +37,8 @@ extension Link where Machine: ~Copyable {
         }
     }
 
-    /// Runs `body` on the machine on the loop's thread, performs its effects and sends what it wrote, all at once. Not while
-    /// other effects are performed.
+    /// Runs `body` on the machine, performs its effects and sends what it wrote, all before this returns. Call it on
+    /// the loop's thread, but not while other effects are performed.
     package func performNow(_ body: (inout Machine, Machine.Scratch, _ now: Int64) -> Void) {
         let now = loop.now
         let scratch = self.scratch

@@ -104,7 +104,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         loop.execute { self.adopt(stream, layers: layers) }
     }
 
-    /// The same at once, on the loop's thread.
+    /// Does the same before it returns; on the loop's thread.
     package func attachNow(_ stream: any ByteStream, layers: LayerStack? = nil) {
         connections.add(1, ordering: .relaxed)
         adopt(stream, layers: layers)

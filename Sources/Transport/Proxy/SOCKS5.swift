@@ -104,7 +104,7 @@ struct SOCKS5: ProxyHandshake {
                 .proxyCredentialsRefused,
                 login == nil
                     ? "\(subject) requires authentication. Put a user name and a password into its URL."
-                    : "\(subject) supports no authentication that this client has. Allow user names with passwords, or clients without them."
+                    : "\(subject) supports no authentication that this client has. Configure the proxy to accept user names with passwords, or clients without them."
             )
         default:
             throw garbage

@@ -23,7 +23,7 @@ package enum Connector {
             endpoint: endpoint, peerName: peerName ?? "\(endpoint)", serviceClass: serviceClass, deadline: deadline,
             resolver: resolver, loop: loop)
         race.start()
-        // On the loop's thread, a server on this machine has answered by now.
+        // If this runs on the loop's thread, a server on this machine may have accepted already.
         if race.call.isOver { return try await race.call.answer().get() }
         return try await race.call.answer(onCancel: { race.cancel() }).get()
     }

@@ -64,7 +64,7 @@ package final class Shared<Value: Sendable>: Sendable {
 }
 
 extension Shared: Equatable where Value: Equatable {
-    /// Another object with an equal value, if that is what it has; otherwise a new one.
+    /// Returns `known` if its value is equal, otherwise a new object with this value.
     package static func of(_ value: Value, orKnown known: Shared?) -> Shared {
         if let known, known.value == value { return known }
         return Shared(value)

@@ -6,7 +6,7 @@ import Testing
 /// What each call does while there is no connection, as the article about reconnecting shows it.
 @Suite("Client: calls without a connection", .turns)
 struct CallStateTests {
-    @Test(arguments: rows) func `a call does in each state what the article shows`(row: CallRow<Subject>) async throws {
+    @Test(arguments: rows) func `in each state a call does what the article shows`(row: CallRow<Subject>) async throws {
         try await row.check(against: CallTable("MQTT")) {
             ($0 as? MQTTError).map { "\($0.code)" }
         } in: { state in
@@ -14,7 +14,7 @@ struct CallStateTests {
         }
     }
 
-    @Test func `the article shows these calls alone`() throws {
+    @Test func `the article shows exactly these calls`() throws {
         #expect(try Set(CallTable("MQTT").cells.keys) == Set(Self.rows.map(\.name)))
     }
 
@@ -94,7 +94,7 @@ struct CallStateTests {
     static let rows: [CallRow<Subject>] = [
         Row("`publish` with QoS 0") { try await $0.client.publish("x", to: "called") },
         Row("`tryPublish`") { _ = try $0.client.tryPublish([], to: "called") },
-        Row("the same with `queuesQoS0WhileOffline`") {
+        Row("both with `queuesQoS0WhileOffline`") {
             try await $0.client.publish("x", to: "called")
             guard try $0.client.tryPublish([], to: "called") else { throw SequenceEnd() }
         },

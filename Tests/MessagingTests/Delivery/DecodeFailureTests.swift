@@ -32,7 +32,7 @@ private struct Failure: ClientError {
         return failure.message
     }
 
-    @Test func `a failure names the value by its path, and what to do`() throws {
+    @Test func `a failure names the value by its path and says what to do`() throws {
         #expect(
             try text(#"{"vehicles":[{"speed":1},{}]}"#)
                 == "The payload (29 bytes) is not a valid Fleet: the value of 'vehicles[1].speed' is missing. Make the property optional, if senders may leave it out."
@@ -46,7 +46,7 @@ private struct Failure: ClientError {
             try text("[]").hasPrefix("The payload (2 bytes) is not a valid Fleet: it is not a Dictionary<String, "))
     }
 
-    @Test func `a payload in another format is shown without names of Swift`() throws {
+    @Test func `a failure to read another format contains no jargon of Swift's decoders`() throws {
         let text = try text("21.5 degrees")
         #expect(text.hasPrefix("The payload (12 bytes) is not a valid Fleet: "))
         #expect(text.hasSuffix(". Check what the sender sends."))
@@ -55,11 +55,11 @@ private struct Failure: ClientError {
         }
         #expect(
             try self.text("{}", as: "text/plain")
-                == "The message is text/plain, and not a Fleet as application/json. Correct the content type at the sender, or accept both formats with .anyOf."
+                == "The message is declared as text/plain, but a Fleet as application/json was expected. Correct the content type at the sender, or accept both formats with .anyOf."
         )
     }
 
-    @Test func `bytes that are not UTF-8 are shown as that`() {
+    @Test func `a failure to read text reports that the payload is not UTF-8`() {
         guard case .failure(let failure) = ValueFormat<String>.text.value(in: [0xFF], mediaType: nil) else {
             Issue.record("It is text.")
             return
@@ -67,7 +67,7 @@ private struct Failure: ClientError {
         #expect(failure.message == "The payload (1 byte) is not text in UTF-8. Check what the sender sends.")
     }
 
-    @Test func `a closure of the application shows its own sentence`() {
+    @Test func `the error of an application's closure is shown with its own sentence`() {
         struct NoNumber: LocalizedError {
             var errorDescription: String? { "There are letters in it" }
         }
@@ -84,7 +84,7 @@ private struct Failure: ClientError {
         #expect(failure.underlying is NoNumber)
     }
 
-    @Test func `a value that cannot be encoded is named`() {
+    @Test func `the error for a value that cannot be encoded names its type and its topic`() {
         #expect {
             try ValueFormat<Double>(JSONPayload()).payload(of: .nan, for: "speed", throwing: Failure.self)
         } throws: { error in
