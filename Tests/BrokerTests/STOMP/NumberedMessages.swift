@@ -39,7 +39,8 @@ final class NumberedMessages: Sendable {
 
     /// Sends some over a connection of their own, hundreds ahead of their receipts.
     private func send(_ numbers: some Sequence<Int>) async throws -> Set<Int> {
-        let client = try await broker.ownClient()
+        // The broker may be gone before the last of the connections is made.
+        let client = try await broker.ownClient { $0.reconnect.firstConnectAttempts = nil }
         try await client.connect()
         var waiting: [(number: Int, receipt: STOMPReceipt)] = []
         var confirmed = Set<Int>()
