@@ -28,7 +28,8 @@ public struct ClientShell<Failure: Error & Sendable, Event: Sendable, Record: Se
 extension MessagingClient {
     // MARK: Observing
 
-    /// The states of the connection from the moment of this call, the present one first.
+    /// The states of the connection from the moment of this call, the present one first. The sequence ends when its task is
+    /// cancelled or the client is released; not when the client disconnects.
     public nonisolated var states: Updates<ConnectionState<Failure>> { shell.core.states }
 
     /// The present state of the connection.
@@ -37,7 +38,8 @@ extension MessagingClient {
     /// The server that is connected, or else was tried last; nil before the first attempt.
     public nonisolated var server: BrokerURL? { shell.core.opener.server }
 
-    /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events.
+    /// What happens to the client from the moment of this call. A slow reader misses the oldest of 1024 events. The sequence
+    /// ends as ``states`` does.
     public nonisolated var events: Updates<Event> { shell.core.events }
 
     /// The same events, each with its time.

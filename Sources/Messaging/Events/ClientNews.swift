@@ -10,7 +10,7 @@ public enum ConnectionState<Failure: Error & Sendable>: Sendable {
     case connecting(attempt: Int)
     /// The server has accepted the connection.
     case connected
-    /// Waiting before the next attempt.
+    /// Waiting before the next attempt; `attempt` is the number of the one that failed, or 1 after a connection was lost.
     indirect case waiting(Duration, attempt: Int, after: Failure)
     /// The device has no network, so that no attempt is made until it has one. A `waiting` with the failure came before.
     /// Apple's systems only.
