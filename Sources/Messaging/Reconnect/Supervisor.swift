@@ -98,6 +98,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         try Self.get(result)
     }
 
+    /// The cast cannot trap: only this type ends its callers' waits, and each failure that it gives them is declared as
+    /// `Client.Failure` where it comes from.
     private static func get(_ result: Result<Void, any Error>) throws(Client.Failure) {
         if case .failure(let failure) = result { throw failure as! Client.Failure }
     }
