@@ -91,11 +91,12 @@ public final class TCPRelay: Sendable {
             for (entry, target) in zip(entries, [server, client]) where entry.revents != 0 {
                 let count = read(entry.fd, &chunk, chunk.count)
                 guard count > 0 else { return }
-                guard shared.mode.withLock({ $0 != .swallowing }) else {
-                    if entry.fd == client { shared.swallowed.add(count, ordering: .relaxed) }
-                    continue
+                switch shared.mode.withLock({ $0 }) {
+                case .open: guard write(chunk[..<count], to: target) else { return }
+                case .swallowing: if entry.fd == client { shared.swallowed.add(count, ordering: .relaxed) }
+                // What follows swallowed bytes must not arrive without them.
+                case .cut: return
                 }
-                guard write(chunk[..<count], to: target) else { return }
             }
         }
     }
