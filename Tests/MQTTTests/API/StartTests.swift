@@ -94,7 +94,8 @@ struct StartTests {
         let wills = try await observer.subscribe(to: "wills")
         let client = bench.client { $0.will = MQTTWill(topic: "wills", payload: [1]) }
         let running = Task { try await client.run() }
-        try await client.connect()
+        // Only run() connects here: its task has begun.
+        for await state in client.states { if state.isConnected { break } }
         running.cancel()
         try await running.value
         guard case .disconnected(nil) = client.state else {
@@ -118,7 +119,8 @@ struct StartTests {
         let bench = try await Bench()
         let client = bench.client()
         let running = Task { try await client.run() }
-        try await client.connect()
+        // Only run() connects here: its task has begun.
+        for await state in client.states { if state.isConnected { break } }
         // The server does not close, so that the disconnect takes long enough to be met.
         bench.damage(client) { $0.capacity = 0 }
         var states = client.states.makeAsyncIterator()

@@ -49,7 +49,7 @@ struct StartTests {
         try await withBroker { broker in
             let client = broker.client()
             let running = Task { try await client.run() }
-            try await client.connect()
+            for await state in client.states { if state.isConnected { break } }
             running.cancel()
             try await running.value
             guard case .disconnected(nil) = client.state else {
@@ -58,7 +58,8 @@ struct StartTests {
             }
             // By another task.
             let again = Task { try await client.run() }
-            try await client.connect()
+            // Only run() connects here: a disconnect before its task has begun would not end it.
+            for await state in client.states { if state.isConnected { break } }
             await client.disconnect()
             try await again.value
         }
