@@ -109,6 +109,7 @@ struct TerminalTests {
     @Test func anAlertColoursTheWholeStatusLine() async throws {
         let terminal = try PseudoTerminal()
         let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        defer { console.close() }
         console.bar([StyledText("connected", .good), StyledText("  1.0/s")])
         console.alert("blue")
         let text = try await terminal.read(until: "1.0/s\u{1B}[K\u{1B}[0m")
@@ -120,6 +121,7 @@ struct TerminalTests {
         let console = Console(
             output: terminal.slave, errors: -1, environment: ["TERM": "xterm", "NO_COLOR": "1"]
         ) { _ in }
+        defer { console.close() }
         console.bar([StyledText("status", .good)])
         console.alert("blue")
         #expect(try await terminal.read(until: "blue\r\nstatus") == "status\r\u{1B}[Kalert: blue\r\nstatus")
@@ -128,6 +130,7 @@ struct TerminalTests {
     @Test func anAlertLastsTwoSecondsFromTheNewest() async throws {
         let terminal = try PseudoTerminal()
         let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        defer { console.close() }
         let start = ContinuousClock.now
         console.alert("red")
         try await Task.sleep(for: .milliseconds(700))
@@ -191,6 +194,9 @@ struct TerminalTests {
 }
 
 /// A terminal without a screen: what a program writes to `slave` is read here.
+///
+/// Close a console that showed an alert before its terminal goes: the end of the alert, two seconds later, would be
+/// written to whatever has the descriptor's number by then.
 private final class PseudoTerminal {
     private let master: CInt
     let slave: CInt
