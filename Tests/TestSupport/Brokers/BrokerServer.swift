@@ -35,21 +35,24 @@ public final class BrokerServer: Sendable {
     private let logFiles: [String]
     private let grace: Duration
     private let isHeavy: Bool
+    private let ports: [Int]
     private let isReady: @Sendable () async throws -> Bool
     private let process = Mutex<ChildProcess?>(nil)
 
     /// - Parameters:
     ///   - isHeavy: whether its start occupies all cores, so that only few of its kind may start at a time.
+    ///   - ports: each must accept connections before the broker is ready: a broker opens one after the other.
     ///   - isReady: tries the broker once; an error counts as "not yet".
     init(
         _ command: Command, in scratch: ScratchDirectory, logFiles: [String] = [], grace: Duration = .seconds(5),
-        isHeavy: Bool = true, isReady: @escaping @Sendable () async throws -> Bool
+        isHeavy: Bool = true, ports: [Int?], isReady: @escaping @Sendable () async throws -> Bool
     ) {
         self.command = command
         self.scratch = scratch
         self.logFiles = logFiles
         self.grace = grace
         self.isHeavy = isHeavy
+        self.ports = ports.compactMap(\.self)
         self.isReady = isReady
     }
 
@@ -72,11 +75,16 @@ public final class BrokerServer: Sendable {
         while failure == nil {
             if child.exitStatus != nil { failure = "has exited instead of becoming ready" }
             try Task.checkCancellation()
-            if (try? await isReady()) == true { return }
+            if (try? await isReady()) == true, await listensEverywhere() { return }
             failure = failure ?? progress.failure(output: child.bytesWritten, processID: child.processID)
             try await Task.sleep(for: .milliseconds(10))
         }
         throw TimeoutError("the broker \(failure ?? ""); \(child.report)log:\n\(log)")
+    }
+
+    private func listensEverywhere() async -> Bool {
+        for port in ports where (try? await RawConnection.open(port: port)) == nil { return false }
+        return true
     }
 
     var isRunning: Bool { process.withLock { $0 }.map { $0.exitStatus == nil } ?? false }

@@ -84,7 +84,7 @@ public final class Mosquitto: RunningBroker {
         let user = options.users.first
         server = BrokerServer(
             Command("mosquitto", ["-c", configuration], directory: scratch.path, user: "mosquitto"), in: scratch,
-            isHeavy: false
+            isHeavy: false, ports: [webSocketPort, tlsPort, webSocketTLSPort]
         ) {
             try await Readiness.mqtt(RawConnection.open(port: port), user: user)
         }
