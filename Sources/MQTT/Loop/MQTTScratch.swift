@@ -85,9 +85,11 @@ final class MQTTScratch: ClientScratch {
             storage, aliasTopics: work.effects.aliasTopics, commonTopic: topic, version: work.version, core: core,
             route: route, pool: pool)
         if route.receivers.areRequests { return route.receiveReplies(batch) }
-        for (index, queue) in route.receivers.queues.enumerated() {
-            // Each receiver gets its own batch, so that dropping messages from one does not affect the others.
-            switch queue.push(index == 0 ? batch : batch.copy()) {
+        let queues = route.receivers.queues
+        for (index, queue) in queues.enumerated() {
+            // Each receiver gets its own batch, so that dropping messages from one does not affect the others. The last
+            // one gets the original: from then on a full queue may drop messages from it.
+            switch queue.push(index == queues.count - 1 ? batch : batch.copy()) {
             case .stored: break
             case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
             case .full, .refused: break

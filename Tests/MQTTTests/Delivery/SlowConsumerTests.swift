@@ -1,7 +1,9 @@
 import LoopbackBroker
 import MQTT
+import MQTTCore
 import TestSupport
 import Testing
+import Transport
 
 /// A receiver that is slow never stops the connection's own traffic.
 @Suite("Delivery: slow consumers", .turns)
@@ -31,6 +33,43 @@ struct SlowConsumerTests {
         #expect(lost > 0 && messages.droppedCount == lost)
         await client.disconnect()
         await bench.stop()
+    }
+
+    @Test func `each of several receivers learns of the messages that were dropped from its own buffer`() async throws {
+        let server = ScriptedServer { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let subscribe):
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(
+                        subscribe.packetID, codes: [.success], at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+        let client = server.client()
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 2))
+        let receivers = (0..<3).map { _ in messages.makeAsyncIterator() }
+        // When the server has answered this, the loop knows the receivers.
+        _ = try await client.subscribe(to: "b")
+        // In one read.
+        server.link?.perform { machine in
+            for number in UInt8(0)..<5 {
+                let packet = MQTTPacket.publish(MQTTPacket.Publish(topic: "a", payload: [number]))
+                try? packet.encode(into: &machine.engine.output, version: .v3_1_1)
+            }
+        }
+        #expect(await eventually { client.counters.messagesReceived == 5 })
+        // And by now they are in the buffers of all of them.
+        _ = try await client.subscribe(to: "c")
+        for var receiver in receivers {
+            let first = try #require(await receiver.next())
+            #expect(first.droppedBefore == 3 && first.bytes == [3])
+            #expect(try await receiver.next()?.bytes == [4])
+        }
+        #expect(messages.droppedCount == 3)
+        await client.disconnect()
     }
 
     @Test func `QoS 0 with pauseReading: nothing is lost, and everybody waits`() async throws {
