@@ -183,6 +183,18 @@ extension MQTTClient {
         try await publishForConfirmation(message(value, topic, properties))
     }
 
+    /// Publishes a value to a topic of its type at once or not at all, with QoS 0, whatever the QoS of the topic; otherwise
+    /// as ``tryPublish(_:to:retain:properties:)-([UInt8],_,_,_)``.
+    ///
+    /// - Throws: as ``publish(_:to:properties:)``.
+    public nonisolated func tryPublish<Value>(
+        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
+    ) throws(MQTTError) -> Bool {
+        let message = try message(value, topic, properties)
+        return try tryPublish(
+            message.payload, to: message.topic, retain: message.retain, properties: message.properties)
+    }
+
     /// Adds a value for a topic of its type to the queue; otherwise as
     /// ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     ///

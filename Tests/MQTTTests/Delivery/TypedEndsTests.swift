@@ -127,15 +127,21 @@ struct TypedEndsTests {
         try await client.enqueue(MQTTOutgoingMessage(topic: "f/message", payload: "enqueue", qos: .atLeastOnce))
         #expect(try client.tryPublish("try", to: "f/text"))
         #expect(try client.tryPublish(Question(number: 3), as: .json, to: "f/value"))
-        let received = try await messages.first(11)
+        #expect(try client.tryPublish(Question(number: 3), to: question))
+        let received = try await messages.first(12)
         #expect(
             Set(received.map { "\($0.topic) \($0.qos.rawValue) \($0.text ?? "")" }) == [
                 "f/text 1 confirm", #"f/value 1 {"number":1}"#, #"f/typed 2 {"number":1}"#, "f/message 2 confirm",
                 "f/message 0 at most once", "f/text 1 enqueue", #"f/value 1 {"number":2}"#,
                 #"f/typed 2 {"number":2}"#, "f/message 1 enqueue", "f/text 0 try", #"f/value 0 {"number":3}"#,
+                #"f/typed 0 {"number":3}"#,
             ])
         let types = received.filter { $0.topic == "f/value" || $0.topic == "f/typed" }.map(\.properties.contentType)
-        #expect(types == Array(repeating: version == .v5_0 ? "application/json" : nil, count: 5))
+        #expect(types == Array(repeating: version == .v5_0 ? "application/json" : nil, count: 6))
+        #expect(throws: MQTTError.self) { try client.tryPublish(Double.nan, to: MQTTTopic("f/value", as: .json)) }
+        #expect(throws: MQTTError.self) {
+            try client.tryPublish(Question(number: 3), to: MQTTTopic("f/+", as: .json))
+        }
         await #expect(throws: MQTTError.self) { try await client.enqueue(Double.nan, as: .json, to: "f/value") }
         await client.disconnect()
         await bench.stop()
