@@ -40,7 +40,7 @@ import Testing
     @Test func requestWithoutAReplyEnds() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
-            await expectError(.timedOut) {
+            await expectError(.timedOut, containing: "the request to '/queue/nobody'") {
                 _ = try await client.request("x", to: "/queue/nobody", timeout: .milliseconds(50))
             }
             let cancelled = Task { try await client.request("x", to: "/queue/nobody") }

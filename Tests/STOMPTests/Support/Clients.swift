@@ -64,9 +64,10 @@ extension STOMPSubscription {
     }
 }
 
-/// Whether `body` throws a `STOMPError` with that code.
+/// Whether `body` throws a `STOMPError` with that code, and with this text in its message.
 func expectError(
-    _ code: STOMPError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+    _ code: STOMPError.Code, containing text: String = "", sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> Void
 ) async {
     do {
         try await body()
@@ -74,6 +75,7 @@ func expectError(
     } catch let error as STOMPError {
         #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
         #expect(!error.message.isEmpty, sourceLocation: sourceLocation)
+        #expect(text.isEmpty || error.message.contains(text), sourceLocation: sourceLocation)
     } catch {
         Issue.record("\(error); expected \(code)", sourceLocation: sourceLocation)
     }
