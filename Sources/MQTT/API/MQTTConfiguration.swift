@@ -26,13 +26,14 @@ public struct MQTTConfiguration: Sendable, Equatable {
     /// session at the end of every connection, and the client subscribes again. For a session that survives set it to
     /// false, with a client identifier that does not change.
     public var cleanStart = true
-    /// How long the server keeps the session after the connection ended, in whole seconds; 5.0 only. Default: 0 seconds.
+    /// How long the server keeps the session after the connection ended, rounded up to whole seconds; 5.0 only. Default: 0
+    /// seconds.
     public var sessionExpiry: Duration = .zero
     /// Stores the session, and enqueued messages, so that they survive the end of the process; use it with `cleanStart`
     /// off. Default: nil.
     @Uncompared public var sessionStore: (any SessionStore)?
-    /// The longest silence on the connection, in whole seconds up to 65,535; zero turns keep alive off. Default: 60
-    /// seconds.
+    /// The longest silence on the connection, rounded up to whole seconds, up to 65,535; zero turns keep alive off.
+    /// Default: 60 seconds.
     public var keepAlive: Duration = .seconds(60)
     /// The message that the server publishes when this client's connection ends without DISCONNECT. Default: nil.
     ///

@@ -58,8 +58,8 @@ final class MQTTSettings: Sendable {
         // With a provider each connection has credentials of its own.
         engine.userName = options.credentials?.userName
         engine.password = options.credentials?.password.map { Array($0.utf8) }
-        engine.keepAlive = UInt16(clamping: options.keepAlive.components.seconds)
-        engine.sessionExpiry = UInt32(clamping: options.sessionExpiry.components.seconds)
+        engine.keepAlive = UInt16(clamping: options.keepAlive.inSecondsRoundedUp)
+        engine.sessionExpiry = UInt32(clamping: options.sessionExpiry.inSecondsRoundedUp)
         engine.will = options.will
         engine.receiveMaximum = options.receiveMaximum
         engine.maximumPacketSize = UInt32(clamping: options.maximumPacketSize)

@@ -91,10 +91,7 @@ public struct MQTTWill: Sendable, Hashable {
         self.qos = qos
         self.retain = retain
         self.properties = properties
-        if let delay {
-            let (seconds, rest) = delay.components
-            self.properties.willDelayInterval = UInt32(clamping: rest > 0 && seconds < .max ? seconds + 1 : seconds)
-        }
+        if let delay { self.properties.willDelayInterval = UInt32(clamping: delay.inSecondsRoundedUp) }
     }
 
     /// Makes a will whose payload is text in UTF-8; otherwise as ``init(topic:payload:qos:retain:delay:properties:)-([UInt8],_,_,_,_,_)``.

@@ -170,6 +170,10 @@ struct UsageErrorTests {
             #expect(try await connecting(version, expiry: .zero, delay: .zero) == nil)
         }
         #expect(try await connecting(.v5_0, expiry: .seconds(5), delay: .seconds(5)) == nil)
+        // Both are rounded up to whole seconds.
+        #expect(try await connecting(.v5_0, expiry: .milliseconds(1500), delay: .milliseconds(1500)) == nil)
+        #expect(try await connecting(.v5_0, expiry: .milliseconds(1), delay: .seconds(1)) == nil)
+        #expect(try await connecting(.v5_0, expiry: .seconds(1), delay: .milliseconds(1001))?.code == .invalidRequest)
         await bench.stop()
     }
 

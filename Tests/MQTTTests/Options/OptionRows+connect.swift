@@ -31,8 +31,13 @@ extension OptionTableTests {
         OptionRow("cleanStart") { try await verify(!connect { $0.cleanStart = false }.cleanStart) },
         OptionRow("sessionExpiry") {
             try await verify(connect { $0.sessionExpiry = .seconds(7) }.properties.sessionExpiryInterval == 7)
+            try await verify(connect { $0.sessionExpiry = .milliseconds(1) }.properties.sessionExpiryInterval == 1)
         },
-        OptionRow("keepAlive") { try await verify(connect { $0.keepAlive = .seconds(7) }.keepAlive == 7) },
+        OptionRow("keepAlive") {
+            try await verify(connect { $0.keepAlive = .seconds(7) }.keepAlive == 7)
+            // It is not turned off.
+            try await verify(connect { $0.keepAlive = .milliseconds(500) }.keepAlive == 1)
+        },
         OptionRow("will") { try await verify(connect { $0.will = will }.will == will) },
         OptionRow("will.topic") { try await verify(connect { $0.will = will }.will?.topic == "gone") },
         OptionRow("will.payload") { try await verify(connect { $0.will = will }.will?.payload == [1, 2]) },
