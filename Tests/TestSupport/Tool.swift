@@ -23,7 +23,7 @@ public enum Tool {
     /// - Throws: `TimeoutError` when it has not ended within `timeout`; it is killed then.
     public static func run(
         _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String] = [:],
-        directory: String? = nil, timeout: Duration = .seconds(120)
+        directory: String? = nil, timeout: Duration = .patience
     ) async throws -> Result {
         var command = Command(program, arguments, environment: environment, directory: directory)
         command.input = input.isEmpty ? .null : .pipe

@@ -84,7 +84,7 @@ public final class ActiveMQ: RunningBroker {
                 "\(Self.home)/bin/activemq.jar", "start", "xbean:file:\(base)/conf/activemq.xml",
             ], directory: base, user: "activemq")
         let user = options.users.first
-        server = BrokerServer(command, in: scratch, grace: .seconds(15), ports: [stompNIOPort, stompTLSPort]) {
+        server = BrokerServer(command, in: scratch, ports: [stompNIOPort, stompTLSPort]) {
             [stompPort, mqttPort] in
             let stomp = try await RawConnection.open(port: stompPort)
             guard try await Readiness.stomp(stomp, user: user, host: "localhost") else { return false }

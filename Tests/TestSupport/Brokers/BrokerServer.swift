@@ -33,7 +33,6 @@ public final class BrokerServer: Sendable {
     private let command: Command
     private let scratch: ScratchDirectory
     private let logFiles: [String]
-    private let grace: Duration
     private let isHeavy: Bool
     private let ports: [Int]
     private let isReady: @Sendable () async throws -> Bool
@@ -44,13 +43,12 @@ public final class BrokerServer: Sendable {
     ///   - ports: each must accept connections before the broker is ready: a broker opens one after the other.
     ///   - isReady: tries the broker once; an error counts as "not yet".
     init(
-        _ command: Command, in scratch: ScratchDirectory, logFiles: [String] = [], grace: Duration = .seconds(5),
-        isHeavy: Bool = true, ports: [Int?], isReady: @escaping @Sendable () async throws -> Bool
+        _ command: Command, in scratch: ScratchDirectory, logFiles: [String] = [], isHeavy: Bool = true,
+        ports: [Int?], isReady: @escaping @Sendable () async throws -> Bool
     ) {
         self.command = command
         self.scratch = scratch
         self.logFiles = logFiles
-        self.grace = grace
         self.isHeavy = isHeavy
         self.ports = ports.compactMap(\.self)
         self.isReady = isReady
@@ -89,13 +87,13 @@ public final class BrokerServer: Sendable {
 
     var isRunning: Bool { process.withLock { $0 }.map { $0.exitStatus == nil } ?? false }
 
-    func stop() async { await process.withLock { $0 }?.stop(grace: grace) }
+    /// A broker that is killed before it has saved its sessions comes back without them, so it may take its time.
+    func stop() async { await process.withLock { $0 }?.stop(grace: .patience) }
 
     func kill() async { await process.withLock { $0 }?.kill() }
 
-    /// A broker that is killed before it has saved its sessions comes back without them, so it may take its time.
     func restart() async throws {
-        if isRunning { await process.withLock { $0 }?.stop(grace: .patience) }
+        if isRunning { await stop() }
         try await start()
     }
 

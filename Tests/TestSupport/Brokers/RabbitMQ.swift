@@ -140,7 +140,6 @@ public final class RabbitMQ: RunningBroker {
         let (user, host) = (options.users[0], options.virtualHosts[0])
         server = BrokerServer(
             Command(Self.program, environment: environment, directory: scratch.path, user: "rabbitmq"), in: scratch,
-            grace: .seconds(20),
             ports: [webStompPort, webMQTTPort, stompTLSPort, mqttTLSPort, webStompTLSPort, webMQTTTLSPort]
         ) { [stompPort, mqttPort] in
             let stomp = try await RawConnection.open(port: stompPort)

@@ -11,7 +11,7 @@ struct StartProgress {
     private var processorTime = 0.0
 
     /// Without progress for that long, a start has failed.
-    private static let patience = Duration.seconds(90)
+    private static let patience = Duration.patience
     /// A start that takes longer has failed whatever it does.
     private static let bound = Duration.seconds(900)
     /// An idle virtual machine with its timers uses less in `patience`, a starting one more in a second.

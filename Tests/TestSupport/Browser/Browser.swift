@@ -10,13 +10,15 @@ public import Testing
 public final class Browser: Sendable {
     private struct Progress {
         var lastID = 0
-        /// Where the answer to the last command was found; later answers come later.
+        /// Where the latest answer was found; the answer to a command that is sent now comes later.
         var lastLine: ChildProcess.Line?
     }
 
     private let child: ChildProcess
     private let profile: ScratchDirectory
     private let progress = Mutex(Progress())
+    /// Lets one command after the other into the pipe, which takes a long one in parts.
+    private let writing = Permits(1)
 
     /// The name of the program; nil when none is installed.
     public static var program: String? {
@@ -76,11 +78,12 @@ public final class Browser: Sendable {
 
     /// Sends a command and waits for its answer.
     func call(
-        _ method: String, _ parameters: [String: Any], session: String? = nil, timeout: Duration = .seconds(120)
+        _ method: String, _ parameters: [String: Any], session: String? = nil, timeout: Duration = .patience
     ) async throws -> [String: Any] {
+        // Read before the command is sent: the call of another tab may find its answer behind the answer to this one.
+        let before = progress.withLock { $0.lastLine }
         let id = try await send(method, parameters, session: session)
-        let line = try await child.waitForLine(
-            containing: #"{"id":\#(id),"#, after: progress.withLock { $0.lastLine }, timeout: timeout)
+        let line = try await child.waitForLine(containing: #"{"id":\#(id),"#, after: before, timeout: timeout)
         progress.withLock { $0.lastLine = line }
         let answer = try JSONSerialization.jsonObject(with: Data(line.text.utf8)) as? [String: Any] ?? [:]
         if let error = answer["error"] as? [String: Any] {
@@ -99,7 +102,7 @@ public final class Browser: Sendable {
         var message: [String: Any] = ["id": id, "method": method, "params": parameters]
         message["sessionId"] = session
         let bytes = Array(try JSONSerialization.data(withJSONObject: message))
-        try await child.write(bytes + [0])
+        try await writing.hold { try await child.write(bytes + [0]) }
         return id
     }
 

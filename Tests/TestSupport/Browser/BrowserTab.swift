@@ -18,9 +18,16 @@ public final class BrowserTab: Sendable {
 
     /// Loads another page and waits until its scripts have run.
     public func navigate(to url: String) async throws {
+        // Commands may still reach the page that is being left, which is complete, or end with it.
+        try await evaluate("window.isBeingLeft = true")
         let result = try await call("Page.navigate", ["url": url])
         if let problem = result["errorText"] as? String { throw BrowserError("\(url): \(problem)") }
-        try await wait(until: "location.href !== 'about:blank' && document.readyState === 'complete'")
+        let isLoaded = await eventually(every: .milliseconds(30)) {
+            let state = try? await evaluate("String(!window.isBeingLeft && document.readyState === 'complete')")
+            return state == "true" || Task.isCancelled
+        }
+        try Task.checkCancellation()
+        if !isLoaded { throw TimeoutError("\(url) was not loaded; \(problems)") }
     }
 
     /// The size of the window; a phone has two pixels for one.

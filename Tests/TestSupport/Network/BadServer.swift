@@ -17,6 +17,8 @@ public final class BadServer: Sendable {
     public let port: Int
     private let silent: SilentServer?
     private let descriptor: Int32
+    /// Whether the server's thread closes the descriptor, perhaps before `deinit` runs.
+    private let hasThread: Bool
     private let isOver = Atomic(false)
 
     /// Starts to listen, unless that is what it does not do; ends with the last reference.
@@ -41,6 +43,7 @@ public final class BadServer: Sendable {
     }
 
     private init(_ kind: Kind) throws {
+        hasThread = kind == .garbage
         silent = kind == .unreachable ? try SilentServer() : nil
         port = silent.map { Int($0.port) } ?? FreePort.next()
         guard kind == .mute || kind == .garbage else {
@@ -54,14 +57,11 @@ public final class BadServer: Sendable {
             close(descriptor)
             throw SystemCallError("listening on \(port)", code)
         }
-        if kind == .mute { return }
-        // Closed by its thread.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     }
 
     deinit {
         isOver.store(true, ordering: .relaxed)
-        guard descriptor >= 0, fcntl(descriptor, F_GETFL) & O_NONBLOCK == 0 else { return }
-        close(descriptor)
+        if descriptor >= 0, !hasThread { close(descriptor) }
     }
 }

@@ -18,13 +18,28 @@ public enum FreePort {
             for _ in range {
                 let port = state.next
                 state.next = port + 1 < range.upperBound ? port + 1 : range.lowerBound
-                if !state.handedOut.contains(port), isFree(port) {
+                if !state.handedOut.contains(port), lock(port), isFree(port) {
                     state.handedOut.insert(port)
                     return Int(port)
                 }
             }
             fatalError("no free loopback port in \(range)")
         }
+    }
+
+    /// Each byte of this file is a port. What a process locks stays locked until it exits, so that no other test process
+    /// is given a port between its choice here and the moment when a broker binds it.
+    private static let locks = open(
+        FileManager.default.temporaryDirectory.path + "/swift-messaging-ports", O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+
+    /// False if another process has the port; where the file cannot be opened, only `isFree` protects it.
+    private static func lock(_ port: UInt16) -> Bool {
+        var range = flock()
+        range.l_type = Int16(F_WRLCK)
+        range.l_whence = Int16(SEEK_SET)
+        range.l_start = off_t(port)
+        range.l_len = 1
+        return locks < 0 || fcntl(locks, F_SETLK, &range) == 0 || (errno != EAGAIN && errno != EACCES)
     }
 
     private static func isFree(_ port: UInt16) -> Bool {

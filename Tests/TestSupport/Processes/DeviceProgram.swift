@@ -25,7 +25,7 @@ public enum DeviceProgram: String, Sendable, CaseIterable {
     /// Runs the program to its end.
     public func run(
         _ arguments: [String], user: BrokerUser? = nil, environment: [String: String] = [:],
-        timeout: Duration = .seconds(120)
+        timeout: Duration = .patience
     ) async throws -> (status: ExitStatus, output: [String], errors: [String]) {
         let process = try await start(arguments, user: user, environment: environment)
         let status = try await process.waitForEnd(timeout: timeout)
