@@ -1,8 +1,11 @@
-import LoopbackBroker
 import MQTT
+import Messaging
 import STOMP
 import TestSupport
 import Testing
+import Transport
+
+@testable import LoopbackBroker
 
 /// Minutes and hours of both clients and of the broker, in no time.
 @Suite(.turns) struct ManualClockTests {
@@ -122,6 +125,24 @@ import Testing
         await broker.stop()
     }
 
+    @Test func noTimePassesWhileASessionStoreIsWriting() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "meter")
+        configuration.version = .v5_0
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(600)
+        configuration.sessionStore = SlowStore()
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        await client.start()
+        // CONNECT leaves when the store has recorded the session. Meanwhile the attempt must not time out.
+        await clock.advance(by: .seconds(120))
+        #expect(client.state.isConnected)
+        #expect(broker.statistics.connections == 1)
+        await client.disconnect()
+        await broker.stop()
+    }
+
     // MARK: Expiry
 
     @Test func aSessionExpires() async throws {
@@ -201,6 +222,30 @@ import Testing
             #expect(start.duration(to: end) == .seconds(3))
             await broker.setLatency(.zero)
         }
+    }
+
+    // MARK: Callers
+
+    @Test func timePassesForTheConnectionWhileACallerThatSendsHasLostTheProcessor() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let (end, served) = MemoryPair.make()
+        broker.attach(served, as: Service(.mqtt))
+        let stream = StallingStream(end, loop: clock.loop)
+        let client = MQTTClient(
+            ["mqtt://memory"], configuration: MQTTConfiguration(), loop: clock.loop,
+            override: { () throws(TransportError) in OpenedStream(stream: stream) }, clock: clock)
+        try await client.connect()
+        let publishing = Task { try await client.publish("1", to: "a", qos: .atLeastOnce) }
+        await stream.publishing.answer()
+        await clock.advance(by: .seconds(3600))
+        let isConnected = client.state.isConnected
+        stream.letCallersContinue()
+        try #require(isConnected)
+        _ = try await publishing.value
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+        await broker.stop()
     }
 
     // MARK: The clock

@@ -19,18 +19,21 @@ final class MQTTJournal: Sendable {
     }
 
     let store: any SessionStore
-    let thread: SerialThread
+    private let thread: SerialThread
+    private let loop: EventLoop
     private let state = Lock(State())
     /// Both are called on the store's thread.
     private let persisted: @Sendable (UInt64) -> Void
     private let failed: @Sendable (MQTTError) -> Void
 
     init(
-        _ store: any SessionStore, thread: SerialThread, persisted: @escaping @Sendable (UInt64) -> Void,
+        _ store: any SessionStore, thread: SerialThread, loop: EventLoop,
+        persisted: @escaping @Sendable (UInt64) -> Void,
         failed: @escaping @Sendable (MQTTError) -> Void
     ) {
         self.store = store
         self.thread = thread
+        self.loop = loop
         self.persisted = persisted
         self.failed = failed
     }
@@ -55,7 +58,7 @@ final class MQTTJournal: Sendable {
             defer { state.commitIsDue = true }
             return !state.commitIsDue
         }
-        if isFirst { thread.run { self.commit() } }
+        if isFirst { loop.run(on: thread) { self.commit() } }
     }
 
     private func commit() {

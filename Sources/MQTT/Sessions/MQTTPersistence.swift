@@ -61,7 +61,7 @@ final class MQTTPersistence: Sendable {
             do {
                 let stored = try store.open()
                 let clientID = try identifier(stored, core.clientIDTemplate)
-                let journal = MQTTJournal(store, thread: thread) { [weak core] ticket in
+                let journal = MQTTJournal(store, thread: thread, loop: core.loop) { [weak core] ticket in
                     if let core { Self.persisted(through: ticket, core) }
                 } failed: { [weak core] error in
                     if let core { Self.failed(error, core) }

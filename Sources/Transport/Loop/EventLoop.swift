@@ -329,11 +329,21 @@ extension EventLoop {
         return client
     }
 
-    /// Work begins outside the loop that an advance of its ``ManualClock`` waits for; on the loop's thread.
-    package func beginWork() { manualTime?.workCount += 1 }
+    /// Work begins outside the loop that an advance of its ``ManualClock`` waits for; from any thread.
+    package func beginWork() { _ = manualTime?.workCount.add(1, ordering: .acquiringAndReleasing) }
 
     /// That work has ended; on the loop's thread.
-    package func endWork() { manualTime?.workCount -= 1 }
+    package func endWork() { _ = manualTime?.workCount.subtract(1, ordering: .acquiringAndReleasing) }
+
+    /// Runs `job` on a thread, as such work. What `job` hands in to this loop is done before the work has ended.
+    package func run(on thread: SerialThread, _ job: @escaping @Sendable () -> Void) {
+        guard manualTime != nil else { return thread.run(job) }
+        beginWork()
+        thread.run {
+            job()
+            self.execute { self.endWork() }
+        }
+    }
 
     /// Runs a part of that work, in its task.
     package nonisolated(nonsending) func asWork(_ body: nonisolated(nonsending) () async -> Void) async {

@@ -45,8 +45,13 @@ public final class ManualClock: Clock {
     /// brokers that run on the clock: packets have been exchanged, attempts to connect have succeeded or failed, and their
     /// states and events have been reported.
     ///
-    /// Your own tasks are not waited for: await what they do. A `credentialsProvider` is; if it has to take time, let it
-    /// sleep on this clock.
+    /// Time passes only while clients and brokers have nothing left to do at the present moment: bytes between them, an
+    /// attempt to connect, a session store that is writing and a `credentialsProvider` are waited for, however long they
+    /// take. A `credentialsProvider` that is to be slow sleeps on this clock.
+    ///
+    /// Two things are not waited for: your own tasks, so await what they do; and bytes on the network, which connects a
+    /// client with a server or a proxy that does not run on the clock, and on Apple's systems also every client that uses
+    /// TLS.
     public func advance(by duration: Duration) async {
         let call = PendingCall<Void>()
         loop.execute { [loop] in loop.advance(byNanoseconds: max(0, duration.inNanoseconds), call) }
@@ -78,7 +83,8 @@ public final class ManualClock: Clock {
 
 /// The time of an event loop with a ``ManualClock``, and what an advance waits for.
 final class ManualTime: @unchecked Sendable {
-    // Sendable because `nanoseconds` is atomic, `services` is locked, and the rest is touched on the loop's thread only.
+    // Sendable because `nanoseconds` and `workCount` are atomic, `services` is locked, and the rest is touched on the
+    // loop's thread only.
 
     /// Whether the task belongs to the work that an advance waits for.
     @TaskLocal static var isWork = false
@@ -86,8 +92,8 @@ final class ManualTime: @unchecked Sendable {
     /// An hour, so that times before the start are not negative.
     private let nanoseconds = Atomic<Int64>(3_600_000_000_000)
     let services = Lock<[Endpoint: @Sendable (any ByteStream) -> Void]>([:])
-    /// Work outside the loop whose end is posted to it.
-    var workCount = 0
+    /// Work outside the loop whose end is posted to it, after its results.
+    let workCount = Atomic(0)
     private var advances: [(target: Int64, call: PendingCall<Void>)] = []
     /// Nothing has happened since the selector was last asked.
     private var isQuiet = false
@@ -109,7 +115,7 @@ final class ManualTime: @unchecked Sendable {
         guard nextDeadline > now else { return 0 }
         guard !advances.isEmpty else { return .max }
         // The end of that work wakes the loop.
-        guard workCount == 0 else { return .max }
+        guard workCount.load(ordering: .acquiring) == 0 else { return .max }
         guard isQuiet else { return 0 }
         let target = advances.map(\.target).max() ?? now
         guard now < target else {
