@@ -29,10 +29,10 @@ struct MainActorTests {
         }
         #expect(executor.jobs - jobs <= calls + slow)
 
-        // An answer that is there at once costs no job at all.
+        // An answer that is there at once costs no job, unless the loop has the link's lock just then.
         jobs = executor.jobs
         for _ in 0..<calls { _ = try? await client.sendAndConfirm("1", to: "") }
-        #expect(executor.jobs == jobs)
+        #expect(executor.jobs - jobs <= calls / 2)
 
         jobs = executor.jobs
         for _ in 0..<calls { try await client.sendForReceipt([2], to: "/topic/b").confirmed() }
