@@ -204,31 +204,7 @@ extension MQTTClient {
 
 extension MQTTClient {
     /// The results of messages that were published together, in their order: the server's answer to each, or why it failed.
-    public struct PublishResults: RandomAccessCollection, Sendable {
-        public typealias Element = Result<MQTTPublishResult, MQTTError>
-
-        /// Those that are not a plain success, by their places.
-        private let answers: [Int: Element]
-        public let endIndex: Int
-        public var startIndex: Int { 0 }
-
-        init(count: Int, _ answers: [Int: Element]) {
-            endIndex = count
-            self.answers = answers
-        }
-
-        public subscript(position: Int) -> Element {
-            precondition((0..<endIndex).contains(position), "There is no message at this place.")
-            return answers[position] ?? .success(MQTTPublishResult(.success))
-        }
-
-        /// Returns if every message was accepted.
-        ///
-        /// - Throws: ``MQTTError`` for the first message that failed.
-        public func check() throws(MQTTError) {
-            for place in answers.keys.sorted() { _ = try answers[place]?.get() }
-        }
-    }
+    public typealias PublishResults = MessageResults<MQTTPublishResult, MQTTError>
 }
 
 /// The server's answer to a message: its reason code, and with 5.0 the properties.

@@ -42,11 +42,12 @@ final class MQTTPublishBatch: @unchecked Sendable {
 
     /// The answer to each message; those that are not complete have failed.
     var results: MQTTClient.PublishResults {
-        guard let failure else { return MQTTClient.PublishResults(count: messages.count, answers) }
-        var open = Array(repeating: true, count: messages.count)
-        for range in done + [0..<firstOpen] { for place in range { open[place] = false } }
-        for place in open.indices where open[place] { answers[place] = .failure(failure) }
-        return MQTTClient.PublishResults(count: messages.count, answers)
+        if let failure {
+            var open = Array(repeating: true, count: messages.count)
+            for range in done + [0..<firstOpen] { for place in range { open[place] = false } }
+            for place in open.indices where open[place] { answers[place] = .failure(failure) }
+        }
+        return MQTTClient.PublishResults(count: messages.count, success: MQTTPublishResult(.success), answers)
     }
 
     /// The answer to its only message, which is complete.

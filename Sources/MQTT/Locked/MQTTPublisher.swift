@@ -36,7 +36,7 @@ struct MQTTPublisher {
     {
         var next = 0
         var answers: [Int: MQTTPublishers.Answer] = [:]
-        while true {
+        while next < messages.count {
             let (end, refusal) = publishRunAtMostOnce(messages[...], from: next)
             next = end
             do throws(MQTTError) {
@@ -45,16 +45,17 @@ struct MQTTPublisher {
                 // The others may be sent all the same.
                 answers[next] = .failure(error)
                 next += 1
-                if next < messages.count { continue }
+                continue
             }
-            if next == messages.count { return MQTTClient.PublishResults(count: messages.count, answers) }
+            guard next < messages.count else { break }
             do throws(MQTTError) {
                 try await roomForAtMostOnce()
             } catch {
                 for place in next..<messages.count { answers[place] = .failure(error) }
-                return MQTTClient.PublishResults(count: messages.count, answers)
+                break
             }
         }
+        return MQTTClient.PublishResults(count: messages.count, success: MQTTPublishResult(.success), answers)
     }
 
     /// Publishes messages under one lock; returns where the next one begins, and why it was refused if it was.

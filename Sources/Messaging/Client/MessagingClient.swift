@@ -168,6 +168,35 @@ extension ReceivedMessage {
     }
 }
 
+/// The results of messages that were sent together, in their order: the server's answer to each, or why it failed.
+public struct MessageResults<Answer: Sendable, Failure: Error>: RandomAccessCollection, Sendable {
+    public typealias Element = Result<Answer, Failure>
+
+    /// The results that are not `success`, by their places.
+    private let exceptions: [Int: Element]
+    private let success: Answer
+    public let endIndex: Int
+    public var startIndex: Int { 0 }
+
+    package init(count: Int, success: Answer, _ exceptions: [Int: Element]) {
+        endIndex = count
+        self.success = success
+        self.exceptions = exceptions
+    }
+
+    public subscript(position: Int) -> Element {
+        precondition((0..<endIndex).contains(position), "There is no message at this place.")
+        return exceptions[position] ?? .success(success)
+    }
+
+    /// Returns if every message was accepted.
+    ///
+    /// - Throws: the client's error for the first message that failed.
+    public func check() throws(Failure) {
+        for place in exceptions.keys.sorted() { _ = try exceptions[place]?.get() }
+    }
+}
+
 /// A subscription, which is the sequence of its messages: the members that the subscriptions of all clients have in
 /// common.
 public protocol MessageSubscription: AsyncSequence, Sendable, CustomStringConvertible where Element: ReceivedMessage {

@@ -92,8 +92,8 @@ extension STOMPClient {
     public nonisolated(nonsending) func sendAndConfirm(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async -> SendResults {
-        SendResults(
-            count: messages.count, await sender.sendAllConfirmed(messages, in: transaction?.transaction))
+        let failures = await sender.sendAllConfirmed(messages, in: transaction?.transaction)
+        return SendResults(count: messages.count, success: (), failures.mapValues { .failure($0) })
     }
 
     /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
@@ -125,28 +125,5 @@ extension STOMPClient {
 extension STOMPClient {
     /// The results of messages that were sent together, in their order: success if the broker confirmed the message, or
     /// why it failed.
-    public struct SendResults: RandomAccessCollection, Sendable {
-        public typealias Element = Result<Void, STOMPError>
-
-        private let failures: [Int: STOMPError]
-        public let endIndex: Int
-        public var startIndex: Int { 0 }
-
-        init(count: Int, _ failures: [Int: STOMPError]) {
-            endIndex = count
-            self.failures = failures
-        }
-
-        public subscript(position: Int) -> Element {
-            precondition((0..<endIndex).contains(position), "There is no message at this place.")
-            return failures[position].map { .failure($0) } ?? .success(())
-        }
-
-        /// Returns if the broker confirmed every message.
-        ///
-        /// - Throws: ``STOMPError`` for the first message that failed.
-        public func check() throws(STOMPError) {
-            if let first = failures.keys.min(), let failure = failures[first] { throw failure }
-        }
-    }
+    public typealias SendResults = MessageResults<Void, STOMPError>
 }
