@@ -8,22 +8,19 @@ import Transport
 extension MQTTError {
     /// A refusal by the engine, before anything was written.
     init(_ misuse: MQTTUsageError) {
-        let code: Code =
-            switch misuse.code {
-            case .notConnected: .notConnected
-            case .closing: .disconnected
-            case .queueFull: .queueFull
-            case .packetTooLarge, .qosNotSupported, .retainNotAvailable, .subscriptionNotSupported: .notAllowed
-            default: .invalidRequest
-            }
         // The engine does not know what the client's options are called.
-        let advice =
+        let (code, advice): (Code, String) =
             switch misuse.code {
-            case .queueFull: " Set maximumQueuedMessages, maximumQueuedBytes or queueOverflow."
             case .notConnected:
-                " Call connect(), or resume() if the client is suspended, and wait until it is connected"
-                    + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)."
-            default: ""
+                (
+                    .notConnected,
+                    " Call connect(), or resume() if the client is suspended, and wait until it is connected"
+                        + " (with queuesQoS0WhileOffline, QoS 0 messages wait too)."
+                )
+            case .queueFull: (.queueFull, " Set maximumQueuedMessages, maximumQueuedBytes or queueOverflow.")
+            case .closing: (.disconnected, "")
+            case .packetTooLarge, .qosNotSupported, .retainNotAvailable, .subscriptionNotSupported: (.notAllowed, "")
+            default: (.invalidRequest, "")
             }
         self.init(code, Self.sentence(misuse.message) + advice, underlying: misuse)
     }

@@ -40,9 +40,6 @@ public struct MQTTError: ClientError, Equatable {
         one.code == other.code && one.message == other.message && one.reasonCode == other.reasonCode
             && one.properties == other.properties
     }
-
-    @usableFromInline package static let cancelledWait = makeCancelledWait()
-    @usableFromInline package static let disconnectedByUser = makeDisconnectedByUser()
 }
 
 extension MQTTError.Code {

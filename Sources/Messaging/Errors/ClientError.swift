@@ -41,23 +41,18 @@ package protocol ClientError: Error, ClientErrorCodes {
 
     /// - Parameter answer: an error whose answer from the server the new one repeats.
     init(_ code: ErrorCode<Self>, _ message: String, answer: Self?, underlying: (any Error)?)
-
-    // Stored once by each client: they are handed in wherever a task may wait.
-
-    /// The waiting task was cancelled.
-    static var cancelledWait: Self { get }
-    /// The user disconnected the client.
-    static var disconnectedByUser: Self { get }
 }
 
 extension ClientError {
-    package static func makeCancelledWait() -> Self {
+    /// The waiting task was cancelled.
+    package static var cancelledWait: Self {
         Self(
             .cancelled, "The waiting task was cancelled. What was sent is not taken back.", answer: nil, underlying: nil
         )
     }
 
-    package static func makeDisconnectedByUser() -> Self {
+    /// The user disconnected the client.
+    package static var disconnectedByUser: Self {
         Self(
             .disconnected, "The client is disconnected. Call connect() to use it again.", answer: nil, underlying: nil)
     }
@@ -110,6 +105,18 @@ extension ClientError {
 
     /// The same error with another message.
     package func saying(_ message: String) -> Self { Self(code, message, answer: self, underlying: underlying) }
+
+    /// What follows a failure in any protocol.
+    ///
+    /// - Parameter hasCredentialsProvider: whether the application provides credentials for each attempt.
+    package func verdict(hasCredentialsProvider: Bool) -> ReconnectVerdict {
+        switch code {
+        case .badCredentials: hasCredentialsProvider ? .askForCredentials : .giveUp
+        case .unsupportedVersion, .invalidRequest: .giveUp
+        case .noCredentials: .wait
+        default: (underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
+        }
+    }
 
     /// A text that is to be continued as part of a sentence.
     package static func withoutFullStop(_ text: String) -> String {

@@ -35,9 +35,6 @@ public struct STOMPError: ClientError, Equatable {
     public static func == (one: STOMPError, other: STOMPError) -> Bool {
         one.code == other.code && one.message == other.message && one.serverError == other.serverError
     }
-
-    @usableFromInline package static let cancelledWait = makeCancelledWait()
-    @usableFromInline package static let disconnectedByUser = makeDisconnectedByUser()
 }
 
 extension STOMPError.Code {

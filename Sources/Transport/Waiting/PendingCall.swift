@@ -80,10 +80,12 @@ package final class PendingCall<Answer: Sendable>: @unchecked Sendable {
 
     /// Waits for the end or for the cancellation of the caller's task, which ends the call with `cancelled`; once.
     @inlinable
-    package nonisolated(nonsending) func answer(ifCancelled cancelled: Answer) async -> Answer {
+    package nonisolated(nonsending) func answer(
+        ifCancelled cancelled: @autoclosure @Sendable () -> Answer
+    ) async -> Answer {
         await answer {
         } onCancel: {
-            end(cancelled)
+            end(cancelled())
         }
     }
 
