@@ -9,8 +9,6 @@ import Wire
 /// `link.perform`. It never resumes a continuation, calls out or makes a system call. What has to happen outside goes
 /// into ``MQTTScratch`` and is performed after the lock is released.
 struct MQTTMachine: ClientMachine, ~Copyable {
-    typealias Scratch = MQTTScratch
-
     var engine: MQTTEngine
     weak var core: MQTTClientCore?
     /// Callers that wait for an acknowledgement, for room or for the store.
@@ -22,10 +20,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     private var reading = MQTTReadingPause()
     /// Where records are stored, with a session store.
     var journal: MQTTJournal?
-    /// When bytes were last taken out of `output`.
-    private var lastWrite: Int64 = 0
-    /// QoS 0 messages that were in the outbox of a connection that ended, and are not reported yet.
-    private var unsentCount: Int32 = 0
+    /// Of QoS 0.
+    var unsentCount = 0
     var wantsClose = false
     /// The server did not answer PINGREQ: what is in the outbox need not be written.
     private(set) var abandonsOutput = false
@@ -66,27 +62,17 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     /// The time that a QoS 0 message is published at. While connected it only feeds keep alive, which the write updates
     /// anyway, so the time of the last write saves reading the clock.
-    var timeForQoS0: Int64 { engine.phase == .connected ? lastWrite : publishers.loop.now }
+    var timeForQoS0: Int64 { engine.phase == .connected ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var isAwaited: Bool { mutating get { engine.inFlightCount > 0 } }
     var wantsReadingPaused: Bool { reading.isPaused }
 
     // MARK: What happened to the connection
 
-    mutating func outputTaken(at now: Int64) {
-        lastWrite = now
-        engine.outputTaken(at: now)
-    }
+    mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
     mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
-        unsentCount += Int32(clamping: MQTTPacket.Publish.countAtMostOnce(in: bytes, endingAfter: offset))
-    }
-
-    mutating func reportDiscarded(into scratch: MQTTScratch) {
-        guard unsentCount > 0 else { return }
-        scratch.work.core = core
-        scratch.work.unsentCount = Int(unsentCount)
-        unsentCount = 0
+        unsentCount += MQTTPacket.Publish.countAtMostOnce(in: bytes, endingAfter: offset)
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
@@ -156,8 +142,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         return publishers.takeStored(through: ticket)
     }
 
-    mutating func takeDeferred(at now: Int64, into scratch: MQTTScratch) {
-        guard let core else { return }
+    mutating func takeDeferred(of core: MQTTClientCore, at now: Int64, into scratch: MQTTScratch) {
         scratch.work.core = core
         core.deferred.drain { request in
             let message = request.message

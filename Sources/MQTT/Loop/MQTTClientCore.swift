@@ -13,15 +13,12 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     typealias Event = MQTTEvent
     typealias Route = MQTTRoute
 
-    let opener: StreamOpener
+    let parts: ClientParts<MQTTClientCore>
     let settings: MQTTSettings
     /// As in the configuration, with `%` in it.
     let clientIDTemplate: String
     let loop: EventLoop
     let link: Link<MQTTMachine>
-    let supervisor: Supervisor<MQTTClientCore>
-    let news = ClientNews<MQTTConnectionState, MQTTEvent>(.disconnected(nil))
-    let counters = ClientCounting()
     let negotiation: MQTTNegotiation
     let subscriptions = MQTTSubscriptions()
     /// Messages whose publishers found the link's lock taken.
@@ -33,7 +30,10 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     init(opener: StreamOpener, settings: MQTTSettings, clientID: String, loop: EventLoop, network: NetworkMonitor?) {
         let options = settings.options
-        self.opener = opener
+        parts = ClientParts(
+            opener: opener, reconnect: settings.reconnect, serverOrder: options.serverOrder,
+            connectTimeout: options.connectTimeout, network: options.usesNetworkMonitor ? network ?? .system : nil,
+            loop: loop)
         self.settings = settings
         self.loop = loop
         clientIDTemplate = clientID
@@ -41,12 +41,9 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             engine: MQTTEngine(settings.engine, clientID: MQTTSettings.expand(clientID)),
             dropsOldest: options.queueOverflow == .dropOldest, unmatched: settings.unmatched, loop: loop)
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
-        supervisor = Supervisor(
-            policy: settings.reconnect, serverCount: opener.serverCount, serverOrder: options.serverOrder,
-            connectTimeout: options.connectTimeout.inNanoseconds,
-            network: options.usesNetworkMonitor ? opener.ifNeeded(network ?? .system) : nil, loop: loop)
         negotiation = MQTTNegotiation(settings)
         persistence = options.sessionStore.map { MQTTPersistence($0) }
+        negotiation.core = self
         connectParts()
     }
 
@@ -55,6 +52,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     // MARK: From any thread
 
     var name: String { clientIDTemplate }
+    var maximumUnreadBytes: Int { settings.options.maximumUnreadBytes }
     var publisher: MQTTPublisher { MQTTPublisher(core: self) }
 
     var inspector: FrameInspector<MQTTPacketRecord> {
@@ -103,10 +101,9 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     var credentialsSource: CredentialsSource { settings.credentials }
 
-    func attach(_ opened: OpenedStream) {
+    func connectionWillOpen() {
         closeReason = nil
         negotiation.connectionOpened()
-        link.attachNow(opened.stream, layers: opened.layers)
     }
 
     /// While the client does not try to be connected, requests fail at once, and only `enqueue` adds to the queue.
@@ -194,7 +191,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     private func connected(_ info: MQTTConnectionInfo) {
-        counters.connected()
+        parts.counters.connected()
         negotiation.accepted(info)
         persistence?.journal?.begin(clientID: info.clientID)
         // Resubscribe first, so that messages published in reaction to `.connected` reach the existing subscriptions.

@@ -3,10 +3,9 @@ import Messaging
 import Synchronization
 import Transport
 
-/// Opening a stream and obtaining credentials; in the task of one attempt, which keeps the client alive.
+/// Opening a stream and obtaining credentials; in the task of one attempt.
 extension MQTTNegotiation {
-    func openStream(_ attempt: ConnectionAttempt) async throws(MQTTError) -> OpenedStream {
-        let core = core!
+    func openStream(_ attempt: ConnectionAttempt, of core: MQTTClientCore) async throws(MQTTError) -> OpenedStream {
         try settings.checkWill()
         try core.asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
         try await core.prepareStore()

@@ -19,16 +19,14 @@ struct MQTTRetryOptions {
         case .badCredentials:
             let concernsCredentials =
                 failure.reasonCode == .badUserNameOrPassword || failure.reasonCode == .notAuthorized
-            return hasCredentialsProvider && concernsCredentials ? .askForCredentials : .giveUp
-        case .takenOver, .unsupportedVersion, .invalidRequest, .storeFailed, .sessionBlocked:
+            return failure.verdict(hasCredentialsProvider: hasCredentialsProvider && concernsCredentials)
+        case .takenOver, .storeFailed, .sessionBlocked:
             return .giveUp
         case .refused:
             let isFinal = failure.reasonCode == .clientIdentifierNotValid || failure.reasonCode == .banned
             return isFinal ? .giveUp : .wait
-        case .noCredentials:
-            return .wait
         default:
-            return (failure.underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
+            return failure.verdict(hasCredentialsProvider: hasCredentialsProvider)
         }
     }
 

@@ -16,8 +16,6 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
     let policy: BufferPolicy
     let acknowledgement: MQTTAcknowledgement
     var receivers: DeliveryReceivers<MQTTBatch, MQTTError>
-    /// Messages of the read that is being handled, as indexes into its records.
-    var pending: [UInt32] = []
 
     init(
         requests: [MQTTSubscriptionRequest], properties: MQTTProperties = [], policy: BufferPolicy,

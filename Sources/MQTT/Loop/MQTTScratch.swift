@@ -25,9 +25,11 @@ final class MQTTScratch: ClientScratch {
     static func apart(on loop: EventLoop) -> MQTTScratch { loop.scratch(Apart.self) { Apart() }.scratch }
 
     func assign(_ index: UInt32, to route: MQTTRoute) {
-        if route.pending.isEmpty { work.touchedRoutes.append(route) }
-        route.pending.append(index)
+        if route.receivers.pending.isEmpty { work.touchedRoutes.append(route) }
+        route.receivers.pending.append(index)
     }
+
+    func reportUnsent(_ count: Int, of core: MQTTClientCore?) { (work.core, work.unsentCount) = (core, count) }
 
     func perform(_ bytes: RawSpan, owned: [UInt8]) {
         work.resumptions.resume()
@@ -71,16 +73,16 @@ final class MQTTScratch: ClientScratch {
         }
         for route in work.touchedRoutes {
             // Few messages must not keep the large memory of many.
-            var storage = route.pending.count < 256 ? MQTTBatchStorage() : pool.take()
-            storage.fill(work.effects.messages.span, route.pending.span, of: bytes, orKeeping: owned)
-            route.pending.removeAll(keepingCapacity: true)
+            var storage = route.receivers.pending.count < 256 ? MQTTBatchStorage() : pool.take()
+            storage.fill(work.effects.messages.span, route.receivers.pending.span, of: bytes, orKeeping: owned)
+            route.receivers.pending.removeAll(keepingCapacity: true)
             deliver(storage, nil, to: route, core)
         }
     }
 
     private func deliver(_ storage: MQTTBatchStorage, _ topic: String?, to route: MQTTRoute, _ core: MQTTClientCore) {
         // Count before a receiver can have them.
-        core.counters.received(storage.records.count)
+        core.parts.counters.received(storage.records.count)
         let batch = MQTTBatch(
             storage, aliasTopics: work.effects.aliasTopics, commonTopic: topic, version: work.version, core: core,
             route: route, pool: pool)

@@ -6,7 +6,7 @@ import Wire
 
 /// The subscriptions of a client: where received messages go, and what the server is to send.
 ///
-/// On the loop's thread, but for `register`, `subscribe`, `unsubscribe` and ``unread``, which callers use on their own task.
+/// On the loop's thread, but for `register`, `subscribe` and `unsubscribe`, which callers use on their own task.
 /// `MQTTSubscriptions+requests.swift` writes SUBSCRIBE and UNSUBSCRIBE and handles the responses.
 final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
@@ -14,9 +14,6 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     unowned var core: MQTTClientCore!
     private(set) var knownRouter: MQTTRouter?
     var pausedRoutes = PausedRoutes<MQTTRoute>()
-    let knownUnread = MadeOnce<UnreadBytes>()
-
-    var maximumUnreadBytes: Int { core.settings.options.maximumUnreadBytes }
 
     /// Made for the first subscription or message.
     var router: MQTTRouter {
@@ -183,7 +180,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         report(drops)
         guard !messages.isEmpty else { return }
         // Count before a receiver can have them.
-        core.counters.received(messages.count)
+        core.parts.counters.received(messages.count)
         for queue in route.receivers.queues { _ = queue.push(batch(of: messages, for: route)) }
     }
 

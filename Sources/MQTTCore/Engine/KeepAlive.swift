@@ -7,7 +7,7 @@ import Wire
 /// within the timeout counts as life: PINGRESP may follow a large message. So does the acknowledgement, by the peer's
 /// system, of bytes that were written before PINGREQ: on a slow link PINGREQ waits behind them, longer than any timeout.
 /// Bytes behind PINGREQ do not count, because the system of a peer that has stopped reading acknowledges those too.
-struct KeepAlive: Sendable {
+package struct KeepAlive: Sendable {
     enum Action {
         case none
         case ping
@@ -17,7 +17,8 @@ struct KeepAlive: Sendable {
     /// The interval in nanoseconds; 0 is off.
     private(set) var interval: Int64 = 0
     private var pingTimeout: Int64 = .max
-    private(set) var lastSent: Int64 = 0
+    /// When the last packet was encoded or written.
+    package private(set) var lastSent: Int64 = 0
     /// When the peer last gave a sign of life: bytes that were read, or progress of those that PINGREQ waits behind.
     private(set) var lastSign: Int64 = 0
     /// When the oldest unanswered PINGREQ was written; `Int64.max` for none.

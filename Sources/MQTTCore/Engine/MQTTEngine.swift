@@ -111,7 +111,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// What outlives the connection.
     var session = MQTTSession()
-    var keepAlive = KeepAlive()
+    package internal(set) var keepAlive = KeepAlive()
     var inboundAliases = InboundAliases()
     var outboundAliases = OutboundAliases()
 

@@ -1,4 +1,5 @@
 package import Transport
+import Wire
 
 /// What the cores of all clients have in common: the link drives the engine, the supervisor opens connections, and what
 /// happens is passed on to the negotiation and to the subscriptions.
@@ -11,12 +12,12 @@ package protocol ClientCore<Failure, Event, Record>: ConnectingClient, Subscript
     associatedtype UsageError: Error
     associatedtype Record: Sendable
 
+    var parts: ClientParts<Self> { get }
     /// The client's name in logs.
     var name: String { get }
     var link: CoreLink { get }
-    var supervisor: Supervisor<Self> { get }
-    var news: ClientNews<ConnectionState<Failure>, Event> { get }
-    var counters: ClientCounting { get }
+    /// The bound of the bytes that wait in all subscriptions.
+    var maximumUnreadBytes: Int { get }
     var negotiation: Negotiation { get }
     var subscriptions: Subscriptions { get }
     /// Made for the first reader, and fed by the link from then on.
@@ -27,22 +28,45 @@ package protocol ClientCore<Failure, Event, Record>: ConnectingClient, Subscript
     /// The error for a request that the engine refused: if the client does not try to be connected, why not. On any
     /// thread.
     func explain(_ refusal: UsageError) -> Failure
+    /// A stream is open, and the link is about to begin the protocol's handshake.
+    func connectionWillOpen()
     /// The state is about to change, and has not been reported yet.
     func stateWillChange(to state: ConnectionState<Failure>)
     /// No other connection will be opened: all waiting callers fail, and all subscriptions end.
     func stop(_ failure: Failure)
 }
 
+/// What the cores of all clients hold. Any thread may use it.
+package struct ClientParts<Core: ClientCore>: ~Copyable, Sendable {
+    let opener: StreamOpener
+    let supervisor: Supervisor<Core>
+    let news = ClientNews<ConnectionState<Core.Failure>, Core.Event>(.disconnected(nil))
+    package let counters = ClientCounting()
+    /// Made for the first subscription.
+    let unread = MadeOnce<UnreadBytes>()
+
+    /// - Parameters:
+    ///   - connectTimeout: for one attempt.
+    ///   - network: nil if attempts do not depend on it.
+    package init(
+        opener: StreamOpener, reconnect policy: Shared<ReconnectPolicy>, serverOrder: ServerOrder,
+        connectTimeout: Duration, network: NetworkMonitor?, loop: EventLoop
+    ) {
+        self.opener = opener
+        supervisor = Supervisor(
+            policy: policy, serverCount: opener.serverCount, serverOrder: serverOrder,
+            connectTimeout: connectTimeout.inNanoseconds, network: opener.ifNeeded(network), loop: loop)
+    }
+}
+
 /// How a client gets accepted by a server.
 package protocol ClientNegotiation: AnyObject, Sendable {
     associatedtype Core: ClientCore
 
-    /// The client, which owns this object; set before anything else.
-    var core: Core! { get set }
     /// An attempt is about to begin.
     func prepare(_ attempt: ConnectionAttempt)
-    /// Opens a stream; in the task of the attempt.
-    func openStream(_ attempt: ConnectionAttempt) async throws(Core.Failure) -> OpenedStream
+    /// Opens a stream; in the task of the attempt, which keeps the client alive.
+    func openStream(_ attempt: ConnectionAttempt, of core: Core) async throws(Core.Failure) -> OpenedStream
     /// What follows a failure.
     func verdict(on failure: Core.Failure) -> ReconnectVerdict
 }
@@ -52,11 +76,14 @@ extension ClientNegotiation {
 }
 
 extension ClientCore {
+    package var opener: StreamOpener { parts.opener }
+    package var supervisor: Supervisor<Self> { parts.supervisor }
+    package var news: ClientNews<ConnectionState<Failure>, Event> { parts.news }
+
     // MARK: The life of the client
 
     /// Makes the parts know their client: the end of its initializer.
     package func connectParts() {
-        negotiation.core = self
         subscriptions.core = self
         supervisor.supervise(self)
         link.setCore(self)
@@ -80,11 +107,11 @@ extension ClientCore {
     package func connect() async throws(Failure) { try await supervisor.connect(cancelled: .cancelledWait) }
     package func resume() { supervisor.resume() }
     package func networkChanged() { supervisor.networkChanged() }
-    package var countersNow: ClientCounters { counters.snapshot(sent: link.sentCount, traffic: link.traffic) }
+    package var countersNow: ClientCounters { parts.counters.snapshot(sent: link.sentCount, traffic: link.traffic) }
 
     package var backlogNow: ClientBacklog {
         var backlog = link.backlog
-        backlog.unreadBytes = subscriptions.knownUnread.ifMade?.bytes ?? 0
+        backlog.unreadBytes = parts.unread.ifMade?.bytes ?? 0
         return backlog
     }
 
@@ -127,7 +154,12 @@ extension ClientCore {
     package func prepare(_ attempt: ConnectionAttempt) { negotiation.prepare(attempt) }
 
     package func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
-        try await negotiation.openStream(attempt)
+        try await negotiation.openStream(attempt, of: self)
+    }
+
+    package func attach(_ opened: OpenedStream) {
+        connectionWillOpen()
+        link.attachNow(opened.stream, layers: opened.layers)
     }
 
     package func dropConnection() { link.dropConnection() }
@@ -144,7 +176,12 @@ extension ClientCore {
 
     // MARK: What subscriptions ask
 
-    package var unread: UnreadBytes { subscriptions.unread }
+    package var unread: UnreadBytes {
+        parts.unread.value {
+            UnreadBytes(maximum: maximumUnreadBytes) { [weak self] in self?.drained() }
+        }
+    }
+
     package func drained() { loop.execute { self.subscriptions.resumeReading() } }
     package func remove(_ route: Route) { subscriptions.remove(route) }
 }

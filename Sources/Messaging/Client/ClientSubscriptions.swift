@@ -3,8 +3,7 @@ package import Transport
 /// What the subscriptions of all clients have in common: how a caller subscribes, and that reading pauses while receivers
 /// are slow.
 ///
-/// On the loop's thread, but for ``register(_:)``, which runs on the caller's task, and ``unread``, which any thread may
-/// use.
+/// On the loop's thread, but for ``register(_:)``, which runs on the caller's task.
 package protocol ClientSubscriptions: AnyObject, Sendable {
     associatedtype Core: ClientCore where Core.Subscriptions == Self
     /// The server's answer to a subscription.
@@ -14,9 +13,6 @@ package protocol ClientSubscriptions: AnyObject, Sendable {
     var core: Core! { get set }
     /// Subscriptions whose full buffers pause reading.
     var pausedRoutes: PausedRoutes<Core.Route> { get set }
-    var knownUnread: MadeOnce<UnreadBytes> { get }
-    /// The bound of ``unread``.
-    var maximumUnreadBytes: Int { get }
 
     /// Registers a route, and ends the call with the server's answer.
     func subscribeNow(_ route: Core.Route, _ call: PendingCall<Result<Answer, Core.Failure>>)
@@ -44,13 +40,6 @@ extension ClientSubscriptions {
         return try result.get()
     }
 
-    /// The bytes that wait in all subscriptions.
-    package var unread: UnreadBytes {
-        knownUnread.value {
-            UnreadBytes(maximum: maximumUnreadBytes) { [weak core] in core?.drained() }
-        }
-    }
-
     /// The buffer of a subscription is full.
     package func pauseReading(for route: Core.Route) {
         pausedRoutes.add(route)
@@ -62,7 +51,7 @@ extension ClientSubscriptions {
     /// A full buffer has become half empty, or is released.
     package func resumeReading() {
         pausedRoutes.removeDrained()
-        core.link.receiverHasRoom(resumes: pausedRoutes.isEmpty && !unread.isFull)
+        core.link.receiverHasRoom(resumes: pausedRoutes.isEmpty && !core.unread.isFull)
     }
 }
 

@@ -1,7 +1,7 @@
 package import Transport
 
 /// The engine of a client, and what changes together with it under the link's lock.
-package protocol ClientMachine: LinkMachine, ~Copyable {
+package protocol ClientMachine: LinkMachine, ~Copyable where Scratch: ClientScratch, Scratch.Core == Core {
     associatedtype Core: AnyObject
 
     /// The client; weak, since the link outlives it.
@@ -10,6 +10,10 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
     var sentCount: Int { get }
     /// What waits under the link's lock.
     var backlog: ClientBacklog { get }
+    /// Messages in the outbox of a connection that has ended, which are not reported yet.
+    var unsentCount: Int { get set }
+    /// Takes the requests of callers that found the lock taken.
+    mutating func takeDeferred(of core: Core, at now: Int64, into scratch: Scratch)
     /// Pauses reading because a receiver's bound is reached, or ends that pause.
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64)
     /// A receiver has room again: acknowledges the messages that waited for it.
@@ -18,11 +22,25 @@ package protocol ClientMachine: LinkMachine, ~Copyable {
 
 extension ClientMachine where Self: ~Copyable {
     package mutating func acknowledgeWithheld(at now: Int64) {}
+
+    package mutating func reportDiscarded(into scratch: Scratch) {
+        guard unsentCount > 0 else { return }
+        scratch.reportUnsent(unsentCount, of: core)
+        unsentCount = 0
+    }
+
+    package mutating func takeDeferred(at now: Int64, into scratch: Scratch) {
+        if let core { takeDeferred(of: core, at: now, into: scratch) }
+    }
 }
 
 /// What an input of a client's machine leads to.
 @usableFromInline
 package protocol ClientScratch: LinkScratch {
+    associatedtype Core: AnyObject
+
+    /// This many messages were not sent before their connection ended.
+    func reportUnsent(_ count: Int, of core: Core?)
     /// - Parameter owned: an array of the same bytes that batches may keep, or empty.
     func perform(_ bytes: RawSpan, owned: [UInt8])
 }
@@ -40,6 +58,7 @@ package protocol ClientLink: AnyObject, Sendable {
     var traffic: LinkTraffic { get }
     var sentCount: Int { get }
     var backlog: ClientBacklog { get }
+    func attachNow(_ stream: any ByteStream, layers: LayerStack?)
     func dropConnection()
     /// Makes the machine know its client.
     func setCore(_ core: Core)

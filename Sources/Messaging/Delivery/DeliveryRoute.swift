@@ -36,6 +36,8 @@ extension DeliveryRoute {
 package struct DeliveryReceivers<Batch: DeliveryBatch, Failure: ClientError>: Sendable
 where Batch.Message: ReplyMessage {
     @usableFromInline package var queues: [DeliveryQueue<Batch, Failure>] = []
+    /// The messages of the read that is being handled, as indexes into its records.
+    package var pending: [UInt32] = []
     private var end: DeliveryQueue<Batch, Failure>.Next?
     /// Whether the messages are replies to requests: they go to `replies`, and `queues` stay empty.
     package let areRequests: Bool

@@ -66,6 +66,17 @@ package protocol FrameRecord: Sendable {
 }
 
 extension FrameRecord {
+    /// Decodes whole frames, each once, into what is wished of them; logs get them with their secrets masked.
+    package static func read(
+        _ bytes: RawSpan, version: Version, _ direction: FrameDirection, _ wishes: FrameWishes
+    ) -> [InspectedFrame<Self>] {
+        var frames: [InspectedFrame<Self>] = []
+        forEachFrame(in: bytes, version: version) { frame, range in
+            frames.append(inspected(frame, bytes, range, version, direction, wishes))
+        }
+        return frames
+    }
+
     /// Makes the records of one decoded frame that the onlookers want; logs get it with its secrets masked.
     package static func inspected(
         _ frame: Frame, _ bytes: RawSpan, _ range: Range<Int>, _ version: Version, _ direction: FrameDirection,

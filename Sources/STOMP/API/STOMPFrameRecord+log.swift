@@ -3,18 +3,6 @@ import STOMPCore
 import Transport
 
 extension STOMPFrameRecord {
-    /// Decodes whole frames or the line ends that are heart-beats, each once, into what is wished of them; logs get them
-    /// with their secrets masked.
-    static func read(
-        _ bytes: RawSpan, version: STOMPVersion, _ direction: FrameDirection, _ wishes: FrameWishes
-    ) -> [InspectedFrame<STOMPFrameRecord>] {
-        var frames: [InspectedFrame<STOMPFrameRecord>] = []
-        forEachFrame(in: bytes, version: version) { frame, range in
-            frames.append(inspected(frame, bytes, range, version, direction, wishes))
-        }
-        return frames
-    }
-
     /// - Parameter whole: the frame with its secrets.
     package func logged(
         _ whole: STOMPFrame?, _ version: STOMPVersion, topic: String?, instant: Int64, bytes: [UInt8]

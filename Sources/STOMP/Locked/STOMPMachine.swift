@@ -6,7 +6,6 @@ import Wire
 /// The engine and what the client keeps beside it. Used under the link's lock only; results that need the loop's side go
 /// into a ``STOMPScratch``, which is performed after the lock is released.
 struct STOMPMachine: ClientMachine, ~Copyable {
-    typealias Scratch = STOMPScratch
     typealias ReceiptAnswer = Result<Void, STOMPError>
     typealias ReceiptTable = WaiterTable<ReceiptAnswer>
 
@@ -18,11 +17,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var groups: [UInt64: STOMPReceiptGroup] = [:]
     /// Frames that the engine took from `send`.
     var sentCount = 0
-    /// When bytes were last taken out of `output`. A SEND without a receipt uses it instead of reading the clock: only
-    /// heart-beats need its time, and the write updates that anyway.
-    var lastWrite: Int64 = 0
-    /// Messages in the outbox of a connection that has ended, which are not reported yet.
-    private var unsentCount = 0
+    var unsentCount = 0
     var asksToClose = false
     /// The server sent nothing for twice its heart-beat.
     private(set) var abandonsOutput = false
@@ -67,20 +62,10 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var isAwaited: Bool { mutating get { engine.pendingReceipts > 0 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
 
-    mutating func outputTaken(at now: Int64) {
-        lastWrite = now
-        engine.outputTaken(at: now)
-    }
+    mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
     mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {
         unsentCount += engine.countUnconfirmedSends(in: bytes, endingAfter: offset)
-    }
-
-    mutating func reportDiscarded(into scratch: STOMPScratch) {
-        guard unsentCount > 0 else { return }
-        scratch.core = core
-        scratch.unsentCount = unsentCount
-        unsentCount = 0
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
@@ -149,8 +134,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         }
     }
 
-    mutating func takeDeferred(at now: Int64, into scratch: STOMPScratch) {
-        guard let core else { return }
+    mutating func takeDeferred(of core: STOMPClientCore, at now: Int64, into scratch: STOMPScratch) {
         scratch.core = core
         core.deferred.drain { request in
             if let ended = send(request.message, request.waiter, core) { scratch.resumptions.quick.append(ended) }

@@ -22,9 +22,10 @@ struct STOMPSender {
         return try core.link.perform { machine throws(STOMPError) in
             guard machine.engine.output.count < limit else { return false }
             do throws(STOMPUsageError) {
+                // Only heart-beats need the time, and the write updates that anyway: the clock need not be read.
                 try machine.engine.send(
                     destination: destination, headers: headers, body: body, transaction: transaction,
-                    omitsContentLength: omitsContentLength, at: machine.lastWrite)
+                    omitsContentLength: omitsContentLength, at: machine.engine.timing.lastWrite)
             } catch {
                 throw core.explain(error)
             }

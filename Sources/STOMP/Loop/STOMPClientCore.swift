@@ -14,13 +14,10 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     typealias Event = STOMPEvent
     typealias Route = STOMPRoute
 
-    let opener: StreamOpener
+    let parts: ClientParts<STOMPClientCore>
     let configuration: STOMPConfiguration
     let loop: EventLoop
     let link: Link<STOMPMachine>
-    let supervisor: Supervisor<STOMPClientCore>
-    let news = ClientNews<STOMPConnectionState, STOMPEvent>(.disconnected(nil))
-    let counters = ClientCounting()
     /// Messages whose senders found the link's lock taken.
     let deferred = DeferredRequests<STOMPDeferredSend>()
     /// Numbers of subscriptions, requests and groups of receipts.
@@ -31,15 +28,14 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     private var closeReason: STOMPError?
 
     init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop, network: NetworkMonitor?) {
-        self.opener = opener
+        parts = ClientParts(
+            opener: opener, reconnect: Shared(configuration.reconnect), serverOrder: configuration.serverOrder,
+            connectTimeout: configuration.connectTimeout,
+            network: configuration.usesNetworkMonitor ? network ?? .system : nil, loop: loop)
         self.configuration = configuration
         self.loop = loop
         let machine = STOMPMachine(engine: STOMPEngine(configuration: configuration.engineConfiguration))
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: configuration.maximumOutboxBytes)
-        supervisor = Supervisor(
-            policy: Shared(configuration.reconnect), serverCount: opener.serverCount,
-            serverOrder: configuration.serverOrder, connectTimeout: configuration.connectTimeout.inNanoseconds,
-            network: configuration.usesNetworkMonitor ? opener.ifNeeded(network ?? .system) : nil, loop: loop)
         negotiation = STOMPNegotiation(configuration)
         connectParts()
     }
@@ -49,6 +45,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     // MARK: From any thread
 
     var name: String { configuration.clientID ?? "" }
+    var maximumUnreadBytes: Int { configuration.maximumUnreadBytes }
     var sender: STOMPSender { STOMPSender(core: self) }
 
     var inspector: FrameInspector<STOMPFrameRecord> {
@@ -78,10 +75,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     var credentialsSource: CredentialsSource { negotiation.credentialsSource }
 
-    func attach(_ opened: OpenedStream) {
-        closeReason = nil
-        link.attachNow(opened.stream, layers: opened.layers)
-    }
+    func connectionWillOpen() { closeReason = nil }
 
     func stop(_ failure: STOMPError) {
         var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
@@ -117,7 +111,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         case .connected(let connected):
             if connected.profile.sendsBytesAsText { link.stopValidatingText() }
             negotiation.accepted(connected)
-            counters.connected()
+            parts.counters.connected()
             // SUBSCRIBE is written already: messages sent in reaction to `.connected` reach the existing subscriptions.
             for (route, result) in written { subscriptions.settle(route, result) }
             supervisor.established(at: loop.now)

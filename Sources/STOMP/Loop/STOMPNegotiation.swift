@@ -6,11 +6,10 @@ import Transport
 /// How a client gets accepted by a server: credentials, what the broker is known to do, and whether another attempt is
 /// worthwhile.
 ///
-/// On the loop's thread, but for ``openStream(_:)``, which runs in the task of one attempt.
+/// On the loop's thread, but for ``openStream(_:of:)``, which runs in the task of one attempt.
 final class STOMPNegotiation: ClientNegotiation, @unchecked Sendable {
-    // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
+    // Sendable because the `var` is used on the loop's thread only, and the rest is constant or locked.
 
-    unowned var core: STOMPClientCore!
     /// The broker that was connected last.
     private(set) var profile = STOMPBrokerProfile.generic
     /// Whether that broker expects the lifetime of a message rather than the time when it ends; from any thread.
@@ -29,13 +28,12 @@ final class STOMPNegotiation: ClientNegotiation, @unchecked Sendable {
     }
 
     func verdict(on failure: STOMPError) -> ReconnectVerdict {
-        STOMPRetryOptions(hasCredentialsProvider: credentialsSource.isFresh).verdict(on: failure)
+        failure.verdict(hasCredentialsProvider: credentialsSource.isFresh)
     }
 
     // MARK: In the task of an attempt
 
-    func openStream(_ attempt: ConnectionAttempt) async throws(STOMPError) -> OpenedStream {
-        let core = core!
+    func openStream(_ attempt: ConnectionAttempt, of core: STOMPClientCore) async throws(STOMPError) -> OpenedStream {
         // Before anything else: an invalid configuration needs no server.
         try setConnectOptions(core.configuration.credentials, core)
         return try await core.open(attempt) { (credentials) async throws(STOMPError) in
@@ -49,22 +47,6 @@ final class STOMPNegotiation: ClientNegotiation, @unchecked Sendable {
         try core.asking { machine throws(STOMPUsageError) in
             machine.engine.configuration.connect = options
             try machine.engine.configuration.checkConnect()
-        }
-    }
-}
-
-/// What the client could change about its next attempt, and what therefore follows a failure. A value without side effects;
-/// any thread may use it.
-struct STOMPRetryOptions {
-    /// The application provides credentials for each attempt.
-    var hasCredentialsProvider = false
-
-    func verdict(on failure: STOMPError) -> ReconnectVerdict {
-        switch failure.code {
-        case .badCredentials: hasCredentialsProvider ? .askForCredentials : .giveUp
-        case .unsupportedVersion, .invalidRequest: .giveUp
-        case .noCredentials: .wait
-        default: (failure.underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
         }
     }
 }

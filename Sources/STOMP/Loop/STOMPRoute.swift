@@ -15,8 +15,6 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     let options: STOMPSubscribeOptions
     let policy: BufferPolicy
     var receivers: DeliveryReceivers<STOMPBatch, STOMPError>
-    /// Messages of the read under way, as indexes into its records.
-    var pending: [UInt32] = []
     /// Waits for the broker's answer to the first SUBSCRIBE.
     var call: Call?
     /// ERROR frames in a row that named no receipt: the first may refer to another frame.

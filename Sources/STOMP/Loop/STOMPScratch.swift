@@ -48,6 +48,8 @@ final class STOMPScratch: ClientScratch {
         }
     }
 
+    func reportUnsent(_ count: Int, of core: STOMPClientCore?) { (self.core, unsentCount) = (core, count) }
+
     func perform(_ bytes: RawSpan, owned: [UInt8]) {
         if let core {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
@@ -83,12 +85,12 @@ final class STOMPScratch: ClientScratch {
                 unmatched += 1
                 continue
             }
-            if route.pending.isEmpty { touchedRoutes.append(route) }
-            route.pending.append(UInt32(index))
+            if route.receivers.pending.isEmpty { touchedRoutes.append(route) }
+            route.receivers.pending.append(UInt32(index))
         }
         for route in touchedRoutes {
-            let records = route.pending.map { effects.messages[Int($0)] }
-            route.pending.removeAll(keepingCapacity: true)
+            let records = route.receivers.pending.map { effects.messages[Int($0)] }
+            route.receivers.pending.removeAll(keepingCapacity: true)
             pass(records, of: bytes, owned, to: route, core)
         }
         touchedRoutes.removeAll(keepingCapacity: true)
@@ -102,12 +104,12 @@ final class STOMPScratch: ClientScratch {
         if route.receivers.areRequests {
             let unmatched =
                 route.receivers.replies?.receive(makeBatch(records, of: bytes, owned, route, core)) ?? records.count
-            core.counters.received(records.count - unmatched)
+            core.parts.counters.received(records.count - unmatched)
             if unmatched > 0 { core.unmatched(unmatched) }
             return
         }
         // Before a receiver can see them.
-        core.counters.received(records.count)
+        core.parts.counters.received(records.count)
         for queue in route.receivers.queues {
             let batch = makeBatch(records, of: bytes, owned, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.

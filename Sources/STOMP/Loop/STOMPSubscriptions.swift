@@ -5,7 +5,7 @@ import Transport
 
 /// The subscriptions of a client: where received messages go, and what the broker is to send.
 ///
-/// On the loop's thread, but for `register`, `unsubscribe` and ``unread``, which callers use on their own task.
+/// On the loop's thread, but for `register` and `unsubscribe`, which callers use on their own task.
 /// ``writeAll(to:)`` is called with the link's lock held as well.
 final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     // Sendable because the `var`s are used on the loop's thread only, and the rest is constant or locked.
@@ -18,8 +18,6 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Callers that wait for the receipt of UNSUBSCRIBE, by its number.
     private var unsubscribes = PendingCalls<Void, STOMPError>()
     var pausedRoutes = PausedRoutes<STOMPRoute>()
-    let knownUnread = MadeOnce<UnreadBytes>()
-    var maximumUnreadBytes: Int { core.configuration.maximumUnreadBytes }
 
     func route(_ token: UInt64) -> STOMPRoute? { routes[token] }
 

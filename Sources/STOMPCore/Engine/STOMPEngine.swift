@@ -81,7 +81,7 @@ public struct STOMPEngine: ~Copyable, Sendable {
 
     /// Until CONNECTED, until the end of DISCONNECT, or until the stream is to be closed.
     var phaseDeadline = Int64.max
-    var timing = HeartBeatTiming()
+    package internal(set) var timing = HeartBeatTiming()
     var sendHead = SendHead()
 
     /// An engine without a connection.

@@ -44,12 +44,13 @@ public struct STOMPHeartBeat: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// When to write a heart-beat and when to give the peer up (STOMP 1.2 "Heart-beating"). Nanoseconds throughout.
-struct HeartBeatTiming {
+package struct HeartBeatTiming: Sendable {
     /// The agreed interval for writing; 0 turns it off.
     private var outgoing: Int64 = 0
     /// The agreed interval for reading; 0 turns it off.
     private var incoming: Int64 = 0
-    private var lastWrite: Int64 = 0
+    /// When the last frame or heart-beat was encoded or written.
+    package private(set) var lastWrite: Int64 = 0
     private var lastRead: Int64 = 0
     private var start: Int64 = 0
     /// While we do not read, silence is our own.

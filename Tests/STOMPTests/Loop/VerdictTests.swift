@@ -42,7 +42,7 @@ import Transport
     ]
 
     @Test(arguments: rows) func `what follows a failure depends on where credentials come from`(row: Row) {
-        #expect(STOMPRetryOptions().verdict(on: row.failure) == row.withFixedCredentials)
-        #expect(STOMPRetryOptions(hasCredentialsProvider: true).verdict(on: row.failure) == row.withProvider)
+        #expect(row.failure.verdict(hasCredentialsProvider: false) == row.withFixedCredentials)
+        #expect(row.failure.verdict(hasCredentialsProvider: true) == row.withProvider)
     }
 }
