@@ -4,8 +4,6 @@ import Testing
 import Wire
 
 private struct Failure: ClientError {
-    static let cancelledWait = makeCancelledWait()
-    static let disconnectedByUser = makeDisconnectedByUser()
     let code: ErrorCode<Failure>
     let message: String
     let underlying: (any Error)?

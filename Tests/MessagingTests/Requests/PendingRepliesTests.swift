@@ -20,8 +20,6 @@ private struct Failure: ClientError, Equatable {
     init(_ code: ErrorCode<Failure>, _ message: String, answer: Failure?, underlying: (any Error)?) {
         (self.code, self.message) = (code, message)
     }
-    static let cancelledWait = makeCancelledWait()
-    static let disconnectedByUser = makeDisconnectedByUser()
     static let late = Failure(.timedOut, "Too late.", answer: nil, underlying: nil)
     static let lost = Failure(.connectionLost, "Lost.", answer: nil, underlying: nil)
 }
