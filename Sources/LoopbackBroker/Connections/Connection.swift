@@ -74,3 +74,47 @@ enum Connection: Sendable {
         }
     }
 }
+
+/// The connection that an input came over.
+struct ServerSource {
+    let hub: Hub
+    let id: Router.ConnectionID
+    let now: Int64
+}
+
+/// What the engine of a connection reports, and how the broker acts on it.
+protocol ServerWork {
+    init()
+    /// Called on the loop's thread with no lock held.
+    func perform(_ bytes: RawSpan, isClosed: Bool, from source: ServerSource)
+    /// Empties everything and keeps the capacity.
+    mutating func removeAll()
+}
+
+/// What one input of a connection leads to, until the connection's lock is released.
+final class ServerScratch<Work: ServerWork>: LinkScratch {
+    var work = Work()
+    /// For readers of arrivals.
+    var arrivals: [LoopbackArrival] = []
+    var isClosed = false
+    private var source: ServerSource?
+
+    func begin(_ source: ServerSource) { self.source = source }
+
+    func perform(_ bytes: RawSpan) {
+        guard let source = source.take() else { return }
+        // What is taken out here is this call's own: performing may lead to another connection's effects.
+        var work = Work()
+        swap(&work, &self.work)
+        let arrivals = self.arrivals
+        if !arrivals.isEmpty { self.arrivals = [] }
+        let isClosed = self.isClosed
+        self.isClosed = false
+        work.perform(bytes, isClosed: isClosed, from: source)
+        // After they have had their effects.
+        source.hub.packets.report(arrivals)
+        if isClosed { source.hub.forget(source.id) }
+        work.removeAll()
+        swap(&work, &self.work)
+    }
+}

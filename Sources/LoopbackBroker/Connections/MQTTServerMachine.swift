@@ -3,7 +3,7 @@ import Transport
 
 /// The server's end of one MQTT connection: an engine, and the queue of what it has no room for yet.
 struct MQTTServerMachine: LinkMachine, ~Copyable {
-    typealias Scratch = MQTTServerScratch
+    typealias Scratch = ServerScratch<MQTTServerWork>
 
     let id: Router.ConnectionID
     let hub: Hub
@@ -52,37 +52,37 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         }
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: MQTTServerScratch) {
+    mutating func connectionOpened(at now: Int64, into scratch: Scratch) {
         // A server's engine that has no connection has nothing to refuse.
         try? engine.connectionOpened(at: now)
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: MQTTServerScratch) {
-        scratch.begin(hub, id, now)
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {
+        scratch.begin(ServerSource(hub: hub, id: id, now: now))
         scratch.isClosed = true
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTServerScratch) -> Int {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         guard !wantsClose && !isCut else { return bytes.byteCount }
-        scratch.begin(hub, id, now)
+        scratch.begin(ServerSource(hub: hub, id: id, now: now))
         if hub.packets.isActive { return receivePacket(bytes, at: now, into: scratch) }
         return receiveBytes(bytes, at: now, into: scratch)
     }
 
-    private mutating func receiveBytes(_ bytes: RawSpan, at now: Int64, into scratch: MQTTServerScratch) -> Int {
+    private mutating func receiveBytes(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         let phase = engine.phase
         // What stands behind CONNECT is read when CONNECT is answered.
         let length = phase == .connecting ? firstPacket(of: bytes) : bytes.byteCount
-        let count = engine.receive(bytes.extracting(0..<length), at: now, into: &scratch.effects)
+        let count = engine.receive(bytes.extracting(0..<length), at: now, into: &scratch.work.effects)
         if engine.shouldClose { wantsClose = true }
         if !queue.isEmpty { drain(at: now) }
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTServerScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {
         guard !isFrozen else { return }
-        scratch.begin(hub, id, now)
-        engine.handleTimeout(at: now, into: &scratch.effects)
+        scratch.begin(ServerSource(hub: hub, id: id, now: now))
+        engine.handleTimeout(at: now, into: &scratch.work.effects)
         if engine.shouldClose { wantsClose = true }
     }
 
@@ -208,7 +208,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
 
 extension MQTTServerMachine {
     /// Lets the engine receive the first packet, unless a fault hits it.
-    private mutating func receivePacket(_ bytes: RawSpan, at now: Int64, into scratch: MQTTServerScratch) -> Int {
+    private mutating func receivePacket(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         let limit = Int(engine.options.value.maximumPacketSize)
         // The engine refuses what cannot be decoded.
         guard
@@ -239,11 +239,11 @@ extension MQTTServerMachine {
             return bytes.byteCount
         case .duplicate, nil: break
         }
-        let before = scratch.effects.messages.count
+        let before = scratch.work.effects.messages.count
         let count = receiveBytes(packet, at: now, into: scratch)
         // The engine has resolved the topic alias.
-        let message = scratch.effects.messages.dropFirst(before).last
-        let topic = message.map { scratch.effects.topic(of: $0, in: packet) }
+        let message = scratch.work.effects.messages.dropFirst(before).last
+        let topic = message.map { scratch.work.effects.topic(of: $0, in: packet) }
         var arrivals = [Self.arrival(of: decoded, from: client, topic: topic)]
         if fault == .duplicate, !wantsClose {
             arrivals += arrivals
@@ -283,43 +283,16 @@ extension MQTTServerMachine {
     }
 }
 
-/// What one connection heard, from the moment when its lock is released.
-final class MQTTServerScratch: LinkScratch {
+/// What the engine of one MQTT connection reports.
+struct MQTTServerWork: ServerWork {
     var effects = MQTTEffects()
-    /// What a reader of arrivals is to see.
-    var arrivals: [LoopbackArrival] = []
-    var isClosed = false
-    private var source: Source?
 
-    private struct Source {
-        var hub: Hub
-        var id: Router.ConnectionID
-        var now: Int64
+    func perform(_ bytes: RawSpan, isClosed: Bool, from source: ServerSource) {
+        guard case .mqtt(let link, _)? = source.hub.connection(source.id) else { return }
+        let client = MQTTClientHandler(hub: source.hub, id: source.id, link: link, now: source.now)
+        client.handle(effects, bytes)
+        if isClosed { client.ended(sendsWill: true) }
     }
 
-    func begin(_ hub: Hub, _ id: Router.ConnectionID, _ now: Int64) {
-        source = Source(hub: hub, id: id, now: now)
-    }
-
-    func perform(_ bytes: RawSpan) {
-        guard let source else { return }
-        // What is taken out here is this call's own: performing may lead to another connection's effects.
-        var effects = MQTTEffects()
-        swap(&effects, &self.effects)
-        let arrivals = self.arrivals
-        if !arrivals.isEmpty { self.arrivals = [] }
-        let isClosed = self.isClosed
-        self.isClosed = false
-        self.source = nil
-        if case .mqtt(let link, _)? = source.hub.connection(source.id) {
-            let client = MQTTClientHandler(hub: source.hub, id: source.id, link: link, now: source.now)
-            client.handle(effects, bytes)
-            if isClosed { client.ended(sendsWill: true) }
-        }
-        // After they have had their effects.
-        source.hub.packets.report(arrivals)
-        if isClosed { source.hub.forget(source.id) }
-        effects.removeAll()
-        swap(&effects, &self.effects)
-    }
+    mutating func removeAll() { effects.removeAll() }
 }

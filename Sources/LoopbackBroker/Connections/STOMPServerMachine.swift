@@ -3,7 +3,7 @@ import Transport
 
 /// The server's end of one STOMP connection.
 struct STOMPServerMachine: LinkMachine, ~Copyable {
-    typealias Scratch = STOMPServerScratch
+    typealias Scratch = ServerScratch<STOMPServerWork>
 
     let id: Router.ConnectionID
     let hub: Hub
@@ -48,31 +48,36 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
         }
     }
 
-    mutating func connectionOpened(at now: Int64, into scratch: STOMPServerScratch) {
+    mutating func connectionOpened(at now: Int64, into scratch: Scratch) {
         // A server writes nothing that its configuration could make impossible.
         try? engine.connectionOpened(at: now)
     }
 
-    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: STOMPServerScratch) {
-        scratch.begin(hub, id, engine.version, now)
+    mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: Scratch) {
+        begin(scratch, at: now)
         engine.connectionClosed(at: now, into: &ignored)
         ignored.removeAll()
         scratch.isClosed = true
     }
 
-    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: STOMPServerScratch) -> Int {
+    mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         guard !wantsClose && !isCut else { return bytes.byteCount }
         let count =
             hub.packets.isActive
-            ? receiveFrame(bytes, at: now, into: scratch) : engine.receive(bytes, at: now, into: &scratch.effects)
-        scratch.begin(hub, id, engine.version, now)
+            ? receiveFrame(bytes, at: now, into: scratch) : engine.receive(bytes, at: now, into: &scratch.work.effects)
+        begin(scratch, at: now)
         return count
     }
 
-    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: STOMPServerScratch) {
+    mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: Scratch) {
         guard !isFrozen else { return }
-        scratch.begin(hub, id, engine.version, now)
-        engine.handleTimeout(at: now, into: &scratch.effects)
+        begin(scratch, at: now)
+        engine.handleTimeout(at: now, into: &scratch.work.effects)
+    }
+
+    private func begin(_ scratch: Scratch, at now: Int64) {
+        scratch.begin(ServerSource(hub: hub, id: id, now: now))
+        scratch.work.version = engine.version
     }
 
     // MARK: What the broker wants
@@ -107,19 +112,21 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
 
 extension STOMPServerMachine {
     /// Lets the engine receive the first frame and the heart-beats before it, unless a fault hits the frame.
-    private mutating func receiveFrame(_ bytes: RawSpan, at now: Int64, into scratch: STOMPServerScratch) -> Int {
+    private mutating func receiveFrame(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         var limits = STOMPLimits()
         limits.maximumBodyBytes = hub.options.limits.maximumPacketSize
         var decoder = STOMPDecoder(version: engine.version, limits: limits)
         decoder.push(bytes)
         let next = Result { () throws(STOMPProtocolError) in try decoder.next() }
         // The engine refuses what cannot be decoded.
-        guard case .success(let found) = next else { return engine.receive(bytes, at: now, into: &scratch.effects) }
+        guard case .success(let found) = next else {
+            return engine.receive(bytes, at: now, into: &scratch.work.effects)
+        }
         let length = bytes.byteCount - decoder.bufferedBytes
         let first = bytes.extracting(..<length)
         guard let frame = found else {
             // Heart-beats, perhaps with a part of a frame behind them.
-            return length == 0 ? 0 : engine.receive(first, at: now, into: &scratch.effects)
+            return length == 0 ? 0 : engine.receive(first, at: now, into: &scratch.work.effects)
         }
         let isHandshake = frame.command == .connect || frame.command == .stomp
         let client = isHandshake ? frame.headers["client-id"] ?? "" : clientName
@@ -136,10 +143,10 @@ extension STOMPServerMachine {
             return bytes.byteCount
         case .duplicate, nil: break
         }
-        let count = engine.receive(first, at: now, into: &scratch.effects)
+        let count = engine.receive(first, at: now, into: &scratch.work.effects)
         if fault == .duplicate, count == length, !wantsClose {
             scratch.arrivals.append(arrival)
-            _ = engine.receive(first, at: now, into: &scratch.effects)
+            _ = engine.receive(first, at: now, into: &scratch.work.effects)
         }
         return count
     }
@@ -162,45 +169,18 @@ extension STOMPServerMachine {
     }
 }
 
-/// What one connection heard, from the moment when its lock is released.
-final class STOMPServerScratch: LinkScratch {
+/// What the engine of one STOMP connection reports.
+struct STOMPServerWork: ServerWork {
     var effects = STOMPEffects()
-    /// What a reader of arrivals is to see.
-    var arrivals: [LoopbackArrival] = []
-    var isClosed = false
-    private var source: Source?
+    var version = STOMPVersion.v12
 
-    private struct Source {
-        var hub: Hub
-        var id: Router.ConnectionID
-        var version: STOMPVersion
-        var now: Int64
+    func perform(_ bytes: RawSpan, isClosed: Bool, from source: ServerSource) {
+        guard case .stomp(let link, _)? = source.hub.connection(source.id) else { return }
+        let client = STOMPClientHandler(
+            hub: source.hub, id: source.id, link: link, version: version, now: source.now)
+        client.handle(effects, bytes)
+        if isClosed { client.ended() }
     }
 
-    func begin(_ hub: Hub, _ id: Router.ConnectionID, _ version: STOMPVersion, _ now: Int64) {
-        source = Source(hub: hub, id: id, version: version, now: now)
-    }
-
-    func perform(_ bytes: RawSpan) {
-        guard let source else { return }
-        // What is taken out here is this call's own: performing may lead to another connection's effects.
-        var effects = STOMPEffects()
-        swap(&effects, &self.effects)
-        let arrivals = self.arrivals
-        if !arrivals.isEmpty { self.arrivals = [] }
-        let isClosed = self.isClosed
-        self.isClosed = false
-        self.source = nil
-        if case .stomp(let link, _)? = source.hub.connection(source.id) {
-            let client = STOMPClientHandler(
-                hub: source.hub, id: source.id, link: link, version: source.version, now: source.now)
-            client.handle(effects, bytes)
-            if isClosed { client.ended() }
-        }
-        // After they have had their effects.
-        source.hub.packets.report(arrivals)
-        if isClosed { source.hub.forget(source.id) }
-        effects.removeAll()
-        swap(&effects, &self.effects)
-    }
+    mutating func removeAll() { effects.removeAll() }
 }
