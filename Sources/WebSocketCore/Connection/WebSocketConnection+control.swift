@@ -1,5 +1,5 @@
 extension WebSocketConnection {
-    /// Sends a ping whose payload is its number, in eight bytes; its answer ends `isAwaitingPong`.
+    /// Sends a ping whose payload is its number, in eight bytes.
     ///
     /// - Throws: `notOpen`.
     package mutating func ping(

@@ -68,13 +68,4 @@ package struct WebSocketConnection: ~Copyable {
         validatesText = false
         messageText = UTF8Validator()
     }
-
-    /// Whether a ping of ours has not been answered yet.
-    package var isAwaitingPong: Bool { pingsAnswered < pingsSent }
-
-    /// What to do with the stream below.
-    package var streamAction: WebSocketStreamAction {
-        guard phase == .closed else { return .keep }
-        return role == .client && closure?.isClean == true ? .awaitEnd : .close
-    }
 }

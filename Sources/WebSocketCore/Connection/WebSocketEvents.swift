@@ -40,13 +40,3 @@ package struct WebSocketClosure: Sendable, Hashable {
     /// Whether both sides sent a Close frame.
     package var isClean: Bool
 }
-
-/// What is to be done with the stream below, once everything in the output has been written.
-package enum WebSocketStreamAction: Sendable, Hashable {
-    /// Keep reading and writing.
-    case keep
-    /// Wait for the peer to end it, for a few seconds: the server is the one to end it first (section 7.1.1).
-    case awaitEnd
-    /// End it now.
-    case close
-}

@@ -73,6 +73,6 @@ private struct Conversation: ~Copyable {
         }
         try #require(pair.serverPlaintext == fromClient && pair.clientPlaintext == fromServer, "seed \(seed)")
         try #require(pair.client.closure?.isClean == true && pair.server.closure?.isClean == true, "seed \(seed)")
-        try #require(pair.client.streamAction == .awaitEnd && pair.server.streamAction == .close)
+        try #require(pair.client.phase == .closed && pair.server.phase == .closed)
     }
 }
