@@ -11,7 +11,7 @@
     /// the peer is slowed down by TCP; while that much is unsent, `write` would block. Handlers and completions run on
     /// the connection's own queue and touch nothing but `state`; readiness is reported on the event loop, as long as
     /// it lasts, as a selector does.
-    final class NetworkStream: ByteStream, @unchecked Sendable {
+    final class NetworkStream: NotifyingStream, @unchecked Sendable {
         // Sendable because `state` is locked and `notifier` is touched on the loop's thread only.
         static let maximumUnread = 256 * 1024
         static let maximumUnsent = 256 * 1024
@@ -46,7 +46,7 @@
         private let queue: DispatchQueue
         private let describe: @Sendable (NWError) -> TransportError
         private let state = Lock(State())
-        private var notifier: Notifier?
+        private var notifier: StreamNotifier?
 
         var callersMaySend: Bool { true }
 
@@ -81,8 +81,7 @@
         // MARK: The loop's thread
 
         func attach(_ handler: LoopHandler, interest: Readiness) {
-            let notifier = Notifier(handler: handler, stream: self, loop: handler.loop)
-            notifier.interest = interest
+            let notifier = StreamNotifier(handler: handler, stream: self, interest: interest)
             self.notifier = notifier
             notifierOfOthers.withLock { $0 = notifier }
             receiveMore()
@@ -257,45 +256,13 @@
         }
 
         /// The same as `notifier`, for the connection's queue.
-        private let notifierOfOthers = Lock<Notifier?>(nil)
+        private let notifierOfOthers = Lock<StreamNotifier?>(nil)
         private struct Callback {
             let call: @Sendable () -> Void
         }
         private let lastSent = Lock<Callback?>(nil)
 
-        /// Plays the selector, and allocates nothing to do so.
-        private final class Notifier: LoopHandler, @unchecked Sendable {
-            // Sendable because `isPosted` is atomic and the rest is touched on the loop's thread only.
-            /// Held until it is detached, as the loop holds the handler of a socket.
-            var handler: LoopHandler?
-            private let stream: NetworkStream
-            var interest: Readiness = []
-            private let isPosted = Atomic(false)
-
-            init(handler: LoopHandler, stream: NetworkStream, loop: EventLoop) {
-                self.handler = handler
-                self.stream = stream
-                super.init(loop: loop)
-            }
-
-            func notify() {
-                if isPosted.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
-                {
-                    loop.post(self, 0)
-                }
-            }
-
-            override func posted(_ code: Int, at now: Int64) {
-                isPosted.store(false, ordering: .releasing)
-                let ready = stream.readiness.intersection(interest)
-                guard !ready.isEmpty, let handler else { return }
-                handler.ready(ready, at: now)
-                // As long as it lasts.
-                if self.handler != nil, !stream.readiness.intersection(interest).isEmpty { notify() }
-            }
-        }
-
-        private var readiness: Readiness {
+        var readiness: Readiness {
             state.withLock { state in
                 var readiness: Readiness = []
                 if state.canRead { readiness.insert(.read) }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A connected, non-blocking stream of bytes: a socket, or one end of an in-memory pair.
 ///
 /// `attach`, `setInterest` and `close` are called on the loop's thread. `write` may be called from any thread, but
@@ -42,5 +44,45 @@ package struct StreamProgress: Sendable, Equatable {
     package init(written: Int = 0, acknowledged: Int = 0) {
         self.written = written
         self.acknowledged = acknowledged
+    }
+}
+
+/// A stream that no selector watches: it reports by itself when it has become ready.
+protocol NotifyingStream: ByteStream {
+    /// What the stream is ready for now.
+    var readiness: Readiness { get }
+}
+
+/// Plays the selector for a stream: notifies the handler on its loop as long as the stream is ready for what the handler
+/// is interested in. Allocates nothing to do so.
+final class StreamNotifier: LoopHandler, @unchecked Sendable {
+    // Sendable because `isPosted` is atomic and the rest is touched on the loop's thread only.
+    /// Held until it is detached, as the loop holds the handler of a socket.
+    var handler: LoopHandler?
+    private let stream: any NotifyingStream
+    var interest: Readiness
+    private let isPosted = Atomic(false)
+
+    init(handler: LoopHandler, stream: any NotifyingStream, interest: Readiness) {
+        self.handler = handler
+        self.stream = stream
+        self.interest = interest
+        super.init(loop: handler.loop)
+    }
+
+    /// The stream may have become ready; from any thread.
+    func notify() {
+        if isPosted.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged {
+            loop.post(self, 0)
+        }
+    }
+
+    override func posted(_ code: Int, at now: Int64) {
+        isPosted.store(false, ordering: .releasing)
+        let ready = stream.readiness.intersection(interest)
+        guard !ready.isEmpty, let handler else { return }
+        handler.ready(ready, at: now)
+        // Level-triggered: notify again until there is nothing to report.
+        if self.handler != nil, !stream.readiness.intersection(interest).isEmpty { notify() }
     }
 }

@@ -40,8 +40,8 @@ final class MemoryPipe: Sendable {
         var writerIsClosed = false
         var readerIsClosed = false
         var isCut = false
-        var reader: MemoryStream.Notifier?
-        var writer: MemoryStream.Notifier?
+        var reader: StreamNotifier?
+        var writer: StreamNotifier?
 
         var count: Int { storage.count - head }
 
@@ -76,11 +76,11 @@ final class MemoryPipe: Sendable {
 }
 
 /// One end of a memory pair.
-package final class MemoryStream: ByteStream, @unchecked Sendable {
+package final class MemoryStream: NotifyingStream, @unchecked Sendable {
     // Sendable because the pipes are locked, and `notifier` is touched on the loop's thread only.
     private let incoming: MemoryPipe
     private let outgoing: MemoryPipe
-    private var notifier: Notifier?
+    private var notifier: StreamNotifier?
     package let peerName: String
 
     init(incoming: MemoryPipe, outgoing: MemoryPipe, peerName: String) {
@@ -98,8 +98,7 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
     }
 
     package func attach(_ handler: LoopHandler, interest: Readiness) {
-        let notifier = Notifier(handler: handler, stream: self, loop: handler.loop)
-        notifier.interest = interest
+        let notifier = StreamNotifier(handler: handler, stream: self, interest: interest)
         self.notifier = notifier
         incoming.state.withLock { $0.reader = notifier }
         outgoing.state.withLock { $0.writer = notifier }
@@ -171,7 +170,7 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
         incoming.notifyBoth()
     }
 
-    fileprivate var readiness: Readiness {
+    var readiness: Readiness {
         var readiness: Readiness = []
         incoming.state.withLock { state in
             if !state.faults.isFrozen && (state.count > 0 || state.isCut || state.writerIsClosed) {
@@ -184,35 +183,5 @@ package final class MemoryStream: ByteStream, @unchecked Sendable {
             }
         }
         return readiness
-    }
-
-    /// Plays the selector: tells the handler on its loop as long as what it is interested in is ready.
-    final class Notifier: LoopHandler, @unchecked Sendable {
-        // Sendable because `isPosted` is atomic and the rest is touched on the loop's thread only.
-        weak var handler: LoopHandler?
-        private let stream: MemoryStream
-        var interest: Readiness = []
-        private let isPosted = Atomic(false)
-
-        init(handler: LoopHandler, stream: MemoryStream, loop: EventLoop) {
-            self.handler = handler
-            self.stream = stream
-            super.init(loop: loop)
-        }
-
-        func notify() {
-            if isPosted.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged {
-                loop.post(self, 0)
-            }
-        }
-
-        override func posted(_ code: Int, at now: Int64) {
-            isPosted.store(false, ordering: .releasing)
-            let ready = stream.readiness.intersection(interest)
-            guard !ready.isEmpty, let handler else { return }
-            handler.ready(ready, at: now)
-            // Level-triggered: look again, until there is nothing to report.
-            if self.handler != nil, !stream.readiness.intersection(interest).isEmpty { notify() }
-        }
     }
 }
