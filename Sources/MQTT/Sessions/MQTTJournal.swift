@@ -58,7 +58,7 @@ final class MQTTJournal: Sendable {
             defer { state.commitIsDue = true }
             return !state.commitIsDue
         }
-        if isFirst { loop.run(on: thread) { self.commit() } }
+        if isFirst { thread.run(asWorkOf: loop) { self.commit() } }
     }
 
     private func commit() {

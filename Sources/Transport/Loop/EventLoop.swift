@@ -335,16 +335,6 @@ extension EventLoop {
     /// That work has ended; on the loop's thread.
     package func endWork() { _ = manualTime?.workCount.subtract(1, ordering: .acquiringAndReleasing) }
 
-    /// Runs `job` on a thread, as such work. What `job` hands in to this loop is done before the work has ended.
-    package func run(on thread: SerialThread, _ job: @escaping @Sendable () -> Void) {
-        guard manualTime != nil else { return thread.run(job) }
-        beginWork()
-        thread.run {
-            job()
-            self.execute { self.endWork() }
-        }
-    }
-
     /// Runs a part of that work, in its task.
     package nonisolated(nonsending) func asWork(_ body: nonisolated(nonsending) () async -> Void) async {
         guard manualTime != nil else { return await body() }

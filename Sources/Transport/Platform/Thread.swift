@@ -125,4 +125,15 @@ package final class SerialThread: Sendable {
     package func run(_ job: @escaping @Sendable () -> Void) {
         queue.change { $0.jobs.append(job) }
     }
+
+    /// Runs `job` as work that an advance of the loop's ``ManualClock`` waits for, together with what `job` hands in to the
+    /// loop.
+    package func run(asWorkOf loop: EventLoop, _ job: @escaping @Sendable () -> Void) {
+        guard loop.isManual else { return run(job) }
+        loop.beginWork()
+        run {
+            job()
+            loop.execute { loop.endWork() }
+        }
+    }
 }
