@@ -31,11 +31,12 @@ public final class LoopbackBroker: Sendable {
     ///   - options: ports, users, limits and faults. Default: free ports, everybody is let in.
     ///   - clock: the clock of a test, whose time passes only when it is advanced. Default: nil, the system's clock.
     /// - Throws: `TransportError` with the code `cannotListen` when a port or socket is taken that was to be used
-    ///   exactly, `badURL` for a number that is no port or a path that is too long, `tlsUnavailable` or
-    ///   `tlsConfiguration` when TLS cannot be served.
+    ///   exactly, `badURL` for a number that is no port, a path that is too long or a dead-letter queue that is no queue,
+    ///   `tlsUnavailable` or `tlsConfiguration` when TLS cannot be served.
     public static func start(
         _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), clock: ManualClock? = nil
     ) async throws(TransportError) -> LoopbackBroker {
+        try options.checkRefusedMessages()
         let hub = try Hub(options, clock: clock)
         let loop = hub.loop
         var listeners: [Listener] = []

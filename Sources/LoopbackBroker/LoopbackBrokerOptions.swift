@@ -48,8 +48,7 @@ public struct LoopbackBrokerOptions: Sendable {
         case discard
         /// It is delivered once more, with `redelivered:true`, and dropped when it is rejected again.
         case redeliverOnce
-        /// It is moved to this queue, such as `/queue/dead`. It is dropped if it is rejected there, or if this is not
-        /// the destination of a queue.
+        /// It is moved to this queue, such as `/queue/dead`, and dropped if it is rejected there.
         case deadLetterQueue(String)
     }
 
@@ -174,6 +173,15 @@ extension LoopbackBrokerOptions {
             (\.mqtts, mqttsPort, Service(.mqtt, tls: tls)), (\.stomps, stompsPort, Service(.stomp, tls: tls)),
             (\.wss, wssPort, Service(webSocketFor: allowedOrigins, tls: tls)),
         ]
+    }
+
+    /// Finds a queue for rejected messages that no message can be moved to.
+    func checkRefusedMessages() throws(TransportError) {
+        guard case .deadLetterQueue(let text) = refusedMessages else { return }
+        if let destination = Destination(text), destination.kind == .queue, !destination.hasWildcards { return }
+        throw TransportError(
+            .badURL,
+            "The dead-letter queue '\(text)' is not the destination of one queue. Use one such as '/queue/dead'.")
     }
 
     var sockets: [(path: String, kind: Service.Kind)] {

@@ -103,6 +103,15 @@ import Testing
         }
     }
 
+    @Test(arguments: ["", "/queue/", "/topic/dead", "/temp-queue/dead", "/queue/dead.>"])
+    func `a dead-letter queue that is not one queue keeps the broker from starting`(name: String) async {
+        var options = LoopbackBrokerOptions()
+        options.refusedMessages = .deadLetterQueue(name)
+        let error = await #expect(throws: TransportError.self) { try await LoopbackBroker.start(options) }
+        #expect(error?.code == .badURL)
+        #expect(error?.message.contains("'\(name)'") == true)
+    }
+
     @Test func `moves rejected messages to the dead-letter queue in their order, and drops what is rejected there`()
         async throws
     {

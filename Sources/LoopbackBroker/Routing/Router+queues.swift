@@ -284,10 +284,8 @@ extension Router {
     /// The queue that rejected messages are moved to. It is made if there is room for it; otherwise this is nil.
     private var deadLetterQueue: ByteKey? {
         mutating get {
-            guard case .deadLetterQueue(let text) = refused, let destination = Destination(text),
-                destination.kind == .queue, !destination.hasWildcards
-            else { return nil }
-            let name = ByteKey(destination.text)
+            guard case .deadLetterQueue(let text) = refused else { return nil }
+            let name = ByteKey(text)
             if queues[name] == nil { try? makeQueue(name) }
             return queues[name] == nil ? nil : name
         }
