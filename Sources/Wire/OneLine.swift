@@ -13,6 +13,18 @@ package enum OneLine {
         return scalars.count > limit ? line + "…" : line
     }
 
+    /// A number of bytes: `1 byte`, `2 bytes`.
+    package static func bytes(_ count: Int) -> String { count == 1 ? "1 byte" : "\(count) bytes" }
+
+    /// A measured or random duration, with three digits, and with hundredths of a second at most from 10 seconds on.
+    package static func duration(_ duration: Duration) -> String {
+        let nanoseconds = duration.inNanoseconds
+        var step: Int64 = 1
+        while step < 10_000_000, (nanoseconds / step).magnitude >= 1000 { step *= 10 }
+        let (sum, isTooLarge) = nanoseconds.addingReportingOverflow(nanoseconds < 0 ? -step / 2 : step / 2)
+        return isTooLarge ? "\(duration)" : "\(Duration.nanoseconds(sum / step * step))"
+    }
+
     /// The first bytes, as quoted text where they are text and otherwise in hexadecimal digits.
     package static func payload(_ bytes: ArraySlice<UInt8>) -> String {
         let shown = bytes.prefix(64)
@@ -29,12 +41,17 @@ package enum OneLine {
     package static func values(of event: Any) -> String? {
         guard let child = Mirror(reflecting: event).children.first, let name = child.label else { return nil }
         let payload = Mirror(reflecting: child.value)
-        guard payload.displayStyle == .tuple else { return "\(name)(\(text("\(child.value)")))" }
+        guard payload.displayStyle == .tuple else { return "\(name)(\(value(child.value)))" }
         let values = payload.children.map { label, value in
             let isNamed = label.map { !$0.hasPrefix(".") } ?? false
-            return (isNamed ? "\(label ?? ""): " : "") + text("\(value)")
+            return (isNamed ? "\(label ?? ""): " : "") + Self.value(value)
         }
         return "\(name)(\(values.joined(separator: ", ")))"
+    }
+
+    private static func value(_ value: Any) -> String {
+        if let duration = value as? Duration { return Self.duration(duration) }
+        return text("\(value)")
     }
 
     /// A type's name with the values of its stored properties.

@@ -35,7 +35,7 @@ import Testing
             let marked = [await all.next(), await all.next(), await all.next()]
             #expect(marked.map { $0?.text } == ["1", "2", "3"])
             #expect(marked.map { $0?.wasDropped } == [false, true, false])
-            #expect(marked[1]?.description == "PUBLISH of meter to a, 1 bytes, dropped")
+            #expect(marked[1]?.description == "PUBLISH of meter to a, 1 byte, dropped")
             #expect(await processed.next()?.text == "1")
             #expect(await processed.next()?.text == "3")
         }

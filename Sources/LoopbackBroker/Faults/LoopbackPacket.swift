@@ -1,5 +1,6 @@
 public import MQTTCore
 public import STOMPCore
+import Wire
 
 /// A kind of packet or frame.
 public enum LoopbackPacket: Sendable, Hashable {
@@ -58,6 +59,6 @@ public struct LoopbackArrival: Sendable, Hashable {
 extension LoopbackArrival: CustomStringConvertible {
     public var description: String {
         "\(packet) of \(client)" + (topic.map { " to \($0)" } ?? "")
-            + (payload.isEmpty ? "" : ", \(payload.count) bytes") + (wasDropped ? ", dropped" : "")
+            + (payload.isEmpty ? "" : ", \(OneLine.bytes(payload.count))") + (wasDropped ? ", dropped" : "")
     }
 }

@@ -1,6 +1,7 @@
 import MQTTCore
 import Messaging
 import Transport
+import Wire
 
 extension MQTTPacketRecord {
     /// Decodes whole packets, each once, into what is wished of them; logs get them with their secrets masked.
@@ -132,7 +133,7 @@ extension MQTTPacketRecord: FrameContent {
         case .publish(let packet):
             [.init("Topic Name", packet.topic), .init("QoS", "\(packet.qos.rawValue)")] + id(packet.packetID)
                 + [flag("Retain", packet.isRetained), flag("DUP", packet.isDuplicate)] + fields(packet.properties)
-                + [.init("Payload", "\(payloadCount) bytes")]
+                + [.init("Payload", OneLine.bytes(payloadCount))]
         case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
             id(packet.packetID) + [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
         case .subscribe(let packet):

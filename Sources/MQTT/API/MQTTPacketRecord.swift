@@ -1,6 +1,7 @@
 public import MQTTCore
 public import Messaging
 import Transport
+import Wire
 
 /// A packet that was sent or received, for display; see ``MQTTClient/inspect(showingSecrets:)``.
 public struct MQTTPacketRecord: FrameRecord {
@@ -130,6 +131,6 @@ extension MQTTPacketRecord: CustomStringConvertible {
         if packet.isDuplicate { words.append("dup") }
         if packet.isRetained { words.append("retain") }
         if payloadCount > 0 { words.append(FrameText.preview(packet.payload, of: payloadCount)) }
-        return words + ["(\(payloadCount) bytes)"]
+        return words + ["(\(OneLine.bytes(payloadCount)))"]
     }
 }

@@ -107,6 +107,6 @@ public struct MQTTWill: Sendable, Hashable {
 extension MQTTWill: CustomStringConvertible {
     /// Topic and flags; the payload is hidden as that of an inspected CONNECT is.
     public var description: String {
-        "MQTTWill(\(OneLine.text(topic)), \(qos)\(retain ? ", retained" : ""), \(payload.count) bytes)"
+        "MQTTWill(\(OneLine.text(topic)), \(qos)\(retain ? ", retained" : ""), \(OneLine.bytes(payload.count)))"
     }
 }

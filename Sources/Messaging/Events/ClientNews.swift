@@ -145,7 +145,7 @@ extension ConnectionState: CustomStringConvertible {
         case .connecting(let attempt): "connecting, attempt \(attempt)"
         case .connected: "connected"
         case .waiting(let delay, let attempt, let failure):
-            "waiting \(delay) after attempt \(attempt): \(OneLine.text("\(failure)"))"
+            "waiting \(OneLine.duration(delay)) after attempt \(attempt): \(OneLine.text("\(failure)"))"
         case .waitingForNetwork: "waiting for a network"
         case .disconnecting: "disconnecting"
         case .suspended: "suspended"

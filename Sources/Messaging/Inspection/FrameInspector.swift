@@ -1,5 +1,6 @@
 import Synchronization
 import Transport
+import Wire
 
 /// One step of one message: it was sent, acknowledged or received.
 public struct MessageEvent: Sendable, Equatable {
@@ -37,13 +38,13 @@ extension MessageEvent: CustomStringConvertible {
     public var description: String {
         let place = destination.map { " \($0)" } ?? ""
         return "\(time) \(step)\(place)" + (identifier.map { " (\($0))" } ?? "")
-            + (step == .acknowledged ? "" : ", \(payloadCount) bytes")
+            + (step == .acknowledged ? "" : ", \(OneLine.bytes(payloadCount))")
     }
 }
 
 /// Turns the bytes that a link exchanges into records of frames. Without an observer it costs one comparison.
 ///
-/// Each onlooker has a bounded buffer and misses the oldest records when it is slow, and so has each log: a connection
+/// Each observer has a bounded buffer and misses the oldest records when it is slow, and so has each log: a connection
 /// never waits for them.
 package final class FrameInspector<Record: Sendable>: LinkTap {
     /// Decodes whole frames, each once, into what is wished of them.

@@ -1,6 +1,6 @@
 import Transport
 
-/// What the onlookers of a connection want of each frame.
+/// What the observers of a connection need of each frame.
 package struct FrameWishes: Sendable {
     /// A record with its secrets masked.
     package var masked = false
@@ -18,7 +18,7 @@ package struct FrameWishes: Sendable {
     package var isEmpty: Bool { !masked && !complete && logLimit == nil }
 }
 
-/// One frame, decoded once for all onlookers.
+/// One frame, decoded once for all observers.
 package struct InspectedFrame<Record: Sendable>: Sendable {
     package var masked: Record?
     package var complete: Record?
@@ -77,7 +77,7 @@ extension FrameRecord {
         return frames
     }
 
-    /// Makes the records of one decoded frame that the onlookers want; logs get it with its secrets masked.
+    /// Makes the records of one decoded frame that the observers need; logs get it with its secrets masked.
     package static func inspected(
         _ frame: Frame, _ bytes: RawSpan, _ range: Range<Int>, _ version: Version, _ direction: FrameDirection,
         _ wishes: FrameWishes, topic: @autoclosure () -> String? = nil

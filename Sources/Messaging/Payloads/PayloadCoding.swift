@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
     import protocol FoundationEssentials.LocalizedError
 #else
@@ -137,13 +139,14 @@ public struct DecodeFailure: DescribedError, Sendable {
     /// The decoder threw.
     package init<Value>(_ payload: ArraySlice<UInt8>, isNot type: Value.Type, _ error: any Error) {
         self.init(
-            "The payload (\(size(payload))) is not a valid \(type): \(sentences(about: error))", underlying: error
+            "The payload (\(OneLine.bytes(payload.count))) is not a valid \(type): \(sentences(about: error))",
+            underlying: error
         )
     }
 
     /// The payload is not UTF-8.
     package init(notText payload: ArraySlice<UInt8>) {
-        self.init("The payload (\(size(payload))) is not text in UTF-8. Check what the sender sends.")
+        self.init("The payload (\(OneLine.bytes(payload.count))) is not text in UTF-8. Check what the sender sends.")
     }
 
     /// Decodes a message with a closure of the application.
@@ -184,8 +187,6 @@ func sentences(about error: any Error) -> String {
     default: sentence("\(error)")
     }
 }
-
-private func size(_ payload: ArraySlice<UInt8>) -> String { payload.count == 1 ? "1 byte" : "\(payload.count) bytes" }
 
 /// A value by the keys that lead to it: `the value of 'vehicles[2].speed'`.
 private func name(of path: [any CodingKey]) -> String {

@@ -1,6 +1,7 @@
 import Messaging
 import STOMPCore
 import Transport
+import Wire
 
 extension STOMPFrameRecord {
     /// - Parameter whole: the frame with its secrets.
@@ -80,6 +81,6 @@ extension STOMPFrameRecord: FrameContent {
     package var fields: [LoggedFrame.Field] {
         guard let frame else { return [] }
         let headers = frame.headers.map { LoggedFrame.Field($0.name, $0.value) }
-        return bodyCount > 0 ? headers + [.init("body", "\(bodyCount) bytes")] : headers
+        return bodyCount > 0 ? headers + [.init("body", OneLine.bytes(bodyCount))] : headers
     }
 }

@@ -1,6 +1,7 @@
 public import Messaging
 public import STOMPCore
 import Transport
+import Wire
 
 /// A frame that was sent or received, for display; see ``STOMPClient/inspect(showingSecrets:)``.
 public struct STOMPFrameRecord: FrameRecord {
@@ -84,7 +85,7 @@ extension STOMPFrameRecord: CustomStringConvertible {
     public var description: String {
         guard let frame else { return "heart-beat" }
         var words = [frame.commandName] + frame.headers.map { "\($0.name):\($0.value)" }
-        if bodyCount > 0 { words += [FrameText.preview(frame.body, of: bodyCount), "(\(bodyCount) bytes)"] }
+        if bodyCount > 0 { words += [FrameText.preview(frame.body, of: bodyCount), "(\(OneLine.bytes(bodyCount)))"] }
         return words.joined(separator: " ")
     }
 }

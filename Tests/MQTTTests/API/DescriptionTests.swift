@@ -45,6 +45,13 @@ struct DescriptionTests {
         #expect(
             "\(MQTTConnectionState.waiting(.milliseconds(500), attempt: 1, after: error))"
                 == "waiting 0.5 seconds after attempt 1: Refused.")
+        for (delay, text) in [
+            (0.262_394_114, "0.262"), (31.234_567_89, "31.23"), (0.000_123_456, "0.000123"), (3599.999, "3600.0"),
+        ] {
+            #expect("\(MQTTConnectionState.waiting(.seconds(delay), attempt: 1, after: error))".contains(" \(text) s"))
+            #expect("\(MQTTEvent.pingAnswered(.seconds(delay)))" == "pingAnswered(\(text) seconds)")
+        }
+        #expect("\(MQTTWill(topic: "a", payload: "1"))".hasSuffix(", 1 byte)"))
     }
 
     @Test func `events and configurations are one line without secrets`() async throws {
