@@ -125,6 +125,10 @@ extension ClientError {
 
     /// The closure for credentials threw.
     package init(credentials error: any Error) {
-        self.init(.noCredentials, "Could not obtain credentials: \(error)", answer: nil, underlying: error)
+        let reason = Self.withoutFullStop("\(error)")
+        self.init(
+            .noCredentials,
+            "The credentialsProvider failed: \(reason). Check what it depends on; the next attempt calls it again.",
+            answer: nil, underlying: error)
     }
 }
