@@ -1,5 +1,6 @@
 // The types of other modules that programs name when they use the client. What they only receive, or write with a leading
-// dot (`overflow: .pauseReading`) needs no name here: members come along with the module. `.ci/measures --exports` counts.
+// dot (`overflow: .pauseReading`) needs no name here: members come along with the module. The three protocols are for functions that serve both clients.
+// `.ci/measures --exports` counts.
 @_exported public import struct MQTTCore.MQTTOutgoingMessage
 @_exported public import struct MQTTCore.MQTTProperties
 @_exported public import struct MQTTCore.MQTTProperty
@@ -16,7 +17,10 @@
 @_exported public import struct Messaging.CredentialsRequest
 @_exported public import struct Messaging.DecodeFailure
 @_exported public import class Messaging.FrameLog
+@_exported public import protocol Messaging.MessageSubscription
+@_exported public import protocol Messaging.MessagingClient
 @_exported public import protocol Messaging.PayloadCoding
+@_exported public import protocol Messaging.ReceivedMessage
 @_exported public import struct Messaging.ReconnectPolicy
 @_exported public import struct Messaging.Updates
 @_exported public import struct Transport.TLSIdentity
