@@ -135,6 +135,9 @@ let package = Package(
 
         // What tests share, and the programs that they run.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: common),
+        .target(
+            name: "ClientTestSupport", dependencies: ["Messaging", "TestSupport", "Transport"],
+            path: "Tests/ClientTestSupport", swiftSettings: common),
         // A process to be killed while it writes.
         .executableTarget(
             name: "session-store-writer", dependencies: ["MQTT"], path: "Tests/SessionStoreWriter",
@@ -159,8 +162,10 @@ let package = Package(
         tests(of: "WebSocketCore", with: ["HTTPCore"]),
         tests(of: "Transport", with: ["HTTPCore", "WebSocketCore", "Wire"] + appleFrameworks),
         tests(of: "Messaging", with: ["Wire"]),
-        tests(of: "MQTT", with: ["LoopbackBroker", "Wire", "hostile-servers", "session-store-writer"]),
-        tests(of: "STOMP", with: ["HTTPCore", "LoopbackBroker", "WebSocketCore"]),
+        tests(
+            of: "MQTT",
+            with: ["ClientTestSupport", "LoopbackBroker", "Wire", "hostile-servers", "session-store-writer"]),
+        tests(of: "STOMP", with: ["ClientTestSupport", "HTTPCore", "LoopbackBroker", "WebSocketCore"]),
         tests(of: "LoopbackBroker", with: ["MQTT", "STOMP"]),
         tests(of: "Inspector", with: ["LoopbackBroker", "Messaging", "MQTT", "STOMP"]),
 

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import Synchronization
 import TestSupport
@@ -43,26 +44,12 @@ struct CancellationCampaignTests {
     }
 
     /// A client with what its calls leave for others.
-    private final class Subject: Sendable {
+    private final class Subject: CampaignSubject {
         let client: MQTTClient
-        let subscriptions = Lock<[MQTTSubscription]>([])
+        let subscriptions = KeptSubscriptions<MQTTSubscription>()
 
         init(_ client: MQTTClient) {
             self.client = client
-        }
-
-        func keep(_ subscription: MQTTSubscription) {
-            subscriptions.withLock { known in
-                known.append(subscription)
-                if known.count > 4 { known.removeFirst() }
-            }
-        }
-
-        func subscription(_ random: inout SeededGenerator) throws -> MQTTSubscription {
-            guard let one = subscriptions.withLock({ $0.randomElement(using: &random) }) else {
-                throw CancellationError()
-            }
-            return one
         }
     }
 
@@ -137,11 +124,9 @@ struct CancellationCampaignTests {
 
     /// Every public asynchronous function. Those that end a connection are called less often than the others.
     private static let calls: [Call] =
-        Array(repeating: often, count: 6).flatMap(\.self) + seldom
+        Array(repeating: Call.commonOften + often, count: 6).flatMap(\.self) + Call.commonSeldom + seldom
 
     private static let often = [
-        Call("connect", "connect() []", body: { subject, _ in try await subject.client.connect() }),
-        Call("start", "start() []", body: { subject, _ in await subject.client.start() }),
         Call(
             "publish QoS 0", "publish(_:to:qos:retain:properties:) [[UInt8]]",
             body: { subject, _ in try await subject.client.publish([UInt8](repeating: 0, count: 500), to: "a") }
@@ -191,20 +176,10 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "unsubscribe", "unsubscribe() []",
-            body: { subject, random in try await subject.subscription(&random).unsubscribe() }),
-        Call(
             "next", "next() []", "next(isolation:) [isolated (any Actor)?]",
             body: { subject, random in
                 var messages = try subject.subscription(&random).makeAsyncIterator()
                 for _ in 0..<20 { _ = try await messages.next() }
-            }
-        ),
-        Call(
-            "next batch",
-            body: { subject, random in
-                var batches = try subject.subscription(&random).batches.makeAsyncIterator()
-                for _ in 0..<3 { _ = try await batches.next() }
             }
         ),
         Call(
@@ -286,9 +261,6 @@ struct CancellationCampaignTests {
                 try await subject.client.enqueue("typed", to: .text("a/b"))
             }
         ),
-        Call("events", body: { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
-        Call("states", body: { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
-        Call("inspect", body: { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
         Call(
             "request", "request(_:to:qos:timeout:properties:) [[UInt8]]",
             body: { subject, _ in _ = try await subject.client.request([1], to: "question", timeout: .milliseconds(50))
@@ -345,18 +317,9 @@ struct CancellationCampaignTests {
     ]
 
     private static let seldom = [
-        Call("disconnect", "disconnect() []", body: { subject, _ in await subject.client.disconnect() }),
-        Call("run", "run() []", body: { subject, _ in try await subject.client.run() }),
         Call(
             "disconnect with a reason", "disconnect(reason:properties:) [MQTTReasonCode]",
             body: { subject, _ in try await subject.client.disconnect(reason: .disconnectWithWillMessage) }
-        ),
-        Call(
-            "suspend", "suspend() []",
-            body: { subject, _ in
-                await subject.client.suspend()
-                subject.client.resume()
-            }
         ),
         Call(
             "discardSession", "discardSession() []", body: { subject, _ in try await subject.client.discardSession() }),

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import MQTT
 import MQTTCore
@@ -38,60 +39,28 @@ extension OptionTableTests {
         OptionRow("serviceClass") {
             let broker = try await LoopbackBroker.start()
             let port = Int(broker.ports.mqtt ?? 0)
-            var marks: [[[Int32]]] = []
-            for serviceClass in [ServiceClass.background, .standard, .responsive] {
+            try await ClientChecks.serviceClass(port: port) { serviceClass in
                 var configuration = MQTTConfiguration()
                 configuration.serviceClass = serviceClass
-                let client = MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
-                try await client.connect()
-                marks.append(ServiceMarks.ofConnections(to: port))
-                await client.disconnect()
+                return MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
             }
-            #if os(Linux)
-                #expect(marks == [[[2, 0x20]], [[0, 0]], [[6, 0x48]]])
-            #else
-                #expect(Set(marks).count == 3)
-            #endif
             await broker.stop()
         },
         OptionRow("threadQuality") {
-            for quality in [ServiceClass.background, .standard, .responsive] {
+            await ClientChecks.threadQuality { quality, port in
                 var configuration = MQTTConfiguration()
                 configuration.threadQuality = quality
-                let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration)
-                let isShared = client.executor as? EventLoop === EventLoop.shared
-                #expect(isShared == (quality == .standard))
-                let other = MQTTClient("mqtt://127.0.0.1:2", configuration: configuration)
-                #expect(client.executor as? EventLoop === other.executor as? EventLoop)
-                #if os(Linux)
-                    let niceness = await withTaskExecutorPreference(client.executor) { ServiceMarks.threadNiceness }
-                    #expect(niceness == (quality == .background ? 10 : 0))
-                #endif
+                return MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
             }
         },
         OptionRow("usesNetworkMonitor") {
-            for follows in [true, false] {
-                let network = NetworkMonitor()
-                network.update(NetworkMonitor.Path(isAvailable: false))
+            await ClientChecks.networkMonitor { follows, policy, network in
                 var configuration = MQTTConfiguration()
                 configuration.usesNetworkMonitor = follows
-                configuration.reconnect.firstConnectAttempts = nil
-                configuration.reconnect.initialDelay = .milliseconds(1)
-                let client = MQTTClient(
+                configuration.reconnect = policy
+                return MQTTClient(
                     ["mqtt://broker.example"], configuration: configuration, loop: .shared,
-                    override: { () throws(TransportError) in throw TransportError(.unreachable, "no network") },
-                    network: network)
-                var states = client.states.makeAsyncIterator()
-                let connecting = Task { try await client.connect() }
-                var attempts = 0
-                var isPaused = false
-                while attempts < 3, !isPaused, let state = await states.next() {
-                    if case .connecting = state { attempts += 1 }
-                    if case .waitingForNetwork = state { isPaused = true }
-                }
-                #expect(isPaused == follows)
-                await client.disconnect()
-                _ = await connecting.result
+                    override: ClientChecks.noNetwork, network: network)
             }
         },
         OptionRow("proxy") {
@@ -110,10 +79,8 @@ extension OptionTableTests {
     private static func attempts(_ names: [String], _ order: ServerOrder) async throws -> [String] {
         var configuration = MQTTConfiguration()
         configuration.serverOrder = order
-        let client = MQTTClient(names.map { "mqtt://\($0)" }, configuration: configuration, loop: .shared) {
-            () throws(TransportError) in
-            throw TransportError(.unreachable, "no network")
-        }
+        let client = MQTTClient(
+            names.map { "mqtt://\($0)" }, configuration: configuration, loop: .shared, override: ClientChecks.noNetwork)
         var events = client.events.makeAsyncIterator()
         let connecting = Task { try await client.connect() }
         var tried: [String] = []

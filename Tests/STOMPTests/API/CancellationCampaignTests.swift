@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import Synchronization
 import TestSupport
@@ -32,7 +33,7 @@ struct CancellationCampaignTests {
     }
 
     /// A client that reaches its broker through memory, with what its calls leave for others.
-    private final class Subject: Sendable {
+    private final class Subject: CampaignSubject {
         private final class Network: Sendable {
             let wire = Lock<MemoryStream?>(nil)
             let isDown = Atomic(false)
@@ -40,7 +41,7 @@ struct CancellationCampaignTests {
 
         let client: STOMPClient
         private let network: Network
-        private let subscriptions = Lock<[STOMPSubscription]>([])
+        let subscriptions = KeptSubscriptions<STOMPSubscription>()
 
         init(_ broker: LoopbackBroker, _ change: (inout STOMPConfiguration) -> Void) {
             let network = Network()
@@ -57,20 +58,6 @@ struct CancellationCampaignTests {
                 return OpenedStream(stream: near)
             }
             self.network = network
-        }
-
-        func keep(_ subscription: STOMPSubscription) {
-            subscriptions.withLock { known in
-                known.append(subscription)
-                if known.count > 4 { known.removeFirst() }
-            }
-        }
-
-        func subscription(_ random: inout SeededGenerator) throws -> STOMPSubscription {
-            guard let one = subscriptions.withLock({ $0.randomElement(using: &random) }) else {
-                throw CancellationError()
-            }
-            return one
         }
 
         /// Lets something at random go wrong, or right again.
@@ -127,11 +114,9 @@ struct CancellationCampaignTests {
 
     /// Every public asynchronous function. Those that end a connection are called less often than the others.
     private static let calls: [Call] =
-        Array(repeating: often, count: 6).flatMap(\.self) + seldom
+        Array(repeating: Call.commonOften + often, count: 6).flatMap(\.self) + Call.commonSeldom + seldom
 
     private static let often = [
-        Call("connect", "connect() []", body: { subject, _ in try await subject.client.connect() }),
-        Call("start", "start() []", body: { subject, _ in await subject.client.start() }),
         Call(
             "send", "send(_:to:options:in:) [[UInt8]]",
             body: { subject, _ in try await subject.client.send([UInt8](repeating: 0, count: 500), to: "/topic/a") }),
@@ -160,9 +145,6 @@ struct CancellationCampaignTests {
                         to: destination, acknowledgement: acknowledgement, buffer: policy))
             }
         ),
-        Call(
-            "unsubscribe", "unsubscribe() []",
-            body: { subject, random in try await subject.subscription(&random).unsubscribe() }),
         Call(
             "next", "next() []", "next(isolation:) [isolated (any Actor)?]",
             body: { subject, random in
@@ -218,13 +200,6 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "next batch",
-            body: { subject, random in
-                var batches = try subject.subscription(&random).batches.makeAsyncIterator()
-                for _ in 0..<3 { _ = try await batches.next() }
-            }
-        ),
-        Call(
             "request with a text", "request(_:to:options:timeout:) [String]",
             body: { subject, _ in
                 _ = try await subject.client.request("1", to: "/queue/questions", timeout: .milliseconds(50))
@@ -270,9 +245,6 @@ struct CancellationCampaignTests {
                 }
             }
         ),
-        Call("events", body: { subject, _ in for await _ in subject.client.events.prefix(3) {} }),
-        Call("states", body: { subject, _ in for await _ in subject.client.states.prefix(3) {} }),
-        Call("inspect", body: { subject, _ in for await _ in subject.client.inspect().prefix(3) {} }),
         Call(
             "request", "request(_:to:options:timeout:) [[UInt8]]",
             body: { subject, _ in
@@ -315,20 +287,11 @@ struct CancellationCampaignTests {
     ]
 
     private static let seldom = [
-        Call("disconnect", "disconnect() []", body: { subject, _ in await subject.client.disconnect() }),
-        Call("run", "run() []", body: { subject, _ in try await subject.client.run() }),
-        Call(
-            "suspend", "suspend() []",
-            body: { subject, _ in
-                await subject.client.suspend()
-                subject.client.resume()
-            }
-        ),
         Call(
             "withConnection", "withConnection(_:) [(Self) async throws -> Result]",
             body: { subject, _ in
                 try await subject.client.withConnection { try await $0.sendAndConfirm("w", to: "/topic/a") }
             }
-        ),
+        )
     ]
 }

@@ -1,30 +1,18 @@
+import ClientTestSupport
 import LoopbackBroker
 import STOMP
-import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Client: start() and run()", .turns)
 struct StartTests {
     @Test func `connect() reports that no descriptor is left for the event loop, and the client can be used later`()
         async throws
     {
-        let failuresLeft = Atomic(1)
-        let loop = EventLoop { () throws(TransportError) in
-            guard failuresLeft.subtract(1, ordering: .relaxed).newValue < 0 else { throw noDescriptorForLoop(EMFILE) }
-            return try SelectorKind.automatic.make()
-        }
-        defer { loop.stop() }
         let broker = try await LoopbackBroker.start()
-        let client = STOMPClient(
-            [try #require(broker.urls.stomp)], configuration: STOMPConfiguration(), loop: loop,
-            override: nil)
-        let error = await #expect(throws: STOMPError.self) { try await client.connect() }
-        #expect(error?.code == .systemLimit)
-        #expect((error?.underlying as? TransportError)?.code == .systemLimit)
-        try await client.connect()
-        await client.disconnect()
+        try await ClientChecks.startWithoutDescriptor { loop in
+            STOMPClient([try #require(broker.urls.stomp)], configuration: STOMPConfiguration(), loop: loop)
+        }
         await broker.stop()
     }
 

@@ -1,3 +1,4 @@
+import ClientTestSupport
 import LoopbackBroker
 import Messaging
 import STOMP
@@ -10,11 +11,7 @@ import WebSocketCore
 private func client(_ urls: [String], _ change: (inout STOMPConfiguration) -> Void) -> STOMPClient {
     var configuration = STOMPConfiguration()
     change(&configuration)
-    return STOMPClient(
-        urls, configuration: configuration, loop: .shared,
-        override: { () throws(TransportError) in
-            throw TransportError(.unreachable, "no network")
-        })
+    return STOMPClient(urls, configuration: configuration, loop: .shared, override: ClientChecks.noNetwork)
 }
 
 /// The servers that are tried in one round, none of which can be had.
@@ -68,60 +65,28 @@ extension OptionTableTests {
         OptionRow("serviceClass") {
             let broker = try await LoopbackBroker.start()
             let port = Int(broker.ports.stomp ?? 0)
-            var marks: [[[Int32]]] = []
-            for serviceClass in [ServiceClass.background, .standard, .responsive] {
+            try await ClientChecks.serviceClass(port: port) { serviceClass in
                 var configuration = STOMPConfiguration()
                 configuration.serviceClass = serviceClass
-                let client = STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
-                try await client.connect()
-                marks.append(ServiceMarks.ofConnections(to: port))
-                await client.disconnect()
+                return STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
             }
-            #if os(Linux)
-                #expect(marks == [[[2, 0x20]], [[0, 0]], [[6, 0x48]]])
-            #else
-                #expect(Set(marks).count == 3)
-            #endif
             await broker.stop()
         },
         OptionRow("threadQuality") {
-            for quality in [ServiceClass.background, .standard, .responsive] {
+            await ClientChecks.threadQuality { quality, port in
                 var configuration = STOMPConfiguration()
                 configuration.threadQuality = quality
-                let client = STOMPClient("stomp://127.0.0.1:1", configuration: configuration)
-                let isShared = client.executor as? EventLoop === EventLoop.shared
-                #expect(isShared == (quality == .standard))
-                let other = STOMPClient("stomp://127.0.0.1:2", configuration: configuration)
-                #expect(client.executor as? EventLoop === other.executor as? EventLoop)
-                #if os(Linux)
-                    let niceness = await withTaskExecutorPreference(client.executor) { ServiceMarks.threadNiceness }
-                    #expect(niceness == (quality == .background ? 10 : 0))
-                #endif
+                return STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
             }
         },
         OptionRow("usesNetworkMonitor") {
-            for follows in [true, false] {
-                let network = NetworkMonitor()
-                network.update(NetworkMonitor.Path(isAvailable: false))
+            await ClientChecks.networkMonitor { follows, policy, network in
                 var configuration = STOMPConfiguration()
                 configuration.usesNetworkMonitor = follows
-                configuration.reconnect.firstConnectAttempts = nil
-                configuration.reconnect.initialDelay = .milliseconds(1)
-                let client = STOMPClient(
+                configuration.reconnect = policy
+                return STOMPClient(
                     ["stomp://broker.example"], configuration: configuration, loop: .shared,
-                    override: { () throws(TransportError) in throw TransportError(.unreachable, "no network") },
-                    network: network)
-                var states = client.states.makeAsyncIterator()
-                let connecting = Task { try await client.connect() }
-                var attempts = 0
-                var isPaused = false
-                while attempts < 3, !isPaused, let state = await states.next() {
-                    if case .connecting = state { attempts += 1 }
-                    if case .waitingForNetwork = state { isPaused = true }
-                }
-                #expect(isPaused == follows)
-                await client.disconnect()
-                _ = await connecting.result
+                    override: ClientChecks.noNetwork, network: network)
             }
         },
         OptionRow("tls") {

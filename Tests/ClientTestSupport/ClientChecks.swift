@@ -1,0 +1,119 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable package import Messaging
+@testable package import Transport
+
+/// What the clients of all protocols do in the same way. The tests of each client call these with a client of theirs.
+package enum ClientChecks {
+    // MARK: Observing
+
+    /// Sequences that are made before a connection bring all of it, however late they are iterated.
+    package static func earlySequences<Client: MessagingClient>(
+        of client: Client, isConnected: @Sendable (Client.Event) -> Bool
+    ) async throws {
+        let states = client.states
+        let events = client.events
+        let records = client.inspect()
+        try await client.connect()
+        await client.disconnect()
+        let seen = await states.prefix { if case .disconnecting = $0 { false } else { true } }.reduce(into: []) {
+            $0.append($1)
+        }
+        #expect(seen.count == 3, "disconnected, connecting, connected")
+        let hasConnected = await events.contains { isConnected($0) }
+        #expect(hasConnected)
+        let first = try #require(await records.first { _ in true })
+        #expect("\(first)".hasPrefix("CONNECT"))
+    }
+
+    // MARK: Starting
+
+    /// `connect()` reports that no descriptor is left for the event loop, and the client can be used later.
+    package static func startWithoutDescriptor<Client: MessagingClient>(
+        _ makeClient: (EventLoop) throws -> Client
+    ) async throws where Client.Failure: ClientError {
+        let failuresLeft = Atomic(1)
+        let loop = EventLoop { () throws(TransportError) in
+            guard failuresLeft.subtract(1, ordering: .relaxed).newValue < 0 else { throw noDescriptorForLoop(EMFILE) }
+            return try SelectorKind.automatic.make()
+        }
+        defer { loop.stop() }
+        let client = try makeClient(loop)
+        let error = await #expect(throws: Client.Failure.self) { try await client.connect() }
+        #expect(error?.code == .systemLimit)
+        #expect((error?.underlying as? TransportError)?.code == .systemLimit)
+        try await client.connect()
+        await client.disconnect()
+    }
+
+    // MARK: Options
+
+    /// `serviceClass` marks the sockets of connections to a port of this machine.
+    package static func serviceClass<Client: MessagingClient>(
+        port: Int, _ makeClient: (ServiceClass) -> Client
+    ) async throws {
+        var marks: [[[Int32]]] = []
+        for serviceClass in [ServiceClass.background, .standard, .responsive] {
+            let client = makeClient(serviceClass)
+            try await client.connect()
+            marks.append(ServiceMarks.ofConnections(to: port))
+            await client.disconnect()
+        }
+        #if os(Linux)
+            #expect(marks == [[[2, 0x20]], [[0, 0]], [[6, 0x48]]])
+        #else
+            #expect(Set(marks).count == 3)
+        #endif
+    }
+
+    /// `threadQuality` chooses the thread, which clients with the same quality share.
+    package static func threadQuality<Client: MessagingClient>(
+        _ makeClient: (ServiceClass, _ port: Int) -> Client
+    ) async {
+        for quality in [ServiceClass.background, .standard, .responsive] {
+            let client = makeClient(quality, 1)
+            let isShared = client.executor as? EventLoop === EventLoop.shared
+            #expect(isShared == (quality == .standard))
+            let other = makeClient(quality, 2)
+            #expect(client.executor as? EventLoop === other.executor as? EventLoop)
+            #if os(Linux)
+                let niceness = await withTaskExecutorPreference(client.executor) { ServiceMarks.threadNiceness }
+                #expect(niceness == (quality == .background ? 10 : 0))
+            #endif
+        }
+    }
+
+    /// `usesNetworkMonitor` pauses attempts while the monitor reports that there is no network.
+    ///
+    /// - Parameter makeClient: gets the option's value, a policy with enough attempts, and a monitor without a network.
+    package static func networkMonitor<Client: MessagingClient>(
+        _ makeClient: (Bool, ReconnectPolicy, NetworkMonitor) -> Client
+    ) async {
+        for follows in [true, false] {
+            let network = NetworkMonitor()
+            network.update(NetworkMonitor.Path(isAvailable: false))
+            var policy = ReconnectPolicy()
+            policy.firstConnectAttempts = nil
+            policy.initialDelay = .milliseconds(1)
+            let client = makeClient(follows, policy, network)
+            var states = client.states.makeAsyncIterator()
+            let connecting = Task { try await client.connect() }
+            var attempts = 0
+            var isPaused = false
+            while attempts < 3, !isPaused, let state = await states.next() {
+                if case .connecting = state { attempts += 1 }
+                if case .waitingForNetwork = state { isPaused = true }
+            }
+            #expect(isPaused == follows)
+            await client.disconnect()
+            _ = await connecting.result
+        }
+    }
+
+    /// A way to servers on which every attempt fails.
+    package static let noNetwork: StreamOpener.Override = { () throws(TransportError) in
+        throw TransportError(.unreachable, "no network")
+    }
+}
