@@ -7,7 +7,7 @@ import Testing
 struct EndingTests {
     @Test(arguments: DeviceProgram.allCases, [SIGINT, SIGTERM, SIGHUP])
     func `a signal makes a device leave its broker properly`(program: DeviceProgram, signal: Int32) async throws {
-        let device = try await program.start(["--frames"])
+        let device = try await program.start(["--frames", "--loop"])
         try await device.waitForLine(containing: program == .motions ? "pitch: " : "φ:")
         #expect(try await device.end(by: signal) == .exited(0))
         let lines = device.lines()
@@ -20,7 +20,7 @@ struct EndingTests {
 
     @Test func `a second signal ends a device at once`() async throws {
         // Nobody answers there: the device is still connecting when it is told to stop.
-        let device = try await DeviceProgram.motions.start([])
+        let device = try await DeviceProgram.motions.start(["--loop"])
         try await device.waitForLine(containing: "pitch: ")
         device.signal(SIGSTOP)
         device.signal(SIGTERM)

@@ -9,11 +9,9 @@ struct LostLinkTests {
     /// How long the link stays cut: 30 seconds in the long run.
     static var outage: Duration { Campaign.scale < 0.05 ? .zero : .seconds(30) }
 
-    /// Cuts the link after the device has shown `line`: first bytes vanish, then the connection ends, and others are
-    /// refused until the device has tried in vain.
-    static func cut(_ relay: TCPRelay, of device: ChildProcess, after line: String) async throws {
-        try await device.waitForLine(containing: line)
-        relay.swallow()
+    /// Cuts a link on which bytes have begun to vanish: the connection ends, and others are refused until the device has
+    /// tried in vain.
+    static func cut(_ relay: TCPRelay, of device: ChildProcess) async throws {
         #expect(await eventually { relay.swallowedCount > 0 })
         relay.cut()
         let lost = try await device.waitForLine(containing: "connection lost: ")
@@ -37,7 +35,7 @@ struct LostLinkTests {
 
     @Test func `every fix arrives in its order although the link is cut, and the summary reports it`() async throws {
         let broker = try await LoopbackBroker.start()
-        let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
+        let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0, swallowingAfter: #""lat":10.015"#)
         let stranger = try await RawConnection.open(port: broker.ports.stomp ?? 0)
         try await stranger.send("CONNECT\n\n\0")
         _ = try await stranger.receive(through: 0)
@@ -49,7 +47,7 @@ struct LostLinkTests {
         let device = try await DeviceProgram.locations.start([
             "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--track", path, "--speed", "40",
         ])
-        try await Self.cut(relay, of: device, after: "φ:10.0150")
+        try await Self.cut(relay, of: device)
         #expect(try await device.waitForEnd() == .exited(0))
         #expect(relay.swallowedCount > 0)
         #expect(device.text().contains(/sending \d+ unconfirmed fix(es)? again/), "\(device.report)")
@@ -65,7 +63,7 @@ struct LostLinkTests {
         let broker = try await LoopbackBroker.start()
         let relay = try TCPRelay.start(to: broker.ports.stomp ?? 0)
         let device = try await DeviceProgram.locations.start([
-            "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--speed", "20",
+            "--broker", "stomp://127.0.0.1:\(relay.port)", "--device-id", "L", "--speed", "20", "--loop",
         ])
         try await device.waitForLine(containing: "φ:")
         relay.swallow()

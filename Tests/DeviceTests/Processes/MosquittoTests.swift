@@ -30,7 +30,7 @@ struct MosquittoTests {
         let broker = try await Mosquitto.start()
         let plain = try await DeviceProgram.motions.start(["--broker", url(broker), "--device-id", "P", "--loop"])
         let painted = try await DeviceProgram.motions.start(
-            ["--broker", url(broker), "--device-id", "C"], terminal: Command.TerminalSize())
+            ["--broker", url(broker), "--device-id", "C", "--loop"], terminal: Command.TerminalSize())
         for (device, id) in [(plain, "P"), (painted, "C")] {
             try await device.waitForLine(containing: "subscribed to /mwm/\(id)/alert with QoS 1")
             try await MosquittoClients.publish("green", to: "/mwm/\(id)/alert", port: broker.port, ["-q", "1"])
@@ -51,7 +51,7 @@ struct MosquittoTests {
         let watcher = try await MosquittoClients.subscribe(
             to: "/mwm/lastWill", port: broker.port, ["-q", "2", "-F", "%p QoS %q retained %r"])
         for id in ["stopped", "killed"] {
-            let device = try await DeviceProgram.motions.start(["--broker", url(broker), "--device-id", id])
+            let device = try await DeviceProgram.motions.start(["--broker", url(broker), "--device-id", id, "--loop"])
             try await device.waitForLine(containing: "pitch: ")
             if id == "stopped" { #expect(try await device.end() == .exited(0)) } else { await device.kill() }
         }

@@ -28,7 +28,7 @@ struct TerminalProgramTests {
     }
 
     @Test func `the status line shows the page's address, the connection, counts and time left`() async throws {
-        let device = try await DeviceProgram.locations.start(["--device-id", "T"], terminal: terminal)
+        let device = try await DeviceProgram.locations.start(["--device-id", "T", "--loop"], terminal: terminal)
         let address = try await device.waitForLine(containing: "headquarters page: ").text
             .drop { $0 != "/" }.prefix { $0 != "\u{1B}" }
         let status = /connected\S*  \d+ sent  \d+ acknowledged  \S*\d+ unconfirmed/

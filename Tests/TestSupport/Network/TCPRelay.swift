@@ -14,19 +14,25 @@ public final class TCPRelay: Sendable {
     /// The state that the relay's threads share; they end with the relay.
     private final class Shared: Sendable {
         let mode = Mutex(Mode.open)
+        let lastWords: [UInt8]
         let isOver = Atomic(false)
         let swallowed = Atomic(0)
+
+        init(lastWords: [UInt8]) { self.lastWords = lastWords }
     }
 
     public let port: Int
-    private let shared = Shared()
+    private let shared: Shared
 
-    /// - Parameter target: The port of the server on 127.0.0.1.
-    public static func start(to target: Int) throws -> TCPRelay {
-        try TCPRelay(to: target)
+    /// - Parameters:
+    ///   - target: The port of the server on 127.0.0.1.
+    ///   - lastWords: The first connection's bytes disappear after this text of the client, however busy the machine is.
+    public static func start(to target: Int, swallowingAfter lastWords: String = "") throws -> TCPRelay {
+        try TCPRelay(to: target, lastWords: Array(lastWords.utf8))
     }
 
-    private init(to target: Int) throws {
+    private init(to target: Int, lastWords: [UInt8]) throws {
+        shared = Shared(lastWords: lastWords)
         port = FreePort.next()
         let address = SocketAddress.loopback(UInt16(port))
         let listener = address.makeSocket()
@@ -58,6 +64,7 @@ public final class TCPRelay: Sendable {
     public func restore() { shared.mode.withLock { $0 = .open } }
 
     private static func accept(_ listener: Int32, to target: Int, _ shared: Shared) {
+        var lastWords = shared.lastWords
         while !shared.isOver.load(ordering: .relaxed) {
             guard isReadable(listener) else { continue }
             let client = Foundation.accept(listener, nil, nil)
@@ -69,18 +76,22 @@ public final class TCPRelay: Sendable {
                 close(server)
                 continue
             }
-            Thread.detachNewThread { pass(client, server, shared) }
+            let words = lastWords
+            lastWords = []
+            Thread.detachNewThread { pass(client, server, until: words, shared) }
         }
         close(listener)
     }
 
     /// One connection, until either end closes it or the link is cut.
-    private static func pass(_ client: Int32, _ server: Int32, _ shared: Shared) {
+    private static func pass(_ client: Int32, _ server: Int32, until lastWords: [UInt8], _ shared: Shared) {
         defer {
             close(client)
             close(server)
         }
         var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+        /// The client's bytes in which its last words are looked for.
+        var said: [UInt8] = []
         while !shared.isOver.load(ordering: .relaxed) {
             if shared.mode.withLock({ $0 == .cut }) { return }
             var entries = [
@@ -92,6 +103,14 @@ public final class TCPRelay: Sendable {
                 let count = read(entry.fd, &chunk, chunk.count)
                 guard count > 0 else { return }
                 switch shared.mode.withLock({ $0 }) {
+                case .open where entry.fd == client && !lastWords.isEmpty:
+                    said += chunk[..<count]
+                    let end = said.firstRange(of: lastWords)?.upperBound
+                    let swallowed = end.map { said.count - $0 } ?? 0
+                    guard write(chunk[..<(count - swallowed)], to: target) else { return }
+                    guard end != nil else { continue }
+                    shared.mode.withLock { $0 = .swallowing }
+                    shared.swallowed.add(swallowed, ordering: .relaxed)
                 case .open: guard write(chunk[..<count], to: target) else { return }
                 case .swallowing: if entry.fd == client { shared.swallowed.add(count, ordering: .relaxed) }
                 // What follows swallowed bytes must not arrive without them.
