@@ -63,7 +63,12 @@ extension String {
     }
 }
 
-/// A name that is a key by its UTF-8 bytes: a topic, filter, destination or client identifier.
+extension String? {
+    /// Whether both are nil, or have the same UTF-8 bytes.
+    package func hasSameBytes(as other: String?) -> Bool { map(ByteKey.init) == other.map(ByteKey.init) }
+}
+
+/// A name that is a key by its UTF-8 bytes: a topic, filter, destination, client identifier or path.
 ///
 /// `String` compares by canonical equivalence, which takes two names for one that differ on the wire.
 package struct ByteKey: Hashable, Sendable, CustomStringConvertible {

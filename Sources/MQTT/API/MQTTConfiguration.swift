@@ -6,7 +6,8 @@ import Wire
 /// How an ``MQTTClient`` connects, and the bounds that it keeps.
 ///
 /// Changing a configuration after a client was made from it has no effect on that client. Two configurations are equal if
-/// all their options are; closures and session stores if both are nil or one configuration is a copy of the other.
+/// all their options are: texts by their bytes, closures and session stores if both are nil or one configuration is a copy
+/// of the other.
 public struct MQTTConfiguration: Sendable, Equatable {
     /// The client identifier; each `%` is replaced by two random hexadecimal digits, once for the life of the client.
     /// Default: empty, which lets the server choose one.

@@ -102,6 +102,12 @@ public struct MQTTWill: Sendable, Hashable {
         self.init(
             topic: topic, payload: Array(payload.utf8), qos: qos, retain: retain, delay: delay, properties: properties)
     }
+
+    /// Whether both are the same message; topics are compared by their bytes.
+    public static func == (one: Self, other: Self) -> Bool {
+        one.topic.hasSameBytes(as: other.topic) && one.payload == other.payload && one.qos == other.qos
+            && one.retain == other.retain && one.properties == other.properties
+    }
 }
 
 extension MQTTWill: CustomStringConvertible {

@@ -1,4 +1,5 @@
 package import Transport
+import Wire
 
 /// What a client shows to a server to be let in: user name and password, a signed URL, tokens in its query or in header
 /// fields. Descriptions hide all of it.
@@ -24,6 +25,18 @@ public struct Credentials: Sendable, Hashable {
     public init(userName: String? = nil, password: String? = nil) {
         self.userName = userName
         self.password = password
+    }
+
+    /// Whether all of it is equal, by the bytes that are sent.
+    public static func == (one: Self, other: Self) -> Bool {
+        one.userName.hasSameBytes(as: other.userName) && one.password.hasSameBytes(as: other.password)
+            && one.url.hasSameBytes(as: other.url) && one.query.hasSameBytes(as: other.query)
+            && one.webSocketHeaders.count == other.webSocketHeaders.count
+            && one.webSocketHeaders.allSatisfy { name, value in
+                guard let found = other.webSocketHeaders.index(forKey: name) else { return false }
+                let field = other.webSocketHeaders[found]
+                return field.key.hasSameBytes(as: name) && field.value.hasSameBytes(as: value)
+            }
     }
 }
 

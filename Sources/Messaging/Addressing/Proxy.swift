@@ -1,4 +1,5 @@
 package import Transport
+import Wire
 
 /// A proxy that connections to servers pass, for networks that allow no direct connection.
 ///
@@ -7,8 +8,8 @@ package import Transport
 public struct Proxy: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
         case none, environment
-        case http(String)
-        case socks5(String)
+        case http(ByteKey)
+        case socks5(ByteKey)
     }
     let kind: Kind
 
@@ -23,12 +24,12 @@ public struct Proxy: Sendable, Hashable {
     /// A proxy with HTTP's CONNECT method: `http://[user:password@]host[:port]`. Default port: 80.
     ///
     /// A mistake in the URL is reported when the client connects.
-    public static func http(_ url: String) -> Proxy { Proxy(kind: .http(url)) }
+    public static func http(_ url: String) -> Proxy { Proxy(kind: .http(ByteKey(url))) }
 
     /// A SOCKS5 proxy (RFC 1928, RFC 1929): `socks5://[user:password@]host[:port]`. Default port: 1080.
     ///
     /// A mistake in the URL is reported when the client connects.
-    public static func socks5(_ url: String) -> Proxy { Proxy(kind: .socks5(url)) }
+    public static func socks5(_ url: String) -> Proxy { Proxy(kind: .socks5(ByteKey(url))) }
 }
 
 extension Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
@@ -37,7 +38,7 @@ extension Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomRe
         switch kind {
         case .none: "none"
         case .environment: "environment"
-        case .http(let url), .socks5(let url): ProxyURL.masked(url)
+        case .http(let url), .socks5(let url): ProxyURL.masked(url.text)
         }
     }
 
@@ -59,9 +60,9 @@ package struct ProxyChoice: Sendable {
             case .none:
                 return nil
             case .http(let url):
-                return try ProxyURL.read(url, kind: .http, origin: "the proxy")
+                return try ProxyURL.read(url.text, kind: .http, origin: "the proxy")
             case .socks5(let url):
-                return try ProxyURL.read(url, kind: .socks5, origin: "the proxy")
+                return try ProxyURL.read(url.text, kind: .socks5, origin: "the proxy")
             case .environment:
                 let names = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
                 guard let name = names.first(where: { Self.value($0, variable) != nil }),

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// A libssl that `dlopen` has loaded; it stays for as long as the process lives.
 // Safe to hold: the library is never unloaded.
@@ -46,7 +47,7 @@ struct OpenSSLLibrary {
 }
 
 extension OpenSSL {
-    private static let loaded = Lock<[String: Result<OpenSSL, TransportError>]>([:])
+    private static let loaded = Lock<[ByteKey: Result<OpenSSL, TransportError>]>([:])
 
     /// The library, loaded with the first call; a failure is remembered too.
     ///
@@ -55,11 +56,11 @@ extension OpenSSL {
     static func load(path: String?) throws(TransportError) -> OpenSSL {
         let wanted = unsafe path ?? getenv("MESSAGING_LIBSSL").map { unsafe String(cString: $0) } ?? ""
         let result = loaded.withLock { loaded in
-            if let known = loaded[wanted] { return known }
+            if let known = loaded[ByteKey(wanted)] { return known }
             let result = Result { () throws(TransportError) in
                 try open(wanted.isEmpty ? OpenSSLLibrary.usualNames : [wanted])
             }
-            loaded[wanted] = result
+            loaded[ByteKey(wanted)] = result
             return result
         }
         return try result.get()

@@ -1,18 +1,20 @@
 import HTTPCore
+import Wire
 
 /// Certificates or a key, in a file or in memory: PEM, or certificates and PKCS #12 containers as they are (DER).
 public struct PEMSource: Sendable, Hashable {
     enum Kind: Hashable {
-        case file(String)
-        case text(String)
+        // Two paths of canonically equivalent characters may be two files.
+        case file(ByteKey)
+        case text(ByteKey)
         case bytes([UInt8])
     }
     let kind: Kind
 
     /// The path of a file, read when a connection is made.
-    public static func file(_ path: String) -> PEMSource { PEMSource(kind: .file(path)) }
+    public static func file(_ path: String) -> PEMSource { PEMSource(kind: .file(ByteKey(path))) }
     /// The text itself, from `-----BEGIN` on.
-    public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(text)) }
+    public static func text(_ text: String) -> PEMSource { PEMSource(kind: .text(ByteKey(text))) }
     /// What a file would hold.
     public static func bytes(_ bytes: [UInt8]) -> PEMSource { PEMSource(kind: .bytes(bytes)) }
 }
@@ -40,9 +42,9 @@ extension PEMSource {
     func read(_ purpose: String) throws(TransportError) -> [UInt8] {
         let bytes: [UInt8]
         switch kind {
-        case .text(let text): bytes = Array(text.utf8)
+        case .text(let text): bytes = Array(text.text.utf8)
         case .bytes(let given): bytes = given
-        case .file(let path): bytes = try contents(of: path, purpose)
+        case .file(let path): bytes = try contents(of: path.text, purpose)
         }
         guard bytes.count <= Self.maximumSize else { throw tooLarge }
         return bytes

@@ -1,3 +1,5 @@
+import Wire
+
 /// How a TLS connection is made, and what the server has to prove. The defaults verify everything.
 ///
 ///     var options = TLSOptions()
@@ -25,6 +27,15 @@ public struct TLSOptions: Sendable, Hashable {
 
     /// Makes options that verify everything.
     public init() {}
+
+    /// Whether all options are equal, texts by their bytes.
+    public static func == (one: Self, other: Self) -> Bool {
+        one.trust == other.trust && one.identity == other.identity && one.verification == other.verification
+            && one.serverName.hasSameBytes(as: other.serverName) && one.minimumVersion == other.minimumVersion
+            && one.applicationProtocols?.map(ByteKey.init) == other.applicationProtocols?.map(ByteKey.init)
+            && one.resumesSessions == other.resumesSessions && one.implementation == other.implementation
+            && one.libraryPath.hasSameBytes(as: other.libraryPath)
+    }
 
     /// Reads the files that the options name, and checks that what they hold can be used, without a connection.
     ///
@@ -114,8 +125,9 @@ public struct TLSIdentity: Sendable, Hashable {
         #endif
     }
     let kind: Kind
+    private let secret: ByteKey?
     /// Opens an encrypted key.
-    let passphrase: String?
+    var passphrase: String? { secret?.text }
 
     /// Certificate and key as PEM. On Linux, and on macOS with OpenSSL; elsewhere connections fail with
     /// `tlsConfiguration`: use PKCS #12 or a `SecIdentity` there.
@@ -126,12 +138,12 @@ public struct TLSIdentity: Sendable, Hashable {
     ///   - passphrase: opens an encrypted key.
     public init(certificates: PEMSource, key: PEMSource, passphrase: String? = nil) {
         kind = .pem(certificates: certificates, key: key)
-        self.passphrase = passphrase
+        secret = passphrase.map(ByteKey.init)
     }
 
     private init(_ kind: Kind, passphrase: String?) {
         self.kind = kind
-        self.passphrase = passphrase
+        secret = passphrase.map(ByteKey.init)
     }
 
     /// Certificate and key in a PKCS #12 container (`.p12`, `.pfx`), on every system.

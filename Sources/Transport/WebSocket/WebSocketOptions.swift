@@ -1,3 +1,5 @@
+import Wire
+
 /// How a WebSocket is asked for, beyond what its URL says.
 public struct WebSocketOptions: Sendable, Equatable {
     /// More header fields for the request, such as `Authorization`, `Cookie` or `Origin`, in their order.
@@ -28,8 +30,11 @@ public struct WebSocketOptions: Sendable, Equatable {
         return options
     }
 
+    /// Whether all options are equal, texts by their bytes.
     public static func == (one: Self, other: Self) -> Bool {
-        one.headers.elementsEqual(other.headers, by: ==) && one.subprotocols == other.subprotocols
+        one.headers.elementsEqual(other.headers) {
+            $0.name.hasSameBytes(as: $1.name) && $0.value.hasSameBytes(as: $1.value)
+        } && one.subprotocols?.map(ByteKey.init) == other.subprotocols?.map(ByteKey.init)
             && one.sendsText == other.sendsText && one.validatesText == other.validatesText
             && one.maximumFrameSize == other.maximumFrameSize
     }

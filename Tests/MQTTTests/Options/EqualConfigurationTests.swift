@@ -39,6 +39,59 @@ struct EqualConfigurationTests {
         }
     }
 
+    /// Texts that `String` takes for one, but whose bytes differ: two files, two users, two topics.
+    @Test func `texts with different bytes are different options, and clients do not share them`() throws {
+        let changes: [(inout MQTTConfiguration, String) -> Void] = [
+            { $0.credentials = Credentials(userName: $1) },
+            { $0.credentials = Credentials(userName: "a", password: $1) },
+            { $0.credentials = with(Credentials(), $1) { $0.url = "ws://a/\($1)" } },
+            { $0.credentials = with(Credentials(), $1) { $0.query = $1 } },
+            { $0.credentials = with(Credentials(), $1) { $0.webSocketHeaders = ["a": $1] } },
+            { $0.credentials = with(Credentials(), $1) { $0.webSocketHeaders = [$1: "a"] } },
+            { $0.will = MQTTWill(topic: $1, payload: "gone") },
+            { $0.will = MQTTWill(topic: "a", payload: "gone", properties: [.contentType($1)]) },
+            { $0.connectProperties = [.userProperty("key", $1)] },
+            { $0.tls.serverName = $1 }, { $0.tls.libraryPath = $1 }, { $0.tls.applicationProtocols = [$1] },
+            { $0.tls.trust = .authorities([.file($1)]) }, { $0.tls.trust = .systemAnd([.text($1)]) },
+            { $0.tls.identity = TLSIdentity(certificates: .file($1), key: .file("key")) },
+            { $0.tls.identity = TLSIdentity(certificates: .file("a"), key: .file($1)) },
+            { $0.tls.identity = .pkcs12(.file("a"), passphrase: $1) },
+            { $0.webSocket.headers = [($1, "a")] }, { $0.webSocket.headers = [("a", $1)] },
+            { $0.webSocket.subprotocols = [$1] },
+            { $0.proxy = .http("http://\($1)") }, { $0.proxy = .socks5("socks5://\($1)") },
+        ]
+        let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+        #expect(composed == decomposed)
+        for (number, change) in changes.enumerated() {
+            var one = MQTTConfiguration()
+            var other = MQTTConfiguration()
+            change(&one, composed)
+            change(&other, decomposed)
+            #expect(one != other, "change \(number)")
+            let settings = MQTTSettings.of(one)
+            #expect(MQTTSettings.of(other) !== settings, "change \(number)")
+            change(&other, composed)
+            #expect(one == other, "change \(number)")
+            #expect(MQTTSettings.of(other).options == settings.options)
+        }
+    }
+
+    @Test func `each option of TLS makes a difference`() {
+        let changes: [String: (inout TLSOptions) -> Void] = [
+            "trust": { $0.trust = .authorities([]) }, "identity": { $0.identity = .pkcs12(.file("a")) },
+            "serverName": { $0.serverName = "a" }, "verification": { $0.verification = .unsafeAcceptAnyName },
+            "minimumVersion": { $0.minimumVersion = .tls13 }, "applicationProtocols": { $0.applicationProtocols = [] },
+            "resumesSessions": { $0.resumesSessions = false }, "implementation": { $0.implementation = .openSSL },
+            "libraryPath": { $0.libraryPath = "a" },
+        ]
+        #expect(Set(changes.keys) == Set(Mirror(reflecting: TLSOptions()).children.compactMap(\.label)))
+        for (name, change) in changes {
+            var other = TLSOptions()
+            change(&other)
+            #expect(other != TLSOptions(), "\(name)")
+        }
+    }
+
     @Test func `an accepted client still uses the engine options that all clients of its settings share`() async throws
     {
         let bench = try await Bench { $0.users = [.init(name: "ann", password: "right")] }
@@ -61,4 +114,11 @@ struct EqualConfigurationTests {
         await client.disconnect()
         await bench.stop()
     }
+}
+
+/// A value with one change, made with a text.
+private func with<Value>(_ value: Value, _ text: String, _ change: (inout Value, String) -> Void) -> Value {
+    var value = value
+    change(&value, text)
+    return value
 }
