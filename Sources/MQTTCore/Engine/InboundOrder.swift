@@ -26,6 +26,8 @@ struct InboundOrder: Sendable {
     private(set) var base: UInt64 = 1
     /// Every entry up to this token counts as answered.
     private var answeredThrough: UInt64 = 0
+    /// The number of entries of QoS 2.
+    private var exactlyOnceCount = 0
 
     /// QoS 2 messages that the application holds from an earlier connection and has not answered: token to identifier.
     private(set) var carried: [UInt64: UInt16] = [:]
@@ -35,6 +37,7 @@ struct InboundOrder: Sendable {
         reserve(1)
         ring[(head + count) & (ring.count - 1)] = entry
         count += 1
+        if entry.isQoS2 { exactlyOnceCount += 1 }
         return base + UInt64(count) - 1
     }
 
@@ -82,6 +85,11 @@ struct InboundOrder: Sendable {
         let (head, base, mask) = (head, base, ring.count &- 1)
         let known = tokens.clamped(to: base...max(base, nextToken &- 1))
         guard count > 0, tokens.overlaps(known) else { return }
+        if exactlyOnceCount == 0, known.lowerBound <= max(base, answeredThrough &+ 1) {
+            // All before them are answered, and none of them needs more than that.
+            answeredThrough = max(answeredThrough, known.upperBound)
+            return
+        }
         var entries = ring.mutableSpan
         for token in known {
             let position = (head &+ Int(truncatingIfNeeded: token &- base)) & mask
@@ -97,31 +105,38 @@ struct InboundOrder: Sendable {
     /// Takes the entries at the head out that PUBACK without a reason answers, and appends these packets. Returns false
     /// if there are none.
     mutating func writePubacks(into output: inout [UInt8], persistedThrough ticket: UInt64) -> Bool {
-        let ready = readyPubacks(persistedThrough: ticket)
-        if ready == 0 { return false }
-        output.append(addingCapacity: ready * 4) { output in
-            let entries = ring.span
-            for offset in 0..<ready {
-                let entry = entries[(head &+ offset) & (entries.count &- 1)]
-                output.append(uint32: 0x4002_0000 | UInt32(entry.packetID))
+        var hasWritten = false
+        while count > 0 {
+            let answered = Int(clamping: answeredThrough &- min(answeredThrough, base &- 1))
+            let most = min(count, 512)
+            // Without an answer for the first one, no room is taken for the packets.
+            guard Self.takesPuback(ring[head], isAnswered: answered > 0, persistedThrough: ticket) else { break }
+            hasWritten = true
+            var written = 0
+            output.append(addingCapacity: most * 4) { output in
+                let entries = ring.span
+                var offset = 0
+                while offset < most {
+                    let entry = entries[(head &+ offset) & (entries.count &- 1)]
+                    guard Self.takesPuback(entry, isAnswered: offset < answered, persistedThrough: ticket) else {
+                        break
+                    }
+                    output.append(uint32: 0x4002_0000 | UInt32(entry.packetID))
+                    offset &+= 1
+                }
+                written = offset
             }
+            head = (head &+ written) & (ring.count - 1)
+            count -= written
+            base += UInt64(written)
         }
-        head = (head &+ ready) & (ring.count - 1)
-        count -= ready
-        base += UInt64(ready)
-        return true
+        return hasWritten
     }
 
-    /// The number of entries at the head that can be answered by a PUBACK without a reason code.
-    private func readyPubacks(persistedThrough ticket: UInt64) -> Int {
-        let answered = Int(clamping: answeredThrough &- min(answeredThrough, base &- 1))
-        let entries = ring.span
-        for offset in 0..<count {
-            let entry = entries[(head &+ offset) & (entries.count &- 1)]
-            guard !entry.isQoS2, entry.reason == 0, entry.ticket <= ticket, entry.isAnswered || offset < answered
-            else { return offset }
-        }
-        return count
+    /// Whether PUBACK without a reason code answers an entry now.
+    @inline(__always)
+    private static func takesPuback(_ entry: Entry, isAnswered: Bool, persistedThrough ticket: UInt64) -> Bool {
+        !entry.isQoS2 && entry.reason == 0 && entry.ticket <= ticket && (entry.isAnswered || isAnswered)
     }
 
     /// Takes the entry at the head out if it is answered and its ticket is done.
@@ -132,6 +147,7 @@ struct InboundOrder: Sendable {
         head = (head + 1) & (ring.count - 1)
         count -= 1
         base += 1
+        if entry.isQoS2 { exactlyOnceCount -= 1 }
         return entry
     }
 
@@ -170,6 +186,7 @@ struct InboundOrder: Sendable {
         for (token, id) in kept { carried[token] = id }
         base += UInt64(count)
         count = 0
+        exactlyOnceCount = 0
         head = 0
         ring = []
     }

@@ -142,6 +142,79 @@ struct TablesTests {
         }
     }
 
+    @Test func `answers of one message, of a range and of all before one leave as those of a list that is searched`() {
+        struct Expected {
+            var entry: InboundOrder.Entry
+            var isAnswered = false
+        }
+        var random = SeededGenerator(seed: Campaign.seed)
+        for round in 0..<Campaign.rounds(2_000) {
+            var order = InboundOrder()
+            var expected: [UInt64: Expected] = [:]
+            var (next, head) = (UInt64(1), UInt64(1))
+            var (left, expectedLeft): ([UInt16], [UInt16]) = ([], [])
+            let hasExactlyOnce = round % 2 == 0
+            func answer(_ tokens: ClosedRange<UInt64>, _ taken: [UInt64], withRepeats: Bool) {
+                var expectedTaken: [UInt64] = []
+                for token in tokens {
+                    guard let known = expected[token], !known.entry.isRepeat || withRepeats else { continue }
+                    if known.entry.isQoS2, !(withRepeats && known.isAnswered) { expectedTaken.append(token) }
+                    expected[token]?.isAnswered = true
+                }
+                #expect(taken == expectedTaken)
+            }
+            for _ in 0..<60 {
+                switch Int.random(in: 0..<6, using: &random) {
+                case 0...2:
+                    for _ in 0..<Int.random(in: 1...8, using: &random) {
+                        var entry = InboundOrder.Entry(packetID: UInt16(next), isQoS2: false)
+                        entry.isQoS2 = hasExactlyOnce && Int.random(in: 0..<4, using: &random) == 0
+                        entry.isRepeat = entry.isQoS2 && Bool.random(using: &random)
+                        #expect(order.append(entry) == next)
+                        expected[next] = Expected(entry: entry)
+                        next += 1
+                    }
+                case 3:
+                    let from = UInt64.random(in: 1...next, using: &random)
+                    let tokens = from...UInt64.random(in: from...next + 2, using: &random)
+                    var taken: [UInt64] = []
+                    order.answer(tokens) { token, _ in taken.append(token) }
+                    answer(tokens, taken, withRepeats: false)
+                case 4:
+                    let token = UInt64.random(in: 1...next, using: &random)
+                    let isOpen = expected[token]?.isAnswered == false
+                    #expect((order.answer(token, reason: 0) != nil) == isOpen)
+                    expected[token]?.isAnswered = true
+                default:
+                    let token = UInt64.random(in: 1...next, using: &random)
+                    var taken: [UInt64] = []
+                    order.answerAll(through: token) { token, _ in taken.append(token) }
+                    answer(1...token, taken, withRepeats: true)
+                }
+                guard Bool.random(using: &random) else { continue }
+                while let known = expected[head], known.isAnswered {
+                    expectedLeft.append(known.entry.packetID)
+                    expected[head] = nil
+                    head += 1
+                }
+                // As the engine does: PUBACK of as many as possible, then what needs more than that.
+                while true {
+                    var packets: [UInt8] = []
+                    let hasWritten = order.writePubacks(into: &packets, persistedThrough: 0)
+                    #expect(hasWritten == !packets.isEmpty)
+                    for start in stride(from: 0, to: packets.count, by: 4) {
+                        left.append(UInt16(packets[start + 2]) << 8 | UInt16(packets[start + 3]))
+                    }
+                    guard let entry = order.popAnswered(persistedThrough: 0) else { break }
+                    #expect(entry.isQoS2)
+                    left.append(entry.packetID)
+                }
+                #expect(left == expectedLeft)
+                #expect(order.count == Int(next - head))
+            }
+        }
+    }
+
     @Test func `a record of a message is 32 bytes of plain data`() {
         #expect(MemoryLayout<MQTTMessageRecord>.stride == 32)
         #expect(_isPOD(MQTTMessageRecord.self))
