@@ -106,12 +106,19 @@ struct CodecRows {
         return try engineReceives(", two user properties", .v5_0, encoded(messages, .v5_0), messages.count)
     }
 
+    /// The same with QoS 1, and the acknowledgements of all of them.
+    func engineReceivesAtLeastOnce() throws -> Row {
+        let messages = Traffic(count: 1_000, qos: .atLeastOnce).messages(0..<1_000)
+        return try engineReceives(", QoS 1", .v3_1_1, encoded(messages, .v3_1_1), messages.count)
+    }
+
     private func encoded(_ messages: [MQTTOutgoingMessage], _ version: MQTTVersion) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        for message in messages {
+        for (index, message) in messages.enumerated() {
+            let id = message.qos == .atMostOnce ? 0 : UInt16(truncatingIfNeeded: index + 1)
             try MQTTPacket.Publish.encode(
-                PublishHead(topic: message.topic), message.properties, payload: message.payload.span.bytes,
-                into: &bytes, version: version)
+                PublishHead(topic: message.topic, flags: MQTTPublishFlags(message.qos), packetID: id),
+                message.properties, payload: message.payload.span.bytes, into: &bytes, version: version)
         }
         return bytes
     }
@@ -129,6 +136,10 @@ struct CodecRows {
             for _ in 0..<(count / each) {
                 _ = engine.receive(bytes.span.bytes, at: 1, into: &effects)
                 received += effects.messages.count
+                if let deliveries = effects.deliveries {
+                    engine.acknowledge(deliveries, at: 1)
+                    engine.output.removeAll(keepingCapacity: true)
+                }
                 effects.removeAll()
             }
         }

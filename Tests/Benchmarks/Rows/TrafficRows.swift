@@ -65,10 +65,14 @@ struct TrafficRows {
             try await receive("1,000 topics, slices", Traffic(count: 5_000_000, topics: 1_000), goal: "≥ 0.45"),
             try await receive("10,000 topics, slices", Traffic(count: 5_000_000, topics: 10_000), goal: "≥ 0.3"),
             try await receive("1,000 topics, owned", Traffic(count: 5_000_000, topics: 1_000), .owned, goal: "≥ 0.35"),
-            try await receive(
-                "QoS 1, one topic, window 1,000", Traffic(count: 1_000_000, qos: .atLeastOnce, window: 1_000),
-                goal: "≥ 0.4"),
         ]
+    }
+
+    /// QoS 1, of which the client acknowledges each message.
+    func receiveAtLeastOnce() async throws -> Row {
+        try await receive(
+            "QoS 1, one topic, window 1,000", Traffic(count: 1_000_000, qos: .atLeastOnce, window: 1_000),
+            goal: "≥ 0.4")
     }
 
     /// QoS 2, 100 in flight, by array.
