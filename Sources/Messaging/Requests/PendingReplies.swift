@@ -63,10 +63,10 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     ///
     /// - Parameters:
     ///   - timeout: from this call to the reply.
-    ///   - late: what is thrown at the timeout.
+    ///   - late: the message of the error that is thrown at the timeout.
     ///   - send: sends the request, which asks for a reply to the address.
     package nonisolated(nonsending) func reply(
-        correlation: [UInt8], within timeout: Duration, late: Failure,
+        correlation: [UInt8], within timeout: Duration, late: String,
         send: (_ address: String) async throws(Failure) -> Void
     ) async throws(Failure) -> Message {
         let request = Request(correlation)
@@ -115,9 +115,11 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         fail(failure)
     }
 
-    private func begin(_ request: Request, until deadline: Int64, _ late: Failure) {
+    private func begin(_ request: Request, until deadline: Int64, _ late: String) {
         if request.reply.isOver { return }
-        let alarm = LoopAlarm(loop: loop) { [weak self] _ in self?.end(request, .failure(late)) }
+        let alarm = LoopAlarm(loop: loop) { [weak self] _ in
+            self?.end(request, .failure(Failure(.timedOut, late, answer: nil, underlying: nil)))
+        }
         request.alarm = alarm
         alarm.set(deadline)
         if let subscription { return register(request, subscription.address) }

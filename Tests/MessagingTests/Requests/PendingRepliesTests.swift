@@ -59,7 +59,7 @@ struct PendingRepliesTests {
                 group.addTask {
                     let correlation = [UInt8(number)]
                     let reply = try await replies.reply(
-                        correlation: correlation, within: .seconds(60), late: .late
+                        correlation: correlation, within: .seconds(60), late: Failure.late.message
                     ) { address in
                         #expect(address == "replies")
                         answer(replies, [Reply(correlation: correlation, text: "\(number)")])
@@ -75,18 +75,20 @@ struct PendingRepliesTests {
     @Test func `a message without a correlation is the reply to the only request, and to none of several`() async throws
     {
         let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
-        let only = try await replies.reply(correlation: [1], within: .seconds(60), late: .late) { _ in
+        let only = try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in
             answer(
                 replies, [Reply(correlation: [9], text: "another's"), Reply(correlation: nil, text: "x")], unmatched: 1)
         }
         #expect(only.text == "x")
         let sent = PendingCall<Void>()
-        async let other = replies.reply(correlation: [2], within: .seconds(60), late: .late) { _ in sent.end(()) }
+        async let other = replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
+            sent.end(())
+        }
         await sent.answer()
-        _ = try await replies.reply(correlation: [3], within: .seconds(60), late: .late) { _ in
+        _ = try await replies.reply(correlation: [3], within: .seconds(60), late: Failure.late.message) { _ in
             answer(replies, [Reply(correlation: [3], text: "y")])
         }
-        let third = try await replies.reply(correlation: [4], within: .seconds(60), late: .late) { _ in
+        let third = try await replies.reply(correlation: [4], within: .seconds(60), late: Failure.late.message) { _ in
             answer(replies, [Reply(correlation: nil, text: "whose?")], unmatched: 1)
             answer(replies, [Reply(correlation: [2], text: "a"), Reply(correlation: [4], text: "b")])
         }
@@ -97,7 +99,7 @@ struct PendingRepliesTests {
     @Test func `a request ends at its timeout, also while the subscription is not made`() async throws {
         let replies = Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
         await #expect(throws: Failure.late) {
-            try await replies.reply(correlation: [1], within: .milliseconds(1), late: .late) { _ in }
+            try await replies.reply(correlation: [1], within: .milliseconds(1), late: Failure.late.message) { _ in }
         }
         let release = PendingCall<Void>()
         let stuck = Replies(loop: .shared) { _ in
@@ -105,7 +107,7 @@ struct PendingRepliesTests {
             return Replies.Subscription(address: "", handle: Handle())
         }
         await #expect(throws: Failure.late) {
-            try await stuck.reply(correlation: [1], within: .milliseconds(1), late: .late) { _ in
+            try await stuck.reply(correlation: [1], within: .milliseconds(1), late: Failure.late.message) { _ in
                 Issue.record("a request was sent after its timeout")
             }
         }
@@ -121,7 +123,7 @@ struct PendingRepliesTests {
             return Replies.Subscription(address: "", handle: Handle())
         }
         let early = Task {
-            try await replies.reply(correlation: [1], within: .seconds(60), late: .late) { _ in
+            try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { _ in
                 Issue.record("a cancelled request was sent")
             }
         }
@@ -131,7 +133,9 @@ struct PendingRepliesTests {
         release.end(())
         let sent = PendingCall<Void>()
         let later = Task {
-            try await replies.reply(correlation: [2], within: .seconds(60), late: .late) { _ in sent.end(()) }
+            try await replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { _ in
+                sent.end(())
+            }
         }
         await sent.answer()
         later.cancel()
@@ -147,18 +151,18 @@ struct PendingRepliesTests {
             return Replies.Subscription(address: "\(number)", handle: Handle())
         }
         await #expect(throws: Failure.lost) {
-            try await replies.reply(correlation: [1], within: .seconds(60), late: .late) { address in
+            try await replies.reply(correlation: [1], within: .seconds(60), late: Failure.late.message) { address in
                 #expect(address == "1")
                 EventLoop.shared.execute { replies.fail(.lost) }
             }
         }
         await #expect(throws: Failure.disconnectedByUser) {
-            try await replies.reply(correlation: [2], within: .seconds(60), late: .late) { address in
+            try await replies.reply(correlation: [2], within: .seconds(60), late: Failure.late.message) { address in
                 #expect(address == "1")
                 EventLoop.shared.execute { replies.subscriptionEnded(.disconnectedByUser) }
             }
         }
-        _ = try await replies.reply(correlation: [3], within: .seconds(60), late: .late) { address in
+        _ = try await replies.reply(correlation: [3], within: .seconds(60), late: Failure.late.message) { address in
             #expect(address == "2")
             answer(replies, [Reply(correlation: [3], text: "")])
         }
@@ -168,12 +172,13 @@ struct PendingRepliesTests {
         let replies = Replies(loop: .shared) { _ throws(Failure) in throw Failure.lost }
         for number in 0..<3 {
             await #expect(throws: Failure.lost) {
-                try await replies.reply(correlation: [UInt8(number)], within: .seconds(60), late: .late) { _ in }
+                try await replies.reply(correlation: [UInt8(number)], within: .seconds(60), late: Failure.late.message)
+                { _ in }
             }
         }
         await #expect(throws: Failure.disconnectedByUser) {
             try await Replies(loop: .shared) { _ in Replies.Subscription(address: "", handle: Handle()) }
-                .reply(correlation: [], within: .seconds(60), late: .late) { _ throws(Failure) in
+                .reply(correlation: [], within: .seconds(60), late: Failure.late.message) { _ throws(Failure) in
                     throw Failure.disconnectedByUser
                 }
         }
