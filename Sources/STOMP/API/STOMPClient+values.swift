@@ -50,9 +50,8 @@ extension STOMPClient {
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
-        let options = declared(options, for: destination)
-        try await send(body, to: destination.name, options: options, in: transaction)
+        let message = try message(value, destination, options)
+        try await send(message.body, to: message.destination, options: message.options, in: transaction)
     }
 
     /// Sends a value to a destination of its type and returns when the broker has processed it.
@@ -67,9 +66,8 @@ extension STOMPClient {
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
-        let options = declared(options, for: destination)
-        try await sendAndConfirm(body, to: destination.name, options: options, in: transaction)
+        let message = try message(value, destination, options)
+        try await sendAndConfirm(message.body, to: message.destination, options: message.options, in: transaction)
     }
 
     /// Sends a value to a destination of its type and returns when its bytes are in the outbox; its receipt can be awaited
@@ -80,9 +78,7 @@ extension STOMPClient {
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) -> STOMPReceipt {
-        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
-        let options = declared(options, for: destination)
-        return try await sendForReceipt(body, to: destination.name, options: options, in: transaction)
+        try await sendForReceipt(message(value, destination, options), in: transaction)
     }
 
     /// Sends a value to a destination of its type as a request and returns the reply; otherwise as
@@ -93,9 +89,9 @@ extension STOMPClient {
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
         timeout: Duration? = nil
     ) async throws(STOMPError) -> STOMPMessage {
-        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
-        let options = declared(options, for: destination)
-        return try await request(body, to: destination.name, options: options, timeout: timeout)
+        let message = try message(value, destination, options)
+        return try await request(
+            message.body, to: message.destination, options: message.options, timeout: timeout)
     }
 
     /// Sends a value to a destination of its type as a request and returns the reply, with the value in it.
@@ -171,14 +167,16 @@ extension STOMPClient {
         }
     }
 
-    /// The options of a message to a destination: with its content type and the declaration of its queue.
-    private nonisolated func declared<Value>(
-        _ options: STOMPSendOptions, for destination: STOMPDestination<Value>
-    ) -> STOMPSendOptions {
+    /// A message with a value for a destination of its type, with its content type and the declaration of its queue.
+    private nonisolated func message<Value>(
+        _ value: Value, _ destination: STOMPDestination<Value>, _ options: STOMPSendOptions
+    ) throws(STOMPError) -> STOMPOutgoingMessage {
+        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
         var options = options.declaring(destination.contentType)
-        guard destination.queue != STOMPQueueOptions() else { return options }
-        let profile = core.link.perform { $0.engine.profile }
-        options.headers.fields += destination.queue.headers(for: profile, ofSubscription: false).fields
-        return options
+        if destination.queue != STOMPQueueOptions() {
+            let profile = core.link.perform { $0.engine.profile }
+            options.headers.fields += destination.queue.headers(for: profile, ofSubscription: false).fields
+        }
+        return STOMPOutgoingMessage(body, to: destination.name, options: options)
     }
 }

@@ -137,10 +137,6 @@ public struct STOMPWildcards: Sendable, Hashable {
 
     private typealias Word = Substring.UTF8View.SubSequence
 
-    private func isWildcard(_ word: Word) -> Bool {
-        word.count == 1 && (word.first == oneWord || word.first == manyWords)
-    }
-
     private func prefix(of destination: String) -> String? {
         prefixes.first { destination.utf8.starts(with: $0.utf8) }
     }
