@@ -44,8 +44,6 @@ struct MQTTMachine: ClientMachine, ~Copyable {
             messagesInFlight: engine.inFlightCount, unmatchedMessages: unmatched.count, outboxBytes: outputCount)
     }
 
-    var outputCount: Int { engine.output.count }
-
     var output: [UInt8] {
         get { engine.output }
         _modify { yield &engine.output }

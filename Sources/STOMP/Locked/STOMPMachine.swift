@@ -50,8 +50,6 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         ClientBacklog(messagesInFlight: engine.pendingReceipts, outboxBytes: outputCount)
     }
 
-    var outputCount: Int { engine.output.count }
-
     var output: [UInt8] {
         get { engine.output }
         _modify { yield &engine.output }

@@ -63,7 +63,8 @@ extension LinkScratch {
 }
 
 extension LinkMachine where Self: ~Copyable {
-    package var outputCount: Int { output.count }
+    // Inlined where the machine is known, which saves the copy of the array.
+    @inlinable package var outputCount: Int { output.count }
     package var isLatencyBound: Bool { true }
     package var isAwaited: Bool { true }
     package var abandonsOutput: Bool { false }
