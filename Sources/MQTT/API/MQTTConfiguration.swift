@@ -8,7 +8,7 @@ import Wire
 /// Changing a configuration after a client was made from it has no effect on that client. Two configurations are equal if
 /// all their options are: texts by their bytes, closures and session stores if both are nil or one configuration is a copy
 /// of the other.
-public struct MQTTConfiguration: Sendable, Equatable {
+public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// The client identifier; each `%` is replaced by two random hexadecimal digits, once for the life of the client.
     /// Default: empty, which lets the server choose one.
     public var clientID: String
@@ -151,6 +151,9 @@ public struct MQTTConfiguration: Sendable, Equatable {
         self.clientID = clientID
     }
 
+    /// Every option and its value, with secrets hidden.
+    public var description: String { OneLine.properties(of: self) }
+
     /// What happens to a message of QoS 1 or 2 when the queue is full.
     public struct QueueOverflow: Sendable, Equatable {
         enum Kind { case reject, dropOldest, wait }
@@ -185,9 +188,4 @@ public struct MQTTConfiguration: Sendable, Equatable {
 
         public static func == (one: Self, other: Self) -> Bool { one.box === other.box }
     }
-}
-
-extension MQTTConfiguration: CustomStringConvertible {
-    /// Every option and its value, with secrets hidden.
-    public var description: String { OneLine.properties(of: self) }
 }

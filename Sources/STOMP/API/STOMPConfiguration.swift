@@ -4,7 +4,7 @@ public import Transport
 import Wire
 
 /// The options of a client.
-public struct STOMPConfiguration: Sendable {
+public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// The versions to offer; the server chooses the highest that it supports. Default: all.
     public var versions: [STOMPVersion] = [.v10, .v11, .v12]
     /// The `host` header: a virtual host. Default: `/`, RabbitMQ's first virtual host; other brokers ignore it.
@@ -74,6 +74,9 @@ public struct STOMPConfiguration: Sendable {
 
     /// Makes a configuration with the default of each option.
     public init() {}
+
+    /// Every option and its value, with secrets hidden.
+    public var description: String { OneLine.properties(of: self) }
 }
 
 extension STOMPConfiguration {
@@ -115,35 +118,5 @@ extension STOMPConfiguration {
         options.headers = connectHeaders
         options.escaping = connectEscaping
         return options
-    }
-}
-
-extension STOMPConfiguration {
-    /// Every option and its value, with secrets hidden.
-    package var options: [(label: String, value: Any)] {
-        [
-            ("versions", versions), ("host", host),
-            ("serverOrder", serverOrder), ("credentials", credentials as Any),
-            ("credentialsProvider", credentialsProvider as Any), ("clientID", clientID as Any),
-            ("outgoingHeartBeat", outgoingHeartBeat), ("incomingHeartBeat", incomingHeartBeat),
-            ("connectHeaders", connectHeaders), ("connectEscaping", connectEscaping), ("profile", profile as Any),
-            ("tls", tls), ("webSocket", webSocket), ("proxy", proxy), ("reconnect", reconnect),
-            ("usesNetworkMonitor", usesNetworkMonitor), ("serviceClass", serviceClass),
-            ("threadQuality", threadQuality),
-            ("connectTimeout", connectTimeout), ("requestTimeout", requestTimeout), ("limits", limits),
-            ("maximumReceipts", maximumReceipts), ("maximumOutboxBytes", maximumOutboxBytes),
-            ("maximumUnreadBytes", maximumUnreadBytes),
-        ]
-    }
-}
-
-extension STOMPConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Every option and its value, with secrets hidden.
-    public var description: String {
-        "STOMPConfiguration(\(options.map { "\($0.label): \($0.value)" }.joined(separator: ", ")))"
-    }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror {
-        Mirror(self, children: options.map { (label: $0.label, value: $0.value) }, displayStyle: .struct)
     }
 }
