@@ -40,6 +40,12 @@ public struct MQTTError: ClientError, Equatable {
         one.code == other.code && one.message == other.message && one.reasonCode == other.reasonCode
             && one.properties == other.properties
     }
+
+    /// A QoS 0 message of an array, without the connection that the array was published over.
+    static let unsentAtMostOnce = MQTTError(
+        .notConnected,
+        "The connection ended, or there was none, before this QoS 0 message of an array was sent. Publish it again when the client is connected, or set queuesQoS0WhileOffline."
+    )
 }
 
 extension MQTTError.Code {

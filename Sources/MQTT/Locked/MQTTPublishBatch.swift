@@ -20,12 +20,18 @@ final class MQTTPublishBatch: @unchecked Sendable {
     private var done: [Range<Int>] = []
     /// The answers to messages that are not a plain success, by their places.
     private var answers: [Int: MQTTPublishers.Answer] = [:]
+    /// The messages that the engine refused, by their places. Their errors are made without the lock.
+    private var refusals: [(place: Int, error: MQTTUsageError)] = []
+    /// The places of QoS 0 messages that had no connection.
+    private var unsent: [Range<Int>] = []
+    /// The engine's number of the connection that the batch began with, to which its QoS 0 messages belong; 0 for none.
+    private var connection: UInt32?
     /// The caller that published the batch.
     var waiter: Waiter<Result<Void, MQTTError>>?
     /// QoS 0 messages wait while the outbox holds this many bytes.
     private let outputLimit: Int
-    /// The next message has QoS 0 and waits for room in the outbox.
-    private var waitsForOutbox = false
+    /// The next message has QoS 0 and waits for room in the outbox, or the engine has refused many.
+    private var waitsForCaller = false
     /// Callers that wait for the confirmation of its only message.
     var confirmations = WaiterSlots<Result<Void, MQTTError>>()
 
@@ -40,22 +46,30 @@ final class MQTTPublishBatch: @unchecked Sendable {
 
     var isComplete: Bool { completed == messages.count }
 
-    /// The answer to each message; those that are not complete have failed.
-    var results: MQTTClient.PublishResults {
-        if let failure {
-            var open = Array(repeating: true, count: messages.count)
-            for range in done + [0..<firstOpen] { for place in range { open[place] = false } }
+    /// Returns a closure that makes the answer to each message, to be called without the lock. Messages that are not
+    /// complete have failed.
+    func results() -> @Sendable () -> MQTTClient.PublishResults {
+        let (count, answers, refusals, unsent) = (messages.count, answers, refusals, unsent)
+        let (failure, complete) = (failure, done + [0..<firstOpen])
+        return {
+            var answers = answers
+            for (place, error) in refusals { answers[place] = .failure(MQTTError(error)) }
+            for place in unsent.joined() { answers[place] = .failure(.unsentAtMostOnce) }
+            guard let failure else {
+                return MQTTClient.PublishResults(count: count, success: MQTTPublishResult(.success), answers)
+            }
+            var open = Array(repeating: true, count: count)
+            for place in complete.joined() { open[place] = false }
             for place in open.indices where open[place] { answers[place] = .failure(failure) }
+            return MQTTClient.PublishResults(count: count, success: MQTTPublishResult(.success), answers)
         }
-        return MQTTClient.PublishResults(count: messages.count, success: MQTTPublishResult(.success), answers)
     }
 
     /// The answer to its only message, which is complete.
     var result: MQTTPublishers.Answer { answers[0] ?? .success(MQTTPublishResult(.success)) }
 
-    /// Whether no acknowledgement will continue the batch: it is complete, it failed, or its caller has to wait for room in
-    /// the outbox before the rest.
-    var isDone: Bool { isComplete || ((failure != nil || waitsForOutbox) && completed == next) }
+    /// Whether no acknowledgement will continue the batch: it is complete, it failed, or its caller has to publish the rest.
+    var isDone: Bool { isComplete || ((failure != nil || waitsForCaller) && completed == next) }
 
     /// What the callers are told: success, or why they have no answer. Nil until that is known.
     var answer: Result<Void, MQTTError>? {
@@ -93,18 +107,35 @@ final class MQTTPublishBatch: @unchecked Sendable {
         if places.lowerBound == firstOpen { firstOpen = places.upperBound } else { done.append(places) }
     }
 
+    /// Other callers and the loop wait for the lock while so many messages are refused, and no more.
+    private static let maximumRefusals = 100
+
     /// Publishes as much of the batch as the engine takes.
     func feed(_ engine: inout MQTTEngine, at now: Int64) {
         // Read in place: taking each message out would retain and release its parts.
         let messages = messages
         let all = messages.span
         let token = token
-        waitsForOutbox = false
+        let refused = refusals.count
+        let connection = connection ?? (engine.phase == .connected ? engine.connection : 0)
+        self.connection = connection
+        let mayPublishQoS0 =
+            engine.options.value.queuesQoS0WhileDisconnected
+            || (engine.phase == .connected && engine.connection == connection)
+        waitsForCaller = false
         while failure == nil {
             next = engine.publishRunAcknowledged(messages, from: next, token: token, at: now)
             if next < all.count, all[next].qos == .atMostOnce {
-                waitsForOutbox = engine.output.count >= outputLimit
-                if waitsForOutbox { return }
+                guard mayPublishQoS0 else {
+                    var end = next + 1
+                    while end < all.count, all[end].qos == .atMostOnce { end += 1 }
+                    unsent.append(next..<end)
+                    complete(next..<end)
+                    next = end
+                    continue
+                }
+                waitsForCaller = engine.output.count >= outputLimit
+                if waitsForCaller { return }
                 let end = engine.publishRunAtMostOnce(messages[...], from: next, outputLimit: outputLimit)
                 if end > next {
                     complete(next..<end)
@@ -127,7 +158,9 @@ final class MQTTPublishBatch: @unchecked Sendable {
                 // The others may be sent all the same.
                 next += 1
                 complete(index..<next)
-                answers[index] = .failure(MQTTError(error))
+                refusals.append((index, error))
+                waitsForCaller = refusals.count - refused == Self.maximumRefusals
+                if waitsForCaller { return }
             }
         }
     }

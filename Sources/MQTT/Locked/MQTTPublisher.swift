@@ -31,40 +31,49 @@ struct MQTTPublisher {
         }
     }
 
-    /// Publishes a run of QoS 0 messages, as many under each lock as the outbox takes.
+    /// Publishes a run of QoS 0 messages over one connection, as many under each lock as the outbox takes.
     nonisolated(nonsending) func publishAtMostOnce(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults
     {
         var next = 0
+        var connection: UInt32?
         var answers: [Int: MQTTPublishers.Answer] = [:]
-        while next < messages.count {
-            let (end, refusal) = publishRunAtMostOnce(messages[...], from: next)
-            next = end
-            do throws(MQTTError) {
-                if let refusal, try queueAtMostOnce(messages[next], after: refusal) { next += 1 }
-            } catch {
-                // The others may be sent all the same.
-                answers[next] = .failure(error)
-                next += 1
-                continue
-            }
-            guard next < messages.count else { break }
-            do throws(MQTTError) {
+        do throws(MQTTError) {
+            while true {
+                let refusal = try publishRunAtMostOnce(messages[...], from: &next, over: &connection)
+                do throws(MQTTError) {
+                    if let refusal, try queueAtMostOnce(messages[next], after: refusal) { next += 1 }
+                } catch  where error.code != .notConnected {
+                    // The others may be sent all the same.
+                    answers[next] = .failure(error)
+                    next += 1
+                    if next < messages.count { continue }
+                }
+                if next == messages.count { break }
                 try await roomForAtMostOnce()
-            } catch {
-                for place in next..<messages.count { answers[place] = .failure(error) }
-                break
             }
+        } catch {
+            for place in next..<messages.count { answers[place] = .failure(error) }
         }
         return MQTTClient.PublishResults(count: messages.count, success: MQTTPublishResult(.success), answers)
     }
 
-    /// Publishes messages under one lock; returns where the next one begins, and why it was refused if it was.
-    private func publishRunAtMostOnce(_ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int) -> (
-        Int, MQTTUsageError?
-    ) {
+    /// Publishes messages under one lock; returns why the next one was refused if it was.
+    ///
+    /// - Parameter connection: the engine's number of the connection that the first ones were published over.
+    /// - Throws: if it has ended, unless messages wait for the next one.
+    private func publishRunAtMostOnce(
+        _ messages: ArraySlice<MQTTOutgoingMessage>, from next: inout Int, over connection: inout UInt32?
+    ) throws(MQTTError) -> MQTTUsageError? {
         let limit = core.settings.options.maximumOutboxBytes
-        return link.perform { machine in
-            var index = start
+        let queues = core.settings.options.queuesQoS0WhileOffline
+        var index = next
+        var number = connection
+        defer { (next, connection) = (index, number) }
+        return try link.perform { machine throws(MQTTError) in
+            if machine.engine.phase == .connected { number = number ?? machine.engine.connection }
+            if let number, !queues, machine.engine.phase != .connected || machine.engine.connection != number {
+                throw .unsentAtMostOnce
+            }
             while index < messages.endIndex, machine.engine.output.count < limit {
                 index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
                 guard index < messages.endIndex, machine.engine.output.count < limit else { break }
@@ -74,11 +83,11 @@ struct MQTTPublisher {
                         topic: message.topic, payload: message.payload, qos: .atMostOnce, retain: message.retain,
                         properties: message.properties, token: MQTTPublishers.unawaitedBit, at: machine.timeForQoS0)
                 } catch {
-                    return (index, error)
+                    return error
                 }
                 index += 1
             }
-            return (index, nil)
+            return nil
         }
     }
 
@@ -177,7 +186,7 @@ struct MQTTPublisher {
         } catch {
             link.perform { _ in batch.failure = batch.failure ?? error }
         }
-        return link.perform { _ in batch.results }
+        return link.perform { _ in batch.results() }()
     }
 
     /// Publishes a batch until it is complete, or its next message waits for room in the outbox.

@@ -29,6 +29,7 @@ extension MQTTEngine {
         if options.value.role == .client { try writeConnect() }
         keepAlive.start(seconds: 0, pingTimeout: options.value.pingTimeout, isServer: isServer, at: now)
         connectDeadline = deadline ?? now.advanced(byNanoseconds: options.value.connectTimeout)
+        connection &+= 1
         phase = .connecting
     }
 

@@ -74,6 +74,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     // Small fields stand together: an engine lies in each connection, and most connections are idle.
 
+    /// Counts connections from 1.
+    public internal(set) var connection: UInt32 = 0
     /// The session expiry that CONNECT named.
     var connectSessionExpiry: UInt32 = 0
     /// Whether the session ends with the connection.

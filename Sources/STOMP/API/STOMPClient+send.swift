@@ -70,25 +70,29 @@ public struct STOMPReceipt: Sendable {
 }
 
 extension STOMPClient {
-    /// Sends many messages in their order and returns when their bytes are in the outbox.
+    /// Sends many messages in their order over one connection, and returns when their bytes are in the outbox.
     ///
-    /// - Throws: ``STOMPError`` for the first message that cannot be sent; those before it are.
+    /// - Throws: ``STOMPError`` for the first message that cannot be sent; those before it are. If the connection ends
+    ///   before all are in the outbox, it is ``STOMPError/Code/notConnected``, even if the client is connected again.
     public nonisolated(nonsending) func send(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         try await sender.sendAll(messages, group: nil, in: transaction?.transaction)
     }
 
-    /// Sends many messages in their order and returns when the broker has processed all of them, with a single wait for
-    /// their receipts.
+    /// Sends many messages in their order over one connection, and returns when the broker has processed all of them, with
+    /// a single wait for their receipts.
     ///
     ///     try await client.sendAndConfirm(messages).check()
     ///
     /// A message that the client refuses does not hold up those after it. If the broker refuses one with ERROR, it ends
-    /// the connection, and all messages that have no receipt yet fail. In a transaction, call `check()` before it ends:
-    /// a refusal then aborts it, and otherwise the others are committed.
-    /// - Returns: the result of each message, in their order. Messages that have no receipt when the task is cancelled fail
-    ///   with ``STOMPError/Code/cancelled``; those that were sent may have been processed all the same.
+    /// the connection. In a transaction, call `check()` before it ends: a refusal then aborts it, and otherwise the others
+    /// are committed.
+    /// - Returns: the result of each message, in their order: success if it is confirmed, ``STOMPError/Code/invalidRequest``
+    ///   or another code of a refusal, and when the connection ends, however soon the client is connected again,
+    ///   ``STOMPError/Code/connectionLost`` for a message that was sent and has no receipt (it may have been processed),
+    ///   ``STOMPError/Code/notConnected`` for one that was not sent. Messages that have no receipt when the task is cancelled
+    ///   fail with ``STOMPError/Code/cancelled``; those that were sent may have been processed all the same.
     public nonisolated(nonsending) func sendAndConfirm(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async -> SendResults {

@@ -35,6 +35,11 @@ public struct STOMPError: ClientError, Equatable {
     public static func == (one: STOMPError, other: STOMPError) -> Bool {
         one.code == other.code && one.message == other.message && one.serverError == other.serverError
     }
+
+    /// The rest of an array, whose connection ended.
+    static let endedBeforeSending = STOMPError(
+        .notConnected,
+        "The connection ended before this message of an array was sent. Send it again when the client is connected.")
 }
 
 extension STOMPError.Code {

@@ -152,12 +152,19 @@ struct STOMPMachine: ClientMachine, ~Copyable {
             if case .errorReceived(let error) = record.kind { error } else { nil }
         }.first
         var run = ReceiptRun()
+        // Made once: when a connection ends, thousands of frames may fail for one reason.
+        var failed: (outcome: STOMPReceiptCompletion.Outcome, answer: ReceiptAnswer)?
         for completion in scratch.effects.completions {
             if completion.token & Self.groupBit != 0, completion.outcome == .received, run.add(completion.token) {
                 continue
             }
-            let answer: ReceiptAnswer =
-                completion.outcome == .received ? .success(()) : .failure(STOMPError(completion.outcome, error))
+            var answer = ReceiptAnswer.success(())
+            if completion.outcome != .received {
+                answer =
+                    failed?.outcome == completion.outcome
+                    ? failed?.answer ?? answer : .failure(STOMPError(completion.outcome, error))
+                failed = (completion.outcome, answer)
+            }
             if completion.token & Self.requestBit != 0 {
                 scratch.requestAnswers.append((completion.token, answer))
             } else if completion.token & Self.groupBit != 0 {
@@ -176,12 +183,14 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         settle(run, .success(()), into: scratch)
     }
 
-    /// Forgets a group whose receipts no task awaits any longer: its frames without a receipt fail.
-    mutating func abandon(_ group: STOMPReceiptGroup, because error: STOMPError) {
-        guard let token = group.token, groups.removeValue(forKey: Self.group(of: token)) != nil else { return }
+    /// Forgets a group whose receipts no task awaits any longer. Returns the places of its frames without a receipt.
+    mutating func abandon(_ group: STOMPReceiptGroup) -> [Int] {
+        guard let token = group.token, groups.removeValue(forKey: Self.group(of: token)) != nil else { return [] }
+        var places: [Int] = []
         engine.forEachPendingReceipt { pending in
-            if Self.group(of: pending) == Self.group(of: token) { group.fail(Int(pending & Self.placeMask), error) }
+            if Self.group(of: pending) == Self.group(of: token) { places.append(Int(pending & Self.placeMask)) }
         }
+        return places
     }
 
     private mutating func settle(_ run: ReceiptRun, _ answer: ReceiptAnswer, into scratch: STOMPScratch) {

@@ -117,21 +117,19 @@ struct STOMPSender {
 
     // MARK: Many messages
 
-    private enum Step {
-        case sent, waitForRoom
-        case waitForReceipts(Int)
-    }
-
     /// Writes messages into the outbox, as many as fit each time that there is room.
     ///
     /// - Parameter group: where their receipts are counted; nil for messages without a receipt.
+    /// - Returns: the failures of the messages that were not written, by their places, if the group collects failures.
+    @discardableResult
     nonisolated(nonsending) func sendAll(
         _ messages: [STOMPOutgoingMessage], group: STOMPReceiptGroup?, in transaction: STOMPTransaction?
-    ) async throws(STOMPError) {
-        let token = group.map { _ in STOMPMachine.groupToken(core.ids.add(1, ordering: .relaxed).newValue) }
-        group?.token = token
+    ) async throws(STOMPError) -> [Int: STOMPError] {
+        group?.token = group.map { _ in STOMPMachine.groupToken(core.ids.add(1, ordering: .relaxed).newValue) }
+        let collectsFailures = group?.collectsFailures == true
+        var failures: [Int: STOMPError] = [:]
         // Invalid options of any message are reported before the first is sent.
-        var headers: [STOMPHeaders] = []
+        var headers: [STOMPHeaders?] = []
         headers.reserveCapacity(messages.count)
         // A span, because a copy of each message would cost a dozen reference counts.
         let all = messages.span
@@ -143,29 +141,40 @@ struct STOMPSender {
                     headers.append(
                         try all[index].options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
                 } catch {
-                    guard let group, group.collectsFailures else { throw error }
-                    group.fail(index, error)
-                    headers.append([:])
+                    guard collectsFailures else { throw error }
+                    failures[index] = error
+                    headers.append(nil)
                 }
             }
         }
-        var next = 0
+        var run = STOMPSendRun(
+            messages, headers: headers, in: transaction, group: group,
+            outputLimit: core.configuration.maximumOutboxBytes)
         do throws(STOMPError) {
-            while next < messages.count {
-                switch try write(messages, headers, from: &next, token, group, in: transaction) {
-                case .sent: break
+            while !run.rest.isEmpty {
+                let now = core.loop.now
+                let step = core.link.perform { machine in run.write(into: &machine, at: now) }
+                for refusal in run.takeRefusals() {
+                    let failure = core.explain(refusal.error)
+                    guard collectsFailures else { throw failure }
+                    failures[refusal.place] = failure
+                }
+                switch step {
+                case .sent, .pause: break
                 case .waitForRoom:
                     if Task.isCancelled { throw .cancelledWait }
                     await core.link.room()
                 case .waitForReceipts(let few):
                     if let group { try await wait(for: group, downTo: few) }
+                case .cannotBegin(let refusal): throw core.explain(refusal)
+                case .connectionEnded: throw .endedBeforeSending
                 }
             }
         } catch {
-            guard let group, group.collectsFailures else { throw error }
-            let unsent = next..<messages.count
-            core.link.perform { _ in for place in unsent { group.fail(place, error) } }
+            guard collectsFailures else { throw error }
+            for place in run.rest where failures[place] == nil { failures[place] = error }
         }
+        return failures
     }
 
     /// Sends messages with receipts, waits for all of them, and returns the failures by the places of their messages.
@@ -173,57 +182,14 @@ struct STOMPSender {
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
     ) async -> [Int: STOMPError] {
         let group = STOMPReceiptGroup(collectsFailures: true)
+        var failures: [Int: STOMPError] = [:]
         do throws(STOMPError) {
-            try await sendAll(messages, group: group, in: transaction)
+            failures = try await sendAll(messages, group: group, in: transaction)
             try await wait(for: group)
         } catch {
-            core.link.perform { $0.abandon(group, because: error) }
+            for place in core.link.perform({ $0.abandon(group) }) { failures[place] = error }
         }
-        return core.link.perform { _ in group.failures }
-    }
-
-    private func write(
-        _ messages: [STOMPOutgoingMessage], _ headers: [STOMPHeaders], from next: inout Int, _ token: UInt64?,
-        _ group: STOMPReceiptGroup?, in transaction: STOMPTransaction?
-    ) throws(STOMPError) -> Step {
-        let limit = core.configuration.maximumOutboxBytes
-        var index = next
-        defer { next = index }
-        let now = core.loop.now
-        let all = messages.span
-        return try core.link.perform { machine throws(STOMPError) in
-            if let failure = group?.failure { throw failure }
-            while index < messages.count {
-                if let group, group.hasFailed(index) {
-                    index += 1
-                    continue
-                }
-                guard machine.engine.output.count < limit else { return .waitForRoom }
-                do throws(STOMPUsageError) {
-                    try machine.engine.send(
-                        destination: all[index].destination, headers: headers[index], body: all[index].body,
-                        receiptToken: token.map { $0 | UInt64(index) }, transaction: transaction,
-                        omitsContentLength: all[index].options.omitsContentLength, at: now)
-                } catch {
-                    if error.code == .tooManyReceipts, let group, group.outstanding > 0 {
-                        return .waitForReceipts(group.outstanding / 2)
-                    }
-                    let failure = core.explain(error)
-                    guard let group, group.collectsFailures, error.code != .notConnected, error.code != .disconnecting
-                    else { throw failure }
-                    group.fail(index, failure)
-                    index += 1
-                    continue
-                }
-                machine.sentCount += 1
-                if let group, let token {
-                    if group.outstanding == 0 { machine.groups[STOMPMachine.group(of: token)] = group }
-                    group.outstanding += 1
-                }
-                index += 1
-            }
-            return .sent
-        }
+        return core.link.perform { _ in group.failures }.merging(failures) { answer, _ in answer }
     }
 }
 
@@ -269,8 +235,6 @@ final class STOMPReceiptGroup: @unchecked Sendable {
             failures[place] = error
         }
     }
-
-    func hasFailed(_ place: Int) -> Bool { !failures.isEmpty && failures[place] != nil }
 
     private var answer: STOMPMachine.ReceiptAnswer { failure.map { .failure($0) } ?? .success(()) }
 
