@@ -162,6 +162,7 @@ extension ClientCore {
         link.attachNow(opened.stream, layers: opened.layers)
     }
 
+    package var isEnding: Bool { link.isEnding }
     package func dropConnection() { link.dropConnection() }
     package func verdict(on failure: Failure) -> ReconnectVerdict { negotiation.verdict(on: failure) }
     package func stateWillChange(to state: ConnectionState<Failure>) {}

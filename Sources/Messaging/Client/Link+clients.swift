@@ -58,6 +58,7 @@ package protocol ClientLink: AnyObject, Sendable {
     var traffic: LinkTraffic { get }
     var sentCount: Int { get }
     var backlog: ClientBacklog { get }
+    var isEnding: Bool { get }
     func attachNow(_ stream: any ByteStream, layers: LayerStack?)
     func dropConnection()
     /// Makes the machine know its client.

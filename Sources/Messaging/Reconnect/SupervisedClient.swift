@@ -16,6 +16,8 @@ package protocol SupervisedClient: AnyObject, Sendable {
     func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream
     /// Passes the stream to the link, which begins the protocol's handshake.
     func attach(_ opened: OpenedStream)
+    /// Whether nothing more can be sent on the connection, the end of which is about to be reported.
+    var isEnding: Bool { get }
     /// Closes the connection without a farewell to the server.
     func dropConnection()
     func stateChanged(to state: ConnectionState<Failure>)

@@ -191,6 +191,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func connectNow(_ call: Call) {
         if call.isOver { return }
         switch phase {
+        case .connected where client?.isEnding == true:
+            // Otherwise a caller that has just failed to send would connect and fail in turns until the end is reported.
+            callers.addConnect(call)
         case .connected:
             call.end(.success(()))
         case .stopping:

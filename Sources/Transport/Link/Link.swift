@@ -80,6 +80,11 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         state.withLock { $0.traffic }
     }
 
+    /// Whether nothing more can be sent on the connection, because it is about to end or is gone.
+    package var isEnding: Bool {
+        state.withLock { $0.stream == nil || $0.broken != nil || machine.value.wantsClose }
+    }
+
     /// The object that sees the traffic, if there is one.
     package var tap: (any LinkTap)? {
         state.withLock { $0.tap }

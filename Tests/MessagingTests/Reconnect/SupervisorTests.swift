@@ -28,10 +28,25 @@ import Transport
             let mark = attempt.credentialsWereRefused ? "!" : ""
             state.withLock { $0.attempts.append("\(attempt.number)@\(attempt.server)\(mark)") }
         }
-        func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
-            throw .failed(attempts.count)
+        /// Succeeds at once with a supervisor, which then reports a connection.
+        let supervisor = Mutex<Supervisor<Client>?>(nil)
+        private let ending = Mutex((isEnding: false, asked: 0))
+        var isEnding: Bool {
+            get {
+                ending.withLock {
+                    $0.asked += 1
+                    return $0.isEnding
+                }
+            }
+            set { ending.withLock { $0.isEnding = newValue } }
         }
-        func attach(_ opened: OpenedStream) {}
+        var endingAsked: Int { ending.withLock { $0.asked } }
+
+        func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream {
+            guard supervisor.withLock({ $0 }) != nil else { throw .failed(attempts.count) }
+            return OpenedStream(stream: MemoryPair.make().client)
+        }
+        func attach(_ opened: OpenedStream) { supervisor.withLock { $0 }?.established(at: 0) }
         func dropConnection() {}
         /// The states that were reported, by their names.
         var states: [String] { reported.withLock { $0 } }
@@ -104,6 +119,32 @@ import Transport
         supervisor.supervise(client)
         await #expect(throws: Failure.failed(4)) { try await supervisor.run() }
         #expect(client.waits == 3)
+    }
+
+    @Test func `a caller waits for the next connection while the present one is ending`() async throws {
+        let client = Client([.retryNow])
+        let loop = try EventLoop.start()
+        defer { loop.stop() }
+        let supervisor = Supervisor<Client>(
+            policy: Shared(ReconnectPolicy()), serverCount: 1, serverOrder: .listed,
+            connectTimeout: 60_000_000_000, loop: loop)
+        supervisor.supervise(client)
+        client.supervisor.withLock { $0 = supervisor }
+        try await supervisor.connect(cancelled: .cancelled)
+        try await supervisor.connect(cancelled: .cancelled)
+        #expect(client.attempts.count == 1)
+
+        client.isEnding = true
+        let asked = client.endingAsked
+        async let again: Void = supervisor.connect(cancelled: .cancelled)
+        #expect(await eventually { client.endingAsked > asked })
+        await loop.result {
+            client.isEnding = false
+            supervisor.ended(.failed(1), at: 0)
+        }
+        try await again
+        #expect(client.attempts.count == 2)
+        client.supervisor.withLock { $0 = nil }
     }
 
     // MARK: The network
