@@ -137,10 +137,11 @@ struct CookbookTests {
     @Test(.requires(.mosquitto, .rabbitMQ), .requires(program: "mosquitto_pub"), .requiresPythonClients)
     func `bridge carries readings and commands between Mosquitto and RabbitMQ`() async throws {
         let (mosquitto, rabbit) = (try await Mosquitto.start(), try await SharedBrokers.rabbitMQ())
-        let bridge = try await CookbookProgram.bridge.start([
+        let arguments = [
             "--mqtt", "mqtt://127.0.0.1:\(mosquitto.port)", "--stomp",
             "stomp://guest:guest@127.0.0.1:\(rabbit.stompPort)",
-        ])
+        ]
+        let bridge = try await CookbookProgram.bridge.start(arguments)
         try await bridge.waitForLine(containing: "bridging ")
         let lamp = try await MosquittoClients.subscribe(to: "home/hall/lamp", port: mosquitto.port)
         let shop = try await PythonClients.stomp(port: rabbit.stompPort, host: "/", user: rabbit.user)
@@ -152,6 +153,12 @@ struct CookbookTests {
         try await lamp.waitForLine(containing: "on")
         try await bridge.waitForLine(containing: "/queue/commands -> home/hall/lamp")
         #expect(try await bridge.end() == .exited(0))
+        // The session keeps what is published while the bridge is away.
+        try await MosquittoClients.publish("22.0", to: "home/kitchen/reading", port: mosquitto.port, ["-q", "1"])
+        let again = try await CookbookProgram.bridge.start(arguments)
+        try await again.waitForLine(containing: "home/kitchen/reading -> /queue/readings")
+        #expect(try await shop.next("message").text == "22.0")
+        #expect(try await again.end() == .exited(0))
         await mosquitto.stop()
     }
 }

@@ -62,11 +62,27 @@ func runWorker(_ url: String) async throws {
     await client.disconnect()
 }
 
-/// Copies readings to a queue until its task is cancelled.
-func carryReadings(from mqtt: MQTTClient, to stomp: STOMPClient) async throws {
+/// Copies readings to a queue until its task is cancelled, then disconnects.
+func runBridge(from mqtt: MQTTClient, to stomp: STOMPClient) async throws {
+    await mqtt.start()
+    await stomp.start()
+    let readings = try await mqtt.subscribe(
+        to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
+    var failure: (any Error)?
     do {
-        let readings = try await mqtt.subscribe(
-            to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
+        try await carry(readings, to: stomp)
+    } catch {
+        failure = error
+    }
+    await mqtt.disconnect()
+    await stomp.disconnect()
+    // Released while it is connected, the subscription would end for the session too, and readings would be lost.
+    withExtendedLifetime(readings) {}
+    if let failure { throw failure }
+}
+
+func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {
+    do {
         for try await reading in readings {
             try await deliver(reading, to: stomp)
             reading.acknowledge()
@@ -95,7 +111,5 @@ func makeBridge(_ mqttURL: String, _ stompURL: String) -> (mqtt: MQTTClient, sto
     configuration.version = .v5_0
     configuration.cleanStart = false
     configuration.sessionExpiry = .seconds(86_400)
-    var queue = STOMPConfiguration()
-    queue.reconnect.firstConnectAttempts = nil
-    return (MQTTClient(mqttURL, configuration: configuration), STOMPClient(stompURL, configuration: queue))
+    return (MQTTClient(mqttURL, configuration: configuration), STOMPClient(stompURL))
 }

@@ -6,10 +6,11 @@ import STOMP
 await recipe(
     """
     Carries readings from MQTT to STOMP, and commands from STOMP to MQTT.
-    Usage: bridge [--mqtt URL] [--stomp URL]
+    Usage: bridge [--mqtt URL] [--stomp URL] [--name NAME]
 
       --mqtt URL      where readings come from (default: a broker inside this program)
       --stomp URL     where they go to (default: another broker inside this program)
+      --name NAME     the client identifier, for which the MQTT server keeps readings for a day (default bridge-1)
 
     home/ROOM/reading    -> /queue/readings, with the topic as a header
     /queue/commands      -> the MQTT topic in the message's header "topic"
@@ -20,18 +21,32 @@ await recipe(
     let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())
     let mqttURL = try options["--mqtt"] ?? brokers.0.mqttURL
     let stompURL = try options["--stomp"] ?? brokers.1.stompURL
-    try await MQTTClient(mqttURL, clientID: "bridge-%%%%").withConnection { mqtt in
-        try await STOMPClient(stompURL).withConnection { stomp in
-            let readings = try await mqtt.subscribe(to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
-            let commands = try await stomp.subscribe(to: "/queue/commands", acknowledgement: .clientIndividual)
-            print("bridging \(mqttURL) and \(stompURL)")
-            try await withThrowingTaskGroup { group in
-                group.addTask { try await carry(readings, to: stomp) }
-                group.addTask { try await carry(commands, to: mqtt) }
-                try await group.waitForAll()
-            }
+    var configuration = MQTTConfiguration(clientID: options["--name"] ?? "bridge-1")
+    configuration.version = .v5_0
+    configuration.cleanStart = false
+    configuration.sessionExpiry = .seconds(86_400)
+    let (mqtt, stomp) = (MQTTClient(mqttURL, configuration: configuration), STOMPClient(stompURL))
+    await mqtt.start()
+    await stomp.start()
+    let readings = try await mqtt.subscribe(to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
+    var failure: (any Error)?
+    do {
+        let commands = try await stomp.subscribe(to: "/queue/commands", acknowledgement: .clientIndividual)
+        print("bridging \(mqttURL) and \(stompURL)")
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await carry(readings, to: stomp) }
+            group.addTask { try await carry(commands, to: mqtt) }
+            // The first failure ends both.
+            while try await group.next() != nil {}
         }
+    } catch {
+        failure = error
     }
+    await mqtt.disconnect()
+    await stomp.disconnect()
+    // Released while it is connected, the subscription would end for the session too, and readings would be lost.
+    withExtendedLifetime(readings) {}
+    if let failure { throw failure }
 }
 
 func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {
@@ -60,7 +75,8 @@ func carry(_ commands: STOMPSubscription, to mqtt: MQTTClient) async throws {
     for try await command in commands {
         guard let topic = command.header("topic") else {
             complain("A command without a topic is rejected.")
-            try command.reject(requeue: false)
+            // If the connection is lost now, the command is delivered and rejected once more.
+            try? command.reject(requeue: false)
             continue
         }
         // Waits while MQTT connects again.
