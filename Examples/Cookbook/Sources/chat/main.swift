@@ -40,8 +40,14 @@ await recipe(
             try await client.publish(Line(name: name), to: room)
             for await text in inputLines() { try await client.publish(Line(name: name, text: text), to: room) }
             show.cancel()
-            // Ctrl-C cancels this task, but not the farewell.
-            try await Task { _ = try await client.publish(Line(name: name, isPresent: false), to: room) }.value
+            // Ctrl-C cancels this task, but not the farewell, which waits for a lost connection for two seconds at most.
+            let farewell = Task { try await client.publish(Line(name: name, isPresent: false), to: room) }
+            let limit = Task {
+                try await Task.sleep(for: .seconds(2))
+                farewell.cancel()
+            }
+            _ = await farewell.result
+            limit.cancel()
         }
     }
 }
