@@ -178,6 +178,53 @@ struct ArticleTests {
             #expect(try await copyOnePosition(client: stomp) == Position(latitude: 60.2, longitude: 24.9))
             #expect(try NumberPayload().decode(Int.self, from: [52, 50]) == 42)
             #expect(await eventually { broker.statistics.messagesIn == 7 })
+            try await subscribeWithAllDefaults(mqtt: client, stomp: stomp)
+        }
+    }
+
+    @Test func `Tests on a manual clock work as shown`() async throws {
+        try await noticeASilentServer()
+        try await publishTheWill()
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "meter", clock: clock)
+        try await client.connect()
+        await loseAPing(broker: broker, client: client, clock: clock)
+        #expect(client.counters.connections == 2)
+        try await timeOut(broker: broker, client: client, clock: clock)
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `A farewell is sent to a server that is there, and does not wait for one that is away`() async throws {
+        try await Self.withClients { broker, client, _ in
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            // As after SIGTERM, in a task that is cancelled.
+            let leaving = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                await leave(client, within: .seconds(600))
+            }
+            await leaving.value
+            #expect(await arrivals.next()?.text == "offline")
+            #expect(await arrivals.next()?.packet == .mqtt(.disconnect))
+            await broker.stop()
+            await client.start()
+            await leave(client, within: .milliseconds(10))
+            #expect(client.state == .disconnected(nil))
+        }
+    }
+
+    @Test func `Functions for both clients work as shown`() async throws {
+        try await Self.withClients { broker, mqtt, stomp in
+            let fromMQTT = try await mqtt.subscribe(to: "a")
+            let fromSTOMP = try await stomp.subscribe(to: "/topic/a")
+            await broker.publish("1", to: "a")
+            #expect(try await firstPayload(of: fromMQTT) == [0x31])
+            #expect(try await firstPayload(of: fromSTOMP) == [0x31])
+            for printing in [Task { await printStates(of: mqtt) }, Task { await printStates(of: stomp) }] {
+                printing.cancel()
+                await printing.value
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackBroker
 import MQTT
+import Synchronization
 import TestSupport
 import Testing
 
@@ -25,6 +26,48 @@ import Testing
         running.cancel()
         await running.value
         await door.disconnect()
+        await broker.stop()
+    }
+
+    @MainActor @Test func `The view model comes back when other credentials are tried`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "ann", password: "right")]
+        let broker = try await LoopbackBroker.start(options)
+        let password = Mutex("wrong")
+        var configuration = MQTTConfiguration(clientID: "app")
+        configuration.credentialsProvider = { _ in
+            Credentials(userName: "ann", password: password.withLock { $0 })
+        }
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+        let model = DoorModel(client: client)
+        let running = Task { await model.run() }
+        #expect(await eventually { @MainActor in model.problem != nil })
+        #expect(!client.state.isConnected)
+        password.withLock { $0 = "right" }
+        let again = Task { await model.tryAgain() }
+        #expect(await eventually { @MainActor in model.status == "online" && model.problem == nil })
+        for task in [running, again] {
+            task.cancel()
+            await task.value
+        }
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @MainActor @Test func `A line that is sent without a connection is marked when the server has it`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "app")
+        try await client.connect()
+        await client.suspend()
+        let model = ChatModel(client: client)
+        let sending = Task { await model.send("hello") }
+        #expect(await eventually { @MainActor in model.lines.first?.state == "waiting for the server" })
+        client.resume()
+        await sending.value
+        #expect(model.lines.map(\.state) == ["sent"])
+        await client.disconnect()
+        await model.send("too late")
+        #expect(model.lines.last?.state.hasPrefix("not sent: ") == true)
         await broker.stop()
     }
 

@@ -9,3 +9,14 @@ func keepTheSession() -> MQTTConfiguration {
     configuration.sessionStore = FileSessionStore(directory: "/var/lib/meter/session")
     return configuration
 }
+
+func leave(_ client: MQTTClient, within patience: Duration = .seconds(2)) async {
+    let farewell = Task { try await client.publish("offline", to: "status", qos: .atLeastOnce, retain: true) }
+    let limit = Task {
+        try await Task.sleep(for: patience)
+        farewell.cancel()
+    }
+    _ = await farewell.result
+    limit.cancel()
+    await client.disconnect()
+}

@@ -76,6 +76,30 @@ func copyOnePosition(client: STOMPClient) async throws -> Position? {
     return nil
 }
 
+extension MQTTTopic<Position> {
+    static let allDefaults = MQTTTopic("vehicles/+/position", as: .json, qos: .atLeastOnce, retain: false)
+}
+
+extension STOMPDestination<Position> {
+    static let allDefaults = STOMPDestination("/topic/positions", as: .json, queue: STOMPQueueOptions())
+}
+
+func subscribeWithAllDefaults(mqtt: MQTTClient, stomp: STOMPClient) async throws {
+    let fromTopic: MQTTDecodedMessages<Position> = try await mqtt.subscribe(
+        to: .allDefaults, qos: .exactlyOnce, buffer: BufferPolicy(), acknowledgement: .automatic, noLocal: false,
+        retainAsPublished: false, retainHandling: .sendAtSubscribe, properties: [])
+    let fromFilter: MQTTDecodedMessages<Position> = try await mqtt.subscribe(
+        to: "vehicles/#", as: Position.self, coding: .json, qos: .exactlyOnce, buffer: BufferPolicy(),
+        acknowledgement: .automatic, noLocal: false, retainAsPublished: false, retainHandling: .sendAtSubscribe,
+        properties: [])
+    let fromDestination: STOMPDecodedMessages<Position> = try await stomp.subscribe(
+        to: .allDefaults, acknowledgement: .auto, options: STOMPSubscribeOptions(), buffer: BufferPolicy())
+    let fromName: STOMPDecodedMessages<Position> = try await stomp.subscribe(
+        to: "/topic/positions", as: Position.self, coding: .json, acknowledgement: .auto,
+        options: STOMPSubscribeOptions(), buffer: BufferPolicy())
+    print(fromTopic, fromFilter, fromDestination, fromName)
+}
+
 struct NumberPayload: PayloadCoding {
     struct NotANumber: Error {}
 

@@ -49,6 +49,42 @@ final class DoorModel {
     }
 }
 
+extension DoorModel {
+    /// The person has entered other credentials.
+    func tryAgain() async {
+        problem = nil
+        await watchDoors()
+    }
+}
+
+@MainActor @Observable
+final class ChatModel {
+    struct Line: Identifiable {
+        let id: Int
+        let text: String
+        var state = "sending"
+    }
+
+    private(set) var lines: [Line] = []
+    private let client: MQTTClient
+
+    init(client: MQTTClient) { self.client = client }
+
+    /// Returns when the server has the message, or the message cannot be delivered.
+    func send(_ text: String) async {
+        let id = lines.count
+        lines.append(Line(id: id, text: text))
+        do {
+            let confirmation = try await client.publishForConfirmation(text, to: "chat/lobby", qos: .atLeastOnce)
+            lines[id].state = "waiting for the server"
+            try await confirmation.confirmed()
+            lines[id].state = "sent"
+        } catch {
+            lines[id].state = "not sent: \(error.message)"
+        }
+    }
+}
+
 #if canImport(SwiftUI)
     import SwiftUI
 
