@@ -3,6 +3,7 @@ import MQTTCore
 import Messaging
 import TestSupport
 import Testing
+import Transport
 
 @testable import MQTT
 
@@ -13,7 +14,6 @@ struct LogTests {
         configuration.version = version
         configuration.fallbackVersions = []
         configuration.credentials = Credentials(userName: "ann", password: "hush-hush")
-        configuration.keepAlive = .seconds(1)
         return configuration
     }
 
@@ -30,7 +30,8 @@ struct LogTests {
             count += 1
             if count == 3 { break }
         }
-        // Both exchanges of QoS 2 have come to their end, and a ping to its answer.
+        try client.core.link.perform { try $0.engine.ping(at: MonotonicClock.now) }
+        // Both exchanges of QoS 2 have come to their end, and the ping to its answer.
         let isComplete = await eventually {
             let types = log.snapshot().frames.map(\.type)
             return types.contains("PINGRESP") && types.count { $0 == "PUBCOMP" } == 2

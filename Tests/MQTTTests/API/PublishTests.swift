@@ -125,7 +125,9 @@ struct PublishTests {
         let client = try await bench.connected()
         let messages = (0..<50).map { MQTTOutgoingMessage(topic: "a", payload: [UInt8($0)], qos: qos) }
         var random = SeededGenerator(seed: Campaign.seed)
-        let undisturbed = try await ContinuousClock().measure { try await client.publish(messages).check() }
+        let measured = try await ContinuousClock().measure { try await client.publish(messages).check() }
+        // On a busy machine one publish may take seconds.
+        let undisturbed = min(measured, .milliseconds(20))
         var cancelled = 0
         for _ in 0..<300 {
             let publishing = Task { () -> MQTTError.Code? in

@@ -25,17 +25,21 @@ struct SlowLinkTests {
     {
         let server = patientServer()
         let listener = try await server.listen()
-        // The message takes three seconds; without progress the connection would end after two.
-        let relay = try ShapedRelay.start(to: Int(listener.port), bytesPerSecond: 200_000)
+        // By the client's clock the message takes three seconds; without progress the connection would end after two.
+        let clock = try ManualClock()
+        let relay = try ShapedRelay.start(to: Int(listener.port), bytesPerSecond: 2_000_000)
         var configuration = MQTTConfiguration(clientID: "slow")
         configuration.keepAlive = .seconds(1)
         configuration.pingTimeout = .seconds(1)
-        let client = MQTTClient("mqtt://127.0.0.1:\(relay.port)", configuration: configuration)
+        let client = MQTTClient("mqtt://127.0.0.1:\(relay.port)", configuration: configuration, clock: clock)
         try await client.connect()
         let payload = [UInt8](repeating: 7, count: 600_000)
-        try await withTimeout(.patience, "publishing over a slow link") {
-            _ = try await client.publish(payload, to: "a", qos: .atLeastOnce)
+        async let published = client.publish(payload, to: "a", qos: .atLeastOnce)
+        for part in 1...6 {
+            #expect(await eventually { relay.bytesPassed >= part * 100_000 })
+            await clock.advance(by: .milliseconds(500))
         }
+        #expect(try await published == .success)
         #expect(client.counters.connections == 1)
         // The relay counts what it has written.
         #expect(await eventually { relay.bytesPassed >= payload.count })

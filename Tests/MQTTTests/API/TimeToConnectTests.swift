@@ -93,6 +93,7 @@ struct TimeToConnectTests {
         let client = server.client {
             $0.version = .v5_0
             $0.followsRedirects = true
+            $0.reconnect.stableAfter = .seconds(600)
             $0.reconnect.initialDelay = .seconds(300)
             $0.reconnect.maximumDelay = .seconds(300)
         }

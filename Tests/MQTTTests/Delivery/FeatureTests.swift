@@ -125,7 +125,9 @@ struct FeatureTests {
         }
         let answers = try await withThrowingTaskGroup(of: (Int, String?).self) { group in
             for number in 0..<20 {
-                group.addTask { (number, try await client.request(Array("\(number)".utf8), to: "double").text) }
+                group.addTask {
+                    (number, try await client.request(Array("\(number)".utf8), to: "double", timeout: .patience).text)
+                }
             }
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
@@ -144,7 +146,7 @@ struct FeatureTests {
         let client = try await bench.connected { $0.version = .v5_0 }
         let server = try await bench.connected { $0.version = .v5_0 }
         var requests = try await server.subscribe(to: "ask").makeAsyncIterator()
-        let surviving = Task { try await client.request([1], to: "ask") }
+        let surviving = Task { try await client.request([1], to: "ask", timeout: .patience) }
         let first = try #require(try await requests.next())
         let events = (client.events, server.events)
         await bench.cut()
@@ -154,17 +156,17 @@ struct FeatureTests {
         try await server.publish([9], to: try #require(first.properties.responseTopic), qos: .atLeastOnce)
         try await server.reply(to: first, with: [2])
         #expect(try await surviving.value.bytes == [2])
-        let cancelled = Task { try await client.request([3], to: "ask") }
+        let cancelled = Task { try await client.request([3], to: "ask", timeout: .patience) }
         _ = try await requests.next()
         cancelled.cancel()
         await #expect { try await cancelled.value } throws: { ($0 as? MQTTError)?.code == .cancelled }
-        let stopped = Task { try await client.request([4], to: "ask") }
+        let stopped = Task { try await client.request([4], to: "ask", timeout: .patience) }
         _ = try await requests.next()
         await client.disconnect()
         await #expect { try await stopped.value } throws: { ($0 as? MQTTError)?.code == .disconnected }
         // The next connection has another subscription for responses.
         try await client.connect()
-        let again = Task { try await client.request([5], to: "ask") }
+        let again = Task { try await client.request([5], to: "ask", timeout: .patience) }
         try await server.reply(to: try #require(try await requests.next()), with: [6])
         #expect(try await again.value.bytes == [6])
         await client.disconnect()

@@ -140,21 +140,23 @@ struct SlowConsumerTests {
 
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
     func `acknowledgements are withheld, so that the server stops sending, and nothing is lost`(qos: QoS) async throws {
-        let bench = try await Bench()
-        let client = try await bench.connected {
-            $0.version = .v5_0
-            $0.receiveMaximum = 20
-            // The broker ends a connection after one and a half times this without a packet.
-            $0.keepAlive = .seconds(3)
-        }
-        let sender = try await bench.connected()
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let url = try #require(broker.urls.mqtt)
+        var configuration = MQTTConfiguration()
+        configuration.version = .v5_0
+        configuration.receiveMaximum = 20
+        let client = MQTTClient(url, configuration: configuration, clock: clock)
+        let sender = MQTTClient(url, clock: clock)
+        for client in [client, sender] { try await client.connect() }
         let messages = try await client.subscribe(to: "a", qos: qos, buffer: BufferPolicy(messages: 10))
         for number in 0..<300 { try await sender.publish("\(number)", to: "a", qos: qos) }
-        try await Task.sleep(for: .milliseconds(100))
+        var pings = client.events.makeAsyncIterator()
+        // The broker ends a connection after one and a half times the keep alive without a packet.
+        await clock.advance(by: configuration.keepAlive * 2)
         // What is in the buffer, and what the server may send without an acknowledgement.
         #expect(client.counters.messagesReceived <= 50)
         // Pings flow all the while.
-        var pings = client.events.makeAsyncIterator()
         while let event = await pings.next() {
             if case .pingAnswered = event { break }
         }
@@ -164,7 +166,7 @@ struct SlowConsumerTests {
         #expect(received.allSatisfy { $0.droppedBefore == 0 })
         await client.disconnect()
         await sender.disconnect()
-        await bench.stop()
+        await broker.stop()
     }
 
     @Test func `manual acknowledgements bound what is outstanding, and leave in order`() async throws {

@@ -166,7 +166,7 @@ struct UnmatchedMessageTests {
                 guard let messages = try? await client.subscribe(to: "k/#", acknowledgement: .manual) else {
                     return false
                 }
-                let messages4 = try? await withTimeout(.seconds(20), "four") { try await messages.first(4) }
+                let messages4 = try? await messages.first(4)
                 return messages4?.map { $0.bytes[0] } == [0, 1, 2, 3]
             })
         await client.disconnect()

@@ -1,13 +1,14 @@
 import LoopbackBroker
 import MQTTCore
 import Messaging
+import TestSupport
 import Testing
 import Transport
 
 @testable import MQTT
 
 /// Clients of equal configurations share the memory of their options.
-@Suite("Options: equality, for what clients share")
+@Suite("Options: equality, for what clients share", .turns)
 struct EqualConfigurationTests {
     @Test func `a copy is equal, also with options that cannot be compared`() {
         var configuration = MQTTConfiguration(clientID: "a")

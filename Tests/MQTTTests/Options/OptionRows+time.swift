@@ -1,6 +1,7 @@
 import LoopbackBroker
 import MQTT
 import Messaging
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -103,9 +104,27 @@ extension OptionTableTests {
             }
         },
         OptionRow("requestTimeout") {
-            try await within(.seconds(8)) {
-                try await SubscribeTests().`an unanswered subscription is late, and throws`()
+            let clock = try ManualClock()
+            let broker = try await LoopbackBroker.start(clock: clock)
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            var configuration = MQTTConfiguration()
+            configuration.requestTimeout = .seconds(50)
+            let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+            try await client.connect()
+            let arrivals = broker.arrivals()
+            let isOver = Atomic(false)
+            let subscribing = Task {
+                defer { isOver.store(true, ordering: .releasing) }
+                _ = try await client.subscribe(to: "a")
             }
+            _ = await arrivals.first { $0.packet == .mqtt(.subscribe) }
+            await clock.advance(by: .seconds(49))
+            let isEarly = isOver.load(ordering: .acquiring)
+            #expect(!isEarly)
+            await clock.advance(by: .seconds(1))
+            await #expect { try await subscribing.value } throws: { ($0 as? MQTTError)?.code == .timedOut }
+            await client.disconnect()
+            await broker.stop()
         },
         OptionRow("pingTimeout") {
             let clock = try ManualClock()

@@ -1,3 +1,4 @@
+import Messaging
 import STOMP
 import TestSupport
 import Testing
@@ -18,13 +19,16 @@ import Testing
     }
 
     @Test func connectedHasToComeInTimeWhateverReceiptsMayTake() async throws {
+        let clock = try ManualClock()
         let server = FakeServer()
-        let client = server.client {
-            // Long enough to open the connection.
+        let client = server.client(clock: clock) {
             $0.connectTimeout = .milliseconds(500)
             $0.requestTimeout = .seconds(3600)
         }
-        await #expect { try await client.connect() } throws: { ($0 as? STOMPError)?.code == .timedOut }
+        let connecting = Task { try await client.connect() }
+        try await server.connection(0).expect("CONNECT")
+        await clock.advance(by: .milliseconds(500))
+        await expectError(.timedOut) { try await connecting.value }
         #expect(server.count == 1)
     }
 }

@@ -24,7 +24,8 @@ extension STOMPConfiguration {
         var configuration = STOMPConfiguration()
         configuration.reconnect.initialDelay = .milliseconds(10)
         configuration.reconnect.maximumDelay = .milliseconds(50)
-        configuration.requestTimeout = .seconds(10)
+        // A busy machine may take longer than the default.
+        configuration.requestTimeout = .patience
         return configuration
     }
 }

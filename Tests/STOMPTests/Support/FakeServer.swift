@@ -14,16 +14,18 @@ final class FakeServer: Sendable {
     var count: Int { opened.withLock { $0.count } }
 
     /// A client whose every connection ends here.
-    func client(_ change: (inout STOMPConfiguration) -> Void = { _ in }) -> STOMPClient {
+    func client(
+        clock: ManualClock? = nil, _ change: (inout STOMPConfiguration) -> Void = { _ in }
+    ) -> STOMPClient {
         var configuration = STOMPConfiguration.impatient
         change(&configuration)
         return STOMPClient(
-            ["stomp://fake"], configuration: configuration, loop: .shared,
+            ["stomp://fake"], configuration: configuration, loop: clock?.loop ?? .shared,
             override: { () throws(TransportError) in
                 let (client, server) = MemoryPair.make()
                 self.opened.withLock { $0.append(FakeConnection(server)) }
                 return OpenedStream(stream: client)
-            })
+            }, clock: clock)
     }
 
     /// The connection of that number, from 0, once it is there.
