@@ -33,7 +33,7 @@ import Transport
         // The broker has to read until its outbox is full, and goes no further in as many turns of its loop as it would
         // need to read everything.
         #expect(
-            await eventually(timeout: .seconds(60)) {
+            await eventually {
                 (client.progress.acknowledged - hello.count) / packet.count * answer > Self.limit
             })
         try await turn(broker, bytes.count / Self.bytesPerRead + 1)
@@ -53,7 +53,7 @@ import Transport
         for packet in [MQTTBytes.connect("turn")] + Array(repeating: [0xC0, 0], count: count) {
             written += packet.count
             #expect(packet.withUnsafeBytes { client.write(from: $0) } == .bytes(packet.count))
-            #expect(await eventually(timeout: .seconds(60)) { client.progress.acknowledged == written })
+            #expect(await eventually { client.progress.acknowledged == written })
         }
     }
 

@@ -1,6 +1,7 @@
 import LoopbackBroker
 import MQTT
 import STOMP
+import TestSupport
 import Testing
 
 private struct Reading: Codable, Sendable, Equatable {
@@ -31,7 +32,7 @@ extension STOMPDestination<Order> {
 
 /// What a first user writes without looking at declarations compiles and does what it reads like: four small programs, each
 /// with every kind of payload that its calls take.
-@Suite("First guesses") struct FirstGuessTests {
+@Suite("First guesses", .turns) struct FirstGuessTests {
     @Test func `a smart home on MQTT 5`() async throws {
         let broker = try await LoopbackBroker.start()
         var configuration = MQTTConfiguration(clientID: "house")

@@ -64,13 +64,15 @@ import Testing
     }
 
     @Test func stopsWhenNobodyHoldsItAnyMore() async throws {
-        var port = 0
+        // Not one that the system may give to another listener afterwards.
+        let port = FreePort.next()
+        var options = LoopbackBrokerOptions()
+        options.mqttPort = .exactly(port)
         do {
-            let broker = try await LoopbackBroker.start()
-            port = try #require(broker.ports.mqtt)
+            let broker = try await LoopbackBroker.start(options)
+            #expect(broker.ports.mqtt == port)
         }
-        let freed = port
-        let isGone = await eventually { (try? await RawConnection.open(port: freed)) == nil }
+        let isGone = await eventually { (try? await RawConnection.open(port: port)) == nil }
         #expect(isGone)
     }
 

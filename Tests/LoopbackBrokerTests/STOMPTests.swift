@@ -256,11 +256,13 @@ import Testing
         var options = LoopbackBrokerOptions()
         options.heartBeat = (100, 100)
         try await withBroker(options) { broker in
-            let client = try await RawClient.stomp(broker, "heart-beat:100,100\n")
-            #expect(try await client.connection.receive(atLeast: 2).allSatisfy { $0 == UInt8(ascii: "\n") })
-            // We never beat: the broker gives us up.
-            let rest = try await client.connection.receive { _ in false }
-            #expect(rest.allSatisfy { $0 == UInt8(ascii: "\n") } || rest.contains(UInt8(ascii: "E")))
+            // One that need not beat, and one that has to.
+            let listener = try await RawClient.stomp(broker, "heart-beat:0,100\n")
+            #expect(try await listener.connection.receive(atLeast: 2).allSatisfy { $0 == UInt8(ascii: "\n") })
+            // We never beat: the broker closes the connection.
+            let silent = try await RawClient.stomp(broker, "heart-beat:100,0\n")
+            let rest = try await silent.connection.receive { _ in false }
+            #expect(rest.isEmpty || rest.contains(UInt8(ascii: "E")))
         }
     }
 }

@@ -16,7 +16,7 @@ enum MQTTBytes {
     }
 
     static func connect(
-        _ clientID: String, clean: Bool = true, keepAlive: UInt8 = 60, level: UInt8 = 4,
+        _ clientID: String, clean: Bool = true, keepAlive: UInt8 = 255, level: UInt8 = 4,
         will: (topic: String, payload: String, qos: UInt8, retain: Bool)? = nil,
         user: (name: String, password: String)? = nil, properties: [UInt8] = []
     ) -> [UInt8] {

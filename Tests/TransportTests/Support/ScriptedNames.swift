@@ -22,7 +22,7 @@ final class ScriptedNames: Sendable {
     /// The questions that reached the service, in their order.
     var questions: [NameQuery] { state.withLock { $0.asked } }
 
-    func resolver(maximumThreads: Int = 16, patience: Int64 = 1_000_000_000) -> Resolver {
+    func resolver(maximumThreads: Int = 16, patience: Int64 = 3_600_000_000_000) -> Resolver {
         Resolver(maximumThreads: maximumThreads, patience: patience) { [self] query in answer(query) }
     }
 
