@@ -200,6 +200,7 @@ struct TerminalTests {
 private final class PseudoTerminal {
     private let master: CInt
     let slave: CInt
+    private static let opening = Mutex(())
 
     init() throws {
         // By name, because glibc's header hides the functions behind feature macros that Swift does not set.
@@ -214,11 +215,14 @@ private final class PseudoTerminal {
             unlock: function("unlockpt", as: (@convention(c) (CInt) -> CInt).self),
             name: function("ptsname", as: (@convention(c) (CInt) -> UnsafePointer<CChar>?).self)
         )
-        master = call.open(O_RDWR | O_NOCTTY)
-        guard master >= 0, call.grant(master) == 0, call.unlock(master) == 0, let name = call.name(master) else {
-            throw CocoaError(.fileReadUnknown)
+        // `ptsname` returns the same memory to every test.
+        (master, slave) = try Self.opening.withLock { _ in
+            let master = call.open(O_RDWR | O_NOCTTY)
+            guard master >= 0, call.grant(master) == 0, call.unlock(master) == 0, let name = call.name(master) else {
+                throw CocoaError(.fileReadUnknown)
+            }
+            return (master, open(name, O_RDWR | O_NOCTTY))
         }
-        slave = open(name, O_RDWR | O_NOCTTY)
     }
 
     deinit {
@@ -228,7 +232,7 @@ private final class PseudoTerminal {
 
     /// What was written up to the first `end`.
     func read(until end: String) async throws -> String {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .patience
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
         while true {

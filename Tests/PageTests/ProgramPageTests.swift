@@ -79,9 +79,10 @@ extension BrowserTests {
         @Test func `heals when the broker comes back, and the devices with it`() async throws {
             var options = LoopbackBrokerOptions()
             options.stompPort = .none
+            // Ports that the system gives to no connection while the broker is away.
+            options.mqttPort = .exactly(FreePort.next())
+            options.wsPort = .exactly(FreePort.next())
             let first = try await LoopbackBroker.start(options)
-            options.mqttPort = .exactly(first.ports.mqtt ?? 0)
-            options.wsPort = .exactly(first.ports.ws ?? 0)
             let page = try await Headquarters.open(.motions, first.urls.ws ?? "")
             let device = try await DeviceProgram.motions.start(
                 ["--device-id", "phone", "--loop", "--broker", first.urls.mqtt ?? ""])

@@ -51,7 +51,15 @@ extension BrowserTests {
                 try await tab.evaluate("new Promise((done) => setTimeout(done, 1500))")
                 #expect(try await tab.number("places.size") == 2)
             } else {
-                try await tab.wait(until: "places.size > 2")
+                // A browser that draws too seldom may miss a glide: another one follows then.
+                var glides = 1
+                while try await !eventually(
+                    timeout: .seconds(5), { try await tab.number("places.size") > Double(glides + 1) })
+                {
+                    try #require(glides < 20)
+                    glides += 1
+                    try await locate(37 + 0.0005 * Double(glides))
+                }
             }
             #expect(tab.problems == [])
             try await tab.setReducedMotion(false)

@@ -50,14 +50,14 @@ public enum MosquittoClients {
     ///
     /// - Parameter arguments: more options, as `["-q", "1", "-V", "5", "-C", "3"]`.
     public static func subscribe(
-        to filter: String, port: Int, user: BrokerUser? = nil, _ arguments: [String] = []
+        to filter: String, port: Int, user: BrokerUser? = nil, _ arguments: [String] = [], outputLimit: Int = 1 << 20
     ) async throws -> ChildProcess {
         // Debug output is the only thing that tells when the subscription stands; unbuffered, so it comes at once.
         let child = try await ChildProcess.start(
             Command(
                 "stdbuf",
                 ["-oL", Command.path(of: "mosquitto_sub") ?? "mosquitto_sub"] + address(port, user)
-                    + ["-d", "-v", "-t", filter] + arguments))
+                    + ["-d", "-v", "-t", filter] + arguments, outputLimit: outputLimit))
         try await child.waitForLine(containing: "Subscribed (mid")
         return child
     }

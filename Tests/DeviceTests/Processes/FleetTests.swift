@@ -10,13 +10,13 @@ struct FleetTests {
         // The subscriber must not be what loses something: Mosquitto drops what waits longer than this.
         let broker = try await Mosquitto.start { $0.extraLines = ["max_queued_messages 0"] }
         let subscriber = try await MosquittoClients.subscribe(
-            to: "/mwm/+/motion", port: broker.port, ["-F", "%t %l"])
+            to: "/mwm/+/motion", port: broker.port, ["-F", "%t %l"], outputLimit: 256 << 20)
         let fleet = try await DeviceProgram.motions.start([
             "--broker", "mqtt://127.0.0.1:\(broker.port)", "--device-id", "F", "--fleet", "\(devices)", "--loop",
             "--interval", "1",
         ])
         // They start within ten seconds; the last one is not always the last to be there.
-        for number in [devices, devices - 1, 1] {
+        for number in [1, devices - 1, devices] {
             try await fleet.waitForLine(
                 containing: "\(number): subscribed to /mwm/F-\(number)/alert")
             try await subscriber.waitForLine(containing: "/mwm/F-\(number)/motion 24")

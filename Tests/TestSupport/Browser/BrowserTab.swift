@@ -136,6 +136,19 @@ public final class BrowserTab: Sendable {
             .filter { !$0.contains("WebSocket connection to") }
     }
 
+    /// How many seconds the processor has worked for the page's main thread, which other programs do not lengthen.
+    public func processorTime() async throws -> Double {
+        try await call("Performance.enable", ["timeDomain": "threadTicks"])
+        let metrics = try await call("Performance.getMetrics")["metrics"] as? [[String: Any]] ?? []
+        return metrics.first { $0["name"] as? String == "TaskDuration" }?["value"] as? Double ?? .nan
+    }
+
+    /// The memory of JavaScript in bytes, without what is garbage by now.
+    public func heapSize() async throws -> Double {
+        try await call("HeapProfiler.collectGarbage")
+        return try await number("performance.memory.usedJSHeapSize")
+    }
+
     /// Kills the process behind the page, as the system does with one that needs too much memory.
     public func crash() async throws {
         try await browser.send("Page.crash", [:], session: session)

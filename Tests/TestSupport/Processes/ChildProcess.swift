@@ -204,7 +204,7 @@ public final class ChildProcess: Sendable {
 
     /// Asks the child to end with SIGTERM, and kills it when it has not within `grace`.
     @discardableResult
-    public func stop(grace: Duration = .seconds(5)) async -> ExitStatus? {
+    public func stop(grace: Duration = .patience) async -> ExitStatus? {
         signal(SIGTERM)
         signal(SIGCONT)
         if let status = try? await waitForExit(timeout: grace) { return status }
