@@ -77,7 +77,10 @@ struct ByteTests {
 
     @Test func stompWritesItsHeadersAndNoMore() async throws {
         let broker = try await LoopbackBroker.start()
-        let client = STOMPClient(try #require(broker.urls.stomp))
+        var configuration = STOMPConfiguration()
+        // A busy machine would send some.
+        (configuration.outgoingHeartBeat, configuration.incomingHeartBeat) = (.zero, .zero)
+        let client = STOMPClient(try #require(broker.urls.stomp), configuration: configuration)
         try await client.connect()
         try await client.sendAndConfirm([], to: "/topic/a")
         let before = client.counters

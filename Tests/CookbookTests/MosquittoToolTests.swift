@@ -43,7 +43,7 @@ struct MosquittoToolTests {
             subscriber.lines().dropFirst() == ["home/kitchen|Öl|2|0|3|c3966c|100%", "garden|rain|0|0|4|7261696e|100%"])
 
         let timed = try await CookbookProgram.subscribe.run(
-            ["-b", url(broker), "-t", "home/#", "-v", "--timeout", "2"])
+            ["-b", url(broker), "-t", "home/#", "-v", "--timeout", "5"])
         #expect(timed.status == .exited(0) && timed.output == ["home/cellar kept"])
         let fresh = try await CookbookProgram.subscribe.run(
             ["-b", url(broker), "-t", "home/#", "--no-retained", "--timeout", "1"])

@@ -133,7 +133,7 @@ struct InspectorServerTests {
 
     @Test func `ends the streams of open pages when it stops, and frees its port`() async throws {
         let log = FrameLog()
-        let page = try await InspectorPage.start(log)
+        let page = try await InspectorPage.start(log, port: UInt16(FreePort.next()))
         let stream = try await InspectorClient(page: page).events()
         _ = try await stream.update()
         await page.stop()

@@ -166,7 +166,7 @@ struct OtherBrokerTests {
             }
         }
         for kill in 1...2 {
-            _ = await eventually(timeout: .seconds(120)) {
+            _ = await eventually {
                 acknowledged.load(ordering: .relaxed) >= count * kill / 3
             }
             await broker.kill()

@@ -25,14 +25,15 @@ struct MosquittoFaultTests {
     @Test func `a frozen broker is noticed by its missing PINGRESP, and found again`() async throws {
         let broker = try await Mosquitto.start()
         let client = client(broker, "frozen") {
-            $0.keepAlive = .seconds(2)
-            $0.pingTimeout = .seconds(1)
+            $0.keepAlive = .seconds(5)
+            $0.pingTimeout = .seconds(5)
         }
         try await client.connect()
         let states = client.states
         await broker.freeze()
-        let lost = await states.first { if case .waiting = $0 { true } else { false } }
-        #expect("\(String(describing: lost))".contains("PINGREQ"))
+        // On a busy machine the broker may have closed a connection before.
+        let lost = await states.first { if case .waiting = $0 { "\($0)".contains("PINGREQ") } else { false } }
+        #expect(lost != nil)
         broker.thaw()
         #expect(await eventually { client.state.isConnected })
         try await client.publish("alive", to: "a", qos: .exactlyOnce)
@@ -96,7 +97,7 @@ struct MosquittoFaultTests {
             #expect(await eventually { [sender, receiver].allSatisfy { $0.counters.connections > round } })
         }
         try await sending.value
-        let received = try await withTimeout(.seconds(120), "all messages") { try await receiving.value }
+        let received = try await withTimeout(.patience, "all messages") { try await receiving.value }
         if qos == .exactlyOnce {
             #expect(received == Array(0..<count))
         } else {

@@ -72,7 +72,7 @@ final class NumberedMessages: Sendable {
     func receive(over client: STOMPClient) async throws -> [Int] {
         try await client.sendAndConfirm("end", to: queue, options: Self.options)
         let messages = try await client.subscribe(to: queue, acknowledgement: .client)
-        return try await withTimeout(.seconds(60 + count / 1000), "the arrival of all confirmed messages") {
+        return try await withTimeout(.patience + .seconds(count / 1000), "the arrival of all confirmed messages") {
             var received = [Int](repeating: 0, count: self.count)
             var unacknowledged = 0
             for try await message in messages {

@@ -182,7 +182,7 @@ struct STOMPDeviationTests {
         await expectError(.refused) { _ = try await client.subscribe(to: "/temp-queue/mine") }
         #expect(await eventually { client.counters.connections == 2 && client.state.isConnected })
         let questions = try await client.subscribe(to: "/queue/deviation-questions")
-        async let asking = client.request("question", to: "/queue/deviation-questions", timeout: .seconds(60))
+        async let asking = client.request("question", to: "/queue/deviation-questions", timeout: .patience)
         let question = try #require(try await questions.first(1).first)
         #expect(question.header("reply-to")?.hasPrefix("/reply-queue/") == true)
         try await client.reply(to: question, with: [33])
@@ -194,7 +194,7 @@ struct STOMPDeviationTests {
         let client = try await STOMPBroker.activeMQ.connected()
         let service = try await STOMPBroker.activeMQ.connected()
         let questions = try await service.subscribe(to: "/queue/deviation-questions")
-        async let asking = client.request("question", to: "/queue/deviation-questions", timeout: .seconds(60))
+        async let asking = client.request("question", to: "/queue/deviation-questions", timeout: .patience)
         let question = try #require(try await questions.first(1).first)
         #expect(question.header("reply-to")?.hasPrefix("/remote-temp-queue/") == true)
         try await service.reply(to: question, with: [33])

@@ -101,16 +101,18 @@ struct STOMPFailureTests {
         let own = try await broker.own()
         let client = try await broker.ownClient {
             $0.clientID = "frozen"
-            $0.outgoingHeartBeat = .seconds(2)
-            $0.incomingHeartBeat = .seconds(2)
+            $0.outgoingHeartBeat = .seconds(5)
+            $0.incomingHeartBeat = .seconds(5)
         }
         try await client.connect()
         let messages = try await client.subscribe(to: "/queue/frozen")
         let events = client.events
         await own.freeze()
-        #expect(await eventually { !client.state.isConnected })
-        let reason = await events.first { if case .connectionLost = $0 { true } else { false } }
-        #expect("\(String(describing: reason))".contains("heart-beat"))
+        // On a busy machine the broker may have closed a connection before.
+        let reason = await events.first {
+            if case .connectionLost = $0 { "\($0)".contains("heart-beat") } else { false }
+        }
+        #expect(reason != nil)
         // Nor does stopping wait for it.
         let other = try await broker.ownClient { $0.connectTimeout = .milliseconds(300) }
         let stopping = Task {

@@ -5,7 +5,7 @@ import Testing
 @Suite(.requires(.mosquitto), .turns)
 struct MosquittoSmokeTests {
     /// CONNECT for protocol level 4 with client identifier "s" and a persistent session.
-    static let persistentConnect: [UInt8] = [0x10, 13, 0, 4, 77, 81, 84, 84, 4, 0x00, 0, 30, 0, 1, 115]
+    static let persistentConnect: [UInt8] = [0x10, 13, 0, 4, 77, 81, 84, 84, 4, 0x00, 0, 0, 0, 1, 115]
 
     @Test func answersAHandWrittenConnect() async throws {
         let broker = try await Mosquitto.start()

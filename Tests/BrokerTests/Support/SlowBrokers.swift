@@ -16,5 +16,7 @@ extension STOMPConfiguration {
     mutating func allowSlowBrokers() {
         connectTimeout = .seconds(150)
         requestTimeout = .seconds(150)
+        outgoingHeartBeat = .seconds(60)
+        incomingHeartBeat = .seconds(60)
     }
 }

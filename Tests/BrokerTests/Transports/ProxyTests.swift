@@ -15,7 +15,7 @@ struct ProxyTests {
         kind == .tinyproxy ? .http(url) : .socks5(url)
     }
 
-    private func failure(_ url: String, _ proxy: Proxy, timeout: Duration = .seconds(60)) async -> TransportError? {
+    private func failure(_ url: String, _ proxy: Proxy, timeout: Duration = .seconds(150)) async -> TransportError? {
         var configuration = MQTTConfiguration(clientID: "proxy-%%%%")
         configuration.proxy = proxy
         configuration.connectTimeout = timeout

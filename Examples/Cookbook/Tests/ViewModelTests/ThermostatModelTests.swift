@@ -28,7 +28,7 @@ import Testing
         while !isShown() { try await Task.sleep(for: .milliseconds(5)) }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `The screen shows the temperature that the thermostat published last`()
+    @Test(.timeLimit(.minutes(5))) func `The screen shows the temperature that the thermostat published last`()
         async throws
     {
         try await withModel { model, _, house in
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `A wish that was uttered offline reaches the thermostat afterwards`()
+    @Test(.timeLimit(.minutes(5))) func `A wish that was uttered offline reaches the thermostat afterwards`()
         async throws
     {
         try await withModel { model, broker, house in
