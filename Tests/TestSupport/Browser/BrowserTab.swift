@@ -101,23 +101,39 @@ public final class BrowserTab: Sendable {
             """)
     }
 
-    /// Clicks in the middle of the first element that a selector finds, as a mouse does: what lies above it gets the
-    /// click, and a disabled button does nothing.
+    /// Clicks in the middle of the first element that a selector finds, as a mouse does; a disabled button does nothing.
+    ///
+    /// Waits until the element can be seen and nothing lies above it, and clicks again when it has moved away before the
+    /// click arrived, as on a page to which rows are being added.
     public func click(_ selector: String) async throws {
-        let place = try await evaluate(
-            """
-            ((element) => {
-                element.scrollIntoView({ block: 'nearest' });
-                const box = element.getBoundingClientRect();
-                return `${box.x + box.width / 2} ${box.y + box.height / 2}`;
-            })(document.querySelector(\(Self.quoted(selector))))
-            """)
-        let numbers = place.split(separator: " ").compactMap { Double($0) }
-        for type in ["mouseMoved", "mousePressed", "mouseReleased"] {
-            try await call(
-                "Input.dispatchMouseEvent",
-                ["type": type, "x": numbers[0], "y": numbers[1], "button": "left", "clickCount": 1])
+        let selector = Self.quoted(selector)
+        let isClicked = try await eventually(every: .milliseconds(30)) {
+            try Task.checkCancellation()
+            let place = try await evaluate(
+                """
+                ((element) => {
+                    element?.scrollIntoView({ block: 'nearest' });
+                    const box = element?.getBoundingClientRect();
+                    const [x, y] = box ? [box.x + box.width / 2, box.y + box.height / 2] : [-1, -1];
+                    if (!document.elementFromPoint(x, y)?.closest(\(selector))) return '';
+                    window.lastClick = element.disabled ? 'ignored' : '';
+                    document.addEventListener('click', ({ target }) => {
+                        window.lastClick = target.closest(\(selector)) ? 'arrived' : 'missed';
+                    }, { capture: true, once: true });
+                    return `${x} ${y}`;
+                })(document.querySelector(\(selector)))
+                """)
+            let numbers = place.split(separator: " ").compactMap { Double($0) }
+            guard numbers.count == 2 else { return false }
+            for type in ["mouseMoved", "mousePressed", "mouseReleased"] {
+                try await call(
+                    "Input.dispatchMouseEvent",
+                    ["type": type, "x": numbers[0], "y": numbers[1], "button": "left", "clickCount": 1])
+            }
+            // A click that leads to another page leaves nothing behind.
+            return !["", "missed"].contains(try await evaluate("window.lastClick"))
         }
+        if !isClicked { throw TimeoutError("no click reached \(selector); \(problems)") }
     }
 
     /// Writes a picture of the page as PNG.
