@@ -168,11 +168,15 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// The first work of a loop that waits, or has not started.
+    ///
+    /// A loop that was being started by another thread may have gone to sleep before this work came, so it is woken.
     private func wake() {
-        if isStarted.load(ordering: .acquiring) { return selector.wake() }
-        if (try? start()) != nil { return }
+        if isStarted.load(ordering: .acquiring) || (try? start()) != nil { return selector.wake() }
         // What waits for the loop must not wait for ever, and `connect()` has reported what is missing.
-        Task { while (try? start()) == nil { try? await Task.sleep(for: .milliseconds(100)) } }
+        Task {
+            while (try? start()) == nil { try? await Task.sleep(for: .milliseconds(100)) }
+            selector.wake()
+        }
     }
 
     /// Whether the caller is on the loop's thread.

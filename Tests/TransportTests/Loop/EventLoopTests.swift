@@ -36,6 +36,22 @@ import Transport
         try loop.start()
     }
 
+    @Test func `does what other threads hand in while it starts`() async throws {
+        let done = Tally()
+        let (loops, each) = (300, 8)
+        for round in 1...loops {
+            let loop = EventLoop { () throws(TransportError) in try SelectorKind.automatic.make() }
+            defer { loop.stop() }
+            await withTaskGroup { group in
+                for _ in 0..<each { group.addTask { loop.execute { done.add(1) } } }
+            }
+            guard await eventually(every: .microseconds(100), { done.value == round * each }) else {
+                Issue.record("loop \(round) did not do all of its work")
+                return
+            }
+        }
+    }
+
     @Test(arguments: SelectorKind.allCases)
     func `wakes for every job, even for those that jobs hand in`(selector: SelectorKind) async throws {
         let loop = try EventLoop.start(selector: selector)
