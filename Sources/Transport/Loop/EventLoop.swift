@@ -167,9 +167,8 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// The first work of a loop that waits, or has not started.
-    ///
-    /// A loop that was being started by another thread may have gone to sleep before this work came, so it is woken.
+    /// The first work of a loop that waits, or has not started. A loop that another thread is starting may have gone to
+    /// sleep before this work came, so it is woken as well.
     private func wake() {
         if isStarted.load(ordering: .acquiring) || (try? start()) != nil { return selector.wake() }
         // What waits for the loop must not wait for ever, and `connect()` has reported what is missing.
