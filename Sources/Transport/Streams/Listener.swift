@@ -65,6 +65,8 @@ package final class Listener: LoopHandler, @unchecked Sendable {
     }
 
     private func shut() {
+        // A child process has a copy of the descriptor between its fork and its exec, which `close` leaves listening.
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
         _ = closeDescriptor(descriptor)
         socketFile?.remove()
     }

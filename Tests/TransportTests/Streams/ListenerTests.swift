@@ -28,6 +28,40 @@ import Transport
         }
     }
 
+    #if os(Linux)
+        @Test(arguments: SelectorKind.allCases)
+        func `refuses connections once it is closed, although a copy of its descriptor is open`(
+            selector: SelectorKind
+        ) async throws {
+            let setting = try Setting(selector)
+            let endpoint = Endpoint.host("127.0.0.1", port: UInt16(FreePort.next()))
+            let listener = try await Listener.listen(on: endpoint, loop: setting.loop) { _ in }
+            // A child process has such a copy until it starts its program.
+            let copy = try #require(copyOfSocket(boundTo: listener.port))
+            defer { close(copy) }
+            await listener.close()
+            await #expect(throws: TransportError.self) {
+                _ = try await Connector.connect(to: endpoint, timeout: 60_000_000_000, loop: setting.loop)
+            }
+            let next = try await Listener.listen(on: endpoint, loop: setting.loop) { _ in }
+            await next.close()
+        }
+
+        private func copyOfSocket(boundTo port: UInt16) -> Int32? {
+            for descriptor in Int32(3)..<4096 {
+                var address = sockaddr_in()
+                var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let isSocket = withUnsafeMutableBytes(of: &address) {
+                    getsockname(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress!, &size) == 0
+                }
+                if isSocket, address.sin_family == AF_INET, address.sin_port == port.bigEndian {
+                    return fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+                }
+            }
+            return nil
+        }
+    #endif
+
     @Test(arguments: SelectorKind.allCases)
     func `says that a port is taken`(selector: SelectorKind) async throws {
         let setting = try Setting(selector)
