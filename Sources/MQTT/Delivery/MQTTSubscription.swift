@@ -35,13 +35,12 @@ public struct MQTTSubscription: MessageSubscription {
         reasonCodes.filter { !$0.isError }.map(\.rawValue).max().flatMap(QoS.init(rawValue:)) ?? .atMostOnce
     }
 
-    /// Unsubscribes and waits for the server's answer. Without a connection this returns at once, and UNSUBSCRIBE is sent
-    /// after the next reconnect, if the server has kept the session.
+    /// Unsubscribes and waits for the server's answer. Without a connection, after ``MQTTClient/disconnect()`` too, this
+    /// returns at once, and UNSUBSCRIBE is sent over the next connection, if the server has kept the session.
     ///
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses (5.0 only), with
-    ///   ``MQTTError/Code/notConnected`` when the client does not try to be connected, with ``MQTTError/Code/timedOut``
-    ///   without an answer in time, and at once with ``MQTTError/Code/cancelled`` in a cancelled task. This sequence
-    ///   ends, even if the call throws.
+    ///   ``MQTTError/Code/timedOut`` without an answer in time, and at once with ``MQTTError/Code/cancelled`` in a cancelled
+    ///   task. This sequence ends, even if the call throws.
     public nonisolated(nonsending) func unsubscribe() async throws(MQTTError) {
         _ = try await handle.core.subscriptions.unsubscribe(handle.route, properties: [])
     }

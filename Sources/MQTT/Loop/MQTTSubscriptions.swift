@@ -106,8 +106,9 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
     ) {
         route.finish(.finished)
-        let filters = router.remove(route)
-        guard core.accepts(call) else { return }
+        let removed = router.remove(route)
+        // When the client has stopped, only the server may still have the subscription, in a session.
+        let filters = core.supervisor.isActive ? removed : route.requests.map(\.filter)
         unsubscribeRemoved(filters, properties, call)
     }
 

@@ -31,12 +31,13 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     package typealias Subscribe = @Sendable (PendingReplies) async throws(Failure) -> Subscription
 
     private final class Request: @unchecked Sendable {
-        // Sendable because `alarm` is used on the loop's thread only.
+        // Sendable because the `var`s are used on the loop's thread only.
         let correlation: [UInt8]
         /// Ends when the request can be sent.
         let address = PendingCall<Result<String, Failure>>()
         let reply = PendingCall<Result<Message, Failure>>()
         var alarm: LoopAlarm?
+        var isWaiting = false
 
         init(_ correlation: [UInt8]) {
             self.correlation = correlation
@@ -48,8 +49,11 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     /// Nil before the first request, and after the subscription has ended.
     private var subscription: Subscription?
     private var isSubscribing = false
-    /// Requests that wait for the subscription.
+    /// Whether the connection of the subscription has ended, and the next one has not subscribed again.
+    private var isPaused = false
+    /// Requests that wait for the subscription, and those of them that have ended meanwhile.
     private var waiting: [Request] = []
+    private var endedWhileWaiting = 0
     /// Requests that may have been sent, by their correlation.
     private var requests: [[UInt8]: Request] = [:]
 
@@ -79,8 +83,8 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         do throws(Failure) {
             try await send(try address.get())
         } catch {
+            // Unless the request has ended for another reason, such as the end of the connection.
             loop.execute { self.end(request, .failure(error)) }
-            throw error
         }
         let result = await request.reply.answer {
         } onCancel: {
@@ -109,10 +113,24 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         for request in requests.values { end(request, .failure(failure)) }
     }
 
+    /// The connection has ended, and the replies with it: requests wait until the next one has subscribed.
+    package func connectionEnded(_ failure: Failure) {
+        isPaused = true
+        fail(failure)
+    }
+
+    /// The subscription is in place again: requests can be sent.
+    package func subscribedAgain() {
+        isPaused = false
+        releaseWaiting()
+    }
+
     /// The subscription has ended: the next request makes another one.
     package func subscriptionEnded(_ failure: Failure) {
         subscription = nil
+        isPaused = false
         fail(failure)
+        if !isSubscribing { failWaiting(failure) }
     }
 
     private func begin(_ request: Request, until deadline: Int64, _ late: String) {
@@ -122,9 +140,10 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         }
         request.alarm = alarm
         alarm.set(deadline)
-        if let subscription { return register(request, subscription.address) }
+        if let subscription, !isPaused { return register(request, subscription.address) }
+        request.isWaiting = true
         waiting.append(request)
-        if isSubscribing { return }
+        if isSubscribing || subscription != nil { return }
         isSubscribing = true
         Task {
             let result: Result<Subscription, Failure>
@@ -139,15 +158,27 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
 
     private func subscribed(_ result: Result<Subscription, Failure>) {
         isSubscribing = false
-        let waiting = waiting
-        self.waiting = []
         switch result {
         case .success(let made):
             subscription = made
-            for request in waiting where !request.reply.isOver { register(request, made.address) }
-        case .failure(let failure):
-            for request in waiting { end(request, .failure(failure)) }
+            releaseWaiting()
+        case .failure(let failure): failWaiting(failure)
         }
+    }
+
+    private func releaseWaiting() {
+        guard let subscription, !isPaused else { return }
+        for request in takeWaiting() where !request.reply.isOver { register(request, subscription.address) }
+    }
+
+    private func failWaiting(_ failure: Failure) {
+        for request in takeWaiting() { end(request, .failure(failure)) }
+    }
+
+    private func takeWaiting() -> [Request] {
+        defer { (waiting, endedWhileWaiting) = ([], 0) }
+        for request in waiting { request.isWaiting = false }
+        return waiting
     }
 
     /// From now on the reply may arrive.
@@ -162,5 +193,12 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         request.alarm = nil
         if case .failure(let failure) = answer { request.address.end(.failure(failure)) }
         request.reply.end(answer)
+        guard request.isWaiting else { return }
+        request.isWaiting = false
+        endedWhileWaiting += 1
+        // A connection may take long to come back.
+        guard endedWhileWaiting * 2 > waiting.count else { return }
+        waiting.removeAll { !$0.isWaiting }
+        endedWhileWaiting = 0
     }
 }

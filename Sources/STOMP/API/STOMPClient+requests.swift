@@ -8,14 +8,14 @@ extension STOMPClient {
     ///
     /// Works with RabbitMQ, ActiveMQ and the loopback broker. The receiver sends its reply to the request's `reply-to` and
     /// copies its `correlation-id`, as ``reply(to:with:options:)-(STOMPMessage,[UInt8],_)`` does. Many requests may
-    /// wait at the same time.
+    /// wait at the same time. While the client reconnects or is suspended, a request is sent once it is connected again.
     /// - Parameters:
     ///   - body: the body of the request.
     ///   - destination: where the request is sent to.
     ///   - options: what the request asks of the broker; `replyTo` is set here.
     ///   - timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
     /// - Throws: ``STOMPError``: ``STOMPError/Code/timedOut`` without a reply in time, ``STOMPError/Code/connectionLost`` if
-    ///   the connection ends first, because the temporary queue ends with it.
+    ///   the connection ends after the request was sent, because the temporary queue ends with it.
     public nonisolated(nonsending) func request(
         _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         timeout: Duration? = nil

@@ -37,7 +37,7 @@ public enum STOMPEvent: ClientEvent {
     case subscriptionLost(destination: String, STOMPError)
     /// The server sent a frame that the specification does not define; it is ignored.
     case unknownFrameReceived(STOMPFrame)
-    /// This many messages arrived that belong to no subscription; they are ignored.
+    /// This many messages arrived that belong to no subscription, or to no request that still waits; they are ignored.
     case unmatchedMessages(Int)
 }
 

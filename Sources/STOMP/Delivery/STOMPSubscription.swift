@@ -23,10 +23,12 @@ public struct STOMPSubscription: MessageSubscription {
     /// How its messages are acknowledged.
     public var acknowledgement: STOMPAckMode { handle.route.acknowledgement }
 
-    /// Unsubscribes and waits for the server's answer. A durable subscription is deleted with the messages that wait in it;
-    /// to keep it, release the sequence or disconnect.
+    /// Unsubscribes and waits for the server's answer. Without a connection, after ``STOMPClient/disconnect()`` too, this
+    /// returns at once, because the subscription has ended with its connection. A durable subscription is deleted with the
+    /// messages that wait in it; to keep it, release the sequence or disconnect.
     ///
-    /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, and at once with
+    /// - Throws: ``STOMPError`` when the broker refuses or does not answer in time, with ``STOMPError/Code/notConnected`` for
+    ///   a durable subscription without a connection, which remains at the broker, and at once with
     ///   ``STOMPError/Code/cancelled`` in a cancelled task. This sequence ends, even if the call throws.
     public nonisolated(nonsending) func unsubscribe() async throws(STOMPError) {
         try await handle.core.subscriptions.unsubscribe(handle.route)

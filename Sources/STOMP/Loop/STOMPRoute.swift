@@ -19,6 +19,8 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     var call: Call?
     /// ERROR frames in a row that named no receipt: the first may refer to another frame.
     var presumedRefusals = 0
+    /// Whether a subscription that ended is over at the broker too: one that is durable is over once UNSUBSCRIBE was sent.
+    var endedAtBroker: Bool
 
     init(
         id: String, token: UInt64, destination: String, acknowledgement: STOMPAckMode, options: STOMPSubscribeOptions,
@@ -30,6 +32,7 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
         self.acknowledgement = acknowledgement
         self.options = options
         self.policy = policy
+        endedAtBroker = options.durableName == nil
         receivers = DeliveryReceivers(replies: replies)
     }
 }

@@ -164,11 +164,13 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         } else {
             core.news.tell(.resubscribed(destination: route.destination))
         }
+        route.receivers.replies?.subscribedAgain()
     }
 
     /// A destination cannot be subscribed: fails the waiting caller, or ends the subscription.
     private func fail(_ route: STOMPRoute, _ error: STOMPError) {
         routes[route.token] = nil
+        route.endedAtBroker = true
         if let call = route.call {
             route.call = nil
             call.end(.failure(error))
@@ -199,21 +201,15 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {
         finish(route, .finished)
-        guard routes.removeValue(forKey: route.token) != nil else {
-            call.end(.success(()))
+        let isKnown = routes.removeValue(forKey: route.token) != nil
+        guard isKnown, core.supervisor.isConnected else {
+            if isKnown { core.news.tell(.unsubscribed(destination: route.destination)) }
+            call.end(route.endedAtBroker ? .success(()) : .failure(Self.remainsAtBroker(route)))
             return
         }
+        route.endedAtBroker = true
         defer { core.news.tell(.unsubscribed(destination: route.destination)) }
         let durable = route.options.durableName.flatMap { core.negotiation.profile.durableHeaders(name: $0) }
-        guard core.supervisor.isConnected else {
-            // The subscription ended with its connection, unless it is durable.
-            let error = STOMPError(
-                .notConnected,
-                "The durable subscription to '\(route.destination)' remains at the broker, because there is no connection. Subscribe again while connected, then unsubscribe."
-            )
-            call.end(route.options.durableName == nil ? .success(()) : .failure(error))
-            return
-        }
         do throws(STOMPError) {
             try core.sender.write(urgent: true) { engine, now throws(STOMPUsageError) in
                 let token = STOMPMachine.requestBit | receipt
@@ -230,13 +226,22 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         }
     }
 
+    private static func remainsAtBroker(_ route: STOMPRoute) -> STOMPError {
+        STOMPError(
+            .notConnected,
+            "The durable subscription to '\(route.destination)' remains at the broker, because there is no connection. Subscribe again while connected, then unsubscribe."
+        )
+    }
+
     // MARK: The connection
 
     func connectionClosed(_ reason: STOMPError) {
         pausedRoutes.removeAll()
         unsubscribes.fail(reason)
         // A temporary queue ends with its connection.
-        for route in routes.values where route.receivers.areRequests { route.receivers.replies?.fail(reason) }
+        for route in routes.values where route.receivers.areRequests {
+            route.receivers.replies?.connectionEnded(reason)
+        }
     }
 
     /// The client has stopped connecting: all subscriptions end, and all waiting callers fail.

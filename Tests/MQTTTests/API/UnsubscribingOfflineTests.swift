@@ -100,6 +100,29 @@ struct UnsubscribingOfflineTests {
     }
 
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a subscription that is unsubscribed after disconnect() is forgotten by the server once there is a connection`(
+        version: MQTTVersion
+    ) async throws {
+        let bench = try await Bench()
+        let client = try await subscriber(bench, version)
+        let ended = try await client.subscribe(to: "ended")
+        let kept = try await client.subscribe(to: "kept")
+        await client.disconnect()
+        try await ended.unsubscribe()
+        try await ended.unsubscribe()
+        var packets = client.inspect().makeAsyncIterator()
+        try await client.connect()
+        while let record = await packets.next() {
+            guard case .unsubscribe(let unsubscribe) = record.packet else { continue }
+            #expect(unsubscribe.filters == ["ended"])
+            break
+        }
+        withExtendedLifetime(kept) {}
+        await client.disconnect()
+        await bench.stop()
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a filter that is subscribed again before the reconnect stays subscribed`(version: MQTTVersion) async throws {
         let bench = try await Bench()
         let client = try await subscriber(bench, version)

@@ -80,6 +80,44 @@ import Testing
         await client.disconnect()
     }
 
+    @Test func `a request without a connection is sent over the next one, after those that were sent have failed`()
+        async throws
+    {
+        let server = FakeServer()
+        let client = server.client { $0.requestTimeout = .patience }
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0, server: "RabbitMQ/3.10.8")
+        try await connecting
+        let sent = Task { try await client.request("sent", to: "/queue/a") }
+        try await first.expect("SEND")
+        first.close()
+        await expectError(.connectionLost) { _ = try await sent.value }
+        #expect(await eventually { server.count == 2 })
+        // While the server does not answer CONNECT.
+        await expectError(.timedOut) { _ = try await client.request("late", to: "/queue/a", timeout: .milliseconds(1)) }
+        let cancelled = Task { try await client.request("cancelled", to: "/queue/a") }
+        cancelled.cancel()
+        await expectError(.cancelled) { _ = try await cancelled.value }
+        async let asking = client.request("waits", to: "/queue/a")
+        let second = try await server.accept(1, server: "RabbitMQ/3.10.8")
+        let frame = try await second.frame()
+        #expect(frame.hasPrefix("SEND\n") && frame.hasSuffix("\nwaits"))
+        let replyTo = try #require(frame.split(separator: "\n").first { $0.hasPrefix("reply-to:") }).dropFirst(9)
+        second.send("MESSAGE\nsubscription:\(replyTo)\nmessage-id:1\ndestination:/queue/b\n\nanswer\0")
+        #expect(try await asking.text == "answer")
+        second.close()
+        #expect(await eventually { server.count == 3 })
+        let stopped = Task { try await client.request("stopped", to: "/queue/a") }
+        await client.disconnect()
+        // Made before disconnect() or after it.
+        do {
+            _ = try await stopped.value
+            Issue.record("a request without a reply returned")
+        } catch let error as STOMPError {
+            #expect(error.code == .disconnected || error.code == .notConnected)
+        }
+    }
+
     @Test func messageThatAsksForNoReplyGetsNone() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()

@@ -286,10 +286,12 @@ import Testing
             }
             var messages: STOMPSubscription? = try await client.subscribe(to: "/topic/d", options: options)
             #expect(messages != nil)
-            messages = nil
             await client.disconnect()
             let sender = try await broker.connected()
             try await sender.sendAndConfirm("while away", to: "/topic/d")
+            // Without a connection the broker cannot be asked to delete it.
+            await expectError(.notConnected) { try await messages?.unsubscribe() }
+            messages = nil
             try await client.connect()
             messages = try await client.subscribe(to: "/topic/d", options: options)
             #expect(try await messages?.texts(1) == ["while away"])
