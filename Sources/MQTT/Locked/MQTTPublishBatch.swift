@@ -50,7 +50,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
     /// complete have failed.
     func results() -> @Sendable () -> MQTTClient.PublishResults {
         let (count, answers, refusals, unsent) = (messages.count, answers, refusals, unsent)
-        let (failure, complete) = (failure, done + [0..<firstOpen])
+        let (failure, complete) = (failure, failure == nil ? [] : done + [0..<firstOpen])
         return {
             var answers = answers
             for (place, error) in refusals { answers[place] = .failure(MQTTError(error)) }

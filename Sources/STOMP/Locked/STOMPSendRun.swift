@@ -23,8 +23,11 @@ struct STOMPSendRun: Sendable {
     }
 
     private let messages: [STOMPOutgoingMessage]
-    /// The headers of each message; nil for one that cannot be sent.
-    private let headers: [STOMPHeaders?]
+    /// The headers of each message, empty if its options are invalid. Not optional, because reading an optional value
+    /// retains and releases it for each message.
+    private let headers: [STOMPHeaders]
+    /// The places of messages whose options are invalid.
+    private let invalid: Set<Int>
     private let transaction: STOMPTransaction?
     /// Where the receipts are counted; nil for messages without one.
     private let group: STOMPReceiptGroup?
@@ -39,11 +42,12 @@ struct STOMPSendRun: Sendable {
     static let maximumRefusals = 100
 
     init(
-        _ messages: [STOMPOutgoingMessage], headers: [STOMPHeaders?], in transaction: STOMPTransaction?,
-        group: STOMPReceiptGroup?, outputLimit: Int
+        _ messages: [STOMPOutgoingMessage], headers: [STOMPHeaders], invalid: Set<Int> = [],
+        in transaction: STOMPTransaction?, group: STOMPReceiptGroup?, outputLimit: Int
     ) {
         self.messages = messages
         self.headers = headers
+        self.invalid = invalid
         self.transaction = transaction
         self.group = group
         self.outputLimit = outputLimit
@@ -65,17 +69,17 @@ struct STOMPSendRun: Sendable {
             return .connectionEnded
         }
         // Spans of constants, because a copy of each message would cost a dozen reference counts.
-        let (messages, headers, token) = (messages, headers, group?.token)
+        let (messages, headers, invalid, token) = (messages, headers, invalid, group?.token)
         let all = messages.span
         while next < all.count {
-            guard let fields = headers[next] else {
+            if !invalid.isEmpty, invalid.contains(next) {
                 next += 1
                 continue
             }
             guard machine.engine.output.count < outputLimit else { return .waitForRoom }
             do throws(STOMPUsageError) {
                 try machine.engine.send(
-                    destination: all[next].destination, headers: fields, body: all[next].body,
+                    destination: all[next].destination, headers: headers[next], body: all[next].body,
                     receiptToken: token.map { $0 | UInt64(next) }, transaction: transaction,
                     omitsContentLength: all[next].options.omitsContentLength, at: now)
             } catch {

@@ -129,7 +129,7 @@ struct STOMPSender {
         let collectsFailures = group?.collectsFailures == true
         var failures: [Int: STOMPError] = [:]
         // Invalid options of any message are reported before the first is sent.
-        var headers: [STOMPHeaders?] = []
+        var headers: [STOMPHeaders] = []
         headers.reserveCapacity(messages.count)
         // A span, because a copy of each message would cost a dozen reference counts.
         let all = messages.span
@@ -143,12 +143,12 @@ struct STOMPSender {
                 } catch {
                     guard collectsFailures else { throw error }
                     failures[index] = error
-                    headers.append(nil)
+                    headers.append([:])
                 }
             }
         }
         var run = STOMPSendRun(
-            messages, headers: headers, in: transaction, group: group,
+            messages, headers: headers, invalid: Set(failures.keys), in: transaction, group: group,
             outputLimit: core.configuration.maximumOutboxBytes)
         do throws(STOMPError) {
             while !run.rest.isEmpty {
