@@ -26,92 +26,58 @@ package protocol DeliveryBatch: MessageStorage {
     func dropOldest(_ count: Int) -> Int
 }
 
+/// The end of a subscription.
+package enum DeliveryEnd<Failure: Error>: Sendable {
+    case finished
+    case failed(Failure)
+
+    /// The end of a subscription whose client has stopped: graceful if the user disconnected it.
+    package init(stoppedBy failure: Failure) where Failure: ClientError {
+        self = failure.code == .disconnected ? .finished : .failed(failure)
+    }
+
+    /// What the receiver throws.
+    package var failure: Failure? {
+        if case .failed(let failure) = self { failure } else { nil }
+    }
+}
+
+/// What became of a batch that was handed to a queue.
+package enum DeliveryOutcome: Sendable {
+    case stored
+    /// A bound is reached: withhold acknowledgements, or stop reading if `pauseReading` is the policy.
+    case full
+    /// The receiver is gone.
+    case refused
+}
+
 /// Batches on their way from a connection to one receiver: bounded by messages and bytes, one receiver at a time.
 ///
 /// The connection's side never waits. When a bound is reached, `isFull` makes it withhold acknowledgements, and the policy
 /// decides about messages without a guarantee; `drained` is called when the receiver has caught up to half of the bounds.
 @usableFromInline
-package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendable {
-    package enum Next: Sendable {
-        case batch(Batch)
-        case finished
-        case failed(Failure)
-
-        /// The end of a subscription whose client has stopped: graceful if the user disconnected it.
-        package init(stoppedBy failure: Failure) where Failure: ClientError {
-            self = failure.code == .disconnected ? .finished : .failed(failure)
-        }
-
-        /// What the receiver throws.
-        package var failure: Failure? {
-            if case .failed(let failure) = self { failure } else { nil }
-        }
-    }
-
-    package enum PushOutcome: Sendable {
-        case stored
-        /// A bound is reached: withhold acknowledgements, or stop reading if `pauseReading` is the policy.
-        case full
-        /// The receiver is gone.
-        case refused
-    }
-
-    private struct State: ~Copyable {
-        // Slots before `head` are empty: batches that the receiver has taken are released.
-        var slots: [Batch?] = []
-        var head = 0
-        var messages = 0
-        var bytes = 0
-        var gap = 0
-        var receiver: Waiter<Next?>?
-        var end: Next?
-        var isThrottling = false
-        /// How many of `bytes` the connection's count holds.
-        var counted = 0
-
-        var isEmpty: Bool { head == slots.count }
-
-        mutating func append(_ batch: Batch) {
-            slots.append(batch)
-            messages += batch.count
-            bytes += batch.byteCount
-        }
-
-        /// By how much the connection's count has to change. What waits in a subscription that is over does not count:
-        /// no more will come, and the receiver may take its time.
-        mutating func takeUncounted() -> Int {
-            let target = end == nil ? bytes : 0
-            defer { counted = target }
-            return target - counted
-        }
-
-        mutating func removeFirst() -> Batch? {
-            guard let batch = slots[head] else { return nil }
-            removeSlot(head)
-            messages -= batch.count
-            bytes -= batch.byteCount
-            return batch
-        }
-
-        mutating func removeSlot(_ index: Int) {
-            guard index == head else {
-                slots.remove(at: index)
-                return
-            }
-            slots[head] = nil
-            head += 1
-            if head == slots.count {
-                slots.removeAll(keepingCapacity: slots.capacity <= 1024)
-                head = 0
-            } else if head >= 64, head * 2 >= slots.count {
-                slots.removeFirst(head)
-                head = 0
-            }
-        }
-    }
+package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchecked Sendable {
+    // Sendable because every variable is either atomic or used with the lock held only.
 
     package let policy: BufferPolicy
-    private let state = Lock(State())
+    private let lock = Lock(())
+    // These variables are used with `lock` held only. They are not in the lock, and most name neither `Batch` nor `Failure`,
+    // because generic code looks up the metadata of such types at each use, which took longer than everything else here.
+
+    /// Batches that wait, the oldest at `head`. Slots before it are empty: batches that the receiver has taken are released.
+    @safe @exclusivity(unchecked) private var slots: [AnyObject?] = []
+    @safe @exclusivity(unchecked) private var head = 0
+    @safe @exclusivity(unchecked) private var messages = 0
+    @safe @exclusivity(unchecked) private var bytes = 0
+    @safe @exclusivity(unchecked) private var gap = 0
+    /// Resumed with whether there is something to take.
+    @safe @exclusivity(unchecked) private var receiver: Waiter<Bool>?
+    /// The batch that a receiver was resumed for. It never waited, and does not count against the bounds.
+    @safe @exclusivity(unchecked) private var handed: AnyObject?
+    @safe @exclusivity(unchecked) private var end: Shared<DeliveryEnd<Failure>>?
+    @safe @exclusivity(unchecked) private var isThrottling = false
+    /// How many of `bytes` the connection's count holds.
+    @safe @exclusivity(unchecked) private var counted = 0
     private let fullness = Atomic(false)
     private let lost = Atomic(0)
     private let unread: UnreadBytes?
@@ -128,7 +94,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     }
 
     deinit {
-        unread?.change(by: -state.withLock { $0.counted })
+        unread?.change(by: -lock.withLock { _ in counted })
     }
 
     /// Whether a bound is reached; cheap enough to ask for every message.
@@ -140,99 +106,147 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
     /// How many messages were dropped so far.
     package var droppedCount: Int { lost.load(ordering: .relaxed) }
 
-    /// Hands a batch over.
-    package func push(_ batch: Batch) -> PushOutcome {
-        var receiver: Waiter<Next?>?
-        var uncounted = 0
-        let outcome = state.withLock { state -> PushOutcome in
-            if state.end != nil { return .refused }
-            if state.gap > 0 {
-                batch.gap += state.gap
-                state.gap = 0
-            }
-            if state.receiver != nil {
-                receiver = state.receiver.take()
-                return .stored
-            }
-            state.append(batch)
-            defer { uncounted = state.takeUncounted() }
-            guard state.messages >= policy.messages || state.bytes >= policy.bytes else { return .stored }
-            if policy.overflow == .dropOldest { dropOldest(&state) }
-            state.isThrottling = true
-            fullness.store(true, ordering: .relaxed)
-            return .full
-        }
-        unread?.change(by: uncounted)
-        receiver.take()?.resume(returning: .batch(batch))
-        return outcome
-    }
+    // MARK: The connection's side
 
-    /// Drops from the front until the bounds are kept, or only promised messages and the newest batch are left. The
-    /// newest is never dropped for its bytes: a bound that is smaller than one read must not keep everything out.
-    private func dropOldest(_ state: inout State) {
-        var gap = 0
-        var index = state.head
-        while index < state.slots.count, let batch = state.slots[index] {
-            let isNewest = index == state.slots.count - 1
-            let hasTooManyBytes = state.bytes > policy.bytes && !isNewest
-            guard hasTooManyBytes || state.messages > policy.messages else { break }
+    /// Hands a batch over.
+    package func push(_ batch: Batch) -> DeliveryOutcome {
+        var receiver: Waiter<Bool>?
+        var uncounted = 0
+        let outcome = lock.withLock { _ -> DeliveryOutcome in
+            if end != nil { return .refused }
             if gap > 0 {
                 batch.gap += gap
                 gap = 0
             }
-            // Bytes come free only with a whole batch.
-            let wanted = hasTooManyBytes ? batch.count : state.messages - policy.messages
-            let bytesBefore = batch.byteCount
-            let dropped = batch.dropOldest(wanted)
-            state.messages -= dropped
-            lost.add(dropped, ordering: .relaxed)
-            if batch.count == 0 {
-                gap = batch.gap + dropped
-                state.bytes -= bytesBefore
-                // Removing the first slot may move all others.
-                let wasFirst = index == state.head
-                state.removeSlot(index)
-                if wasFirst { index = state.head }
-            } else {
-                state.bytes -= bytesBefore - batch.byteCount
-                batch.gap += dropped
-                index += 1
+            if self.receiver != nil {
+                receiver = self.receiver.take()
+                handed = batch
+                return .stored
             }
+            append(batch)
+            defer { uncounted = takeUncounted() }
+            guard messages >= policy.messages || bytes >= policy.bytes else { return .stored }
+            if policy.overflow == .dropOldest { dropOldest() }
+            isThrottling = true
+            fullness.store(true, ordering: .relaxed)
+            return .full
         }
-        guard gap > 0 else { return }
-        if index < state.slots.count, let next = state.slots[index] { next.gap += gap } else { state.gap += gap }
+        unread?.change(by: uncounted)
+        receiver.take()?.resume(returning: true)
+        return outcome
     }
 
-    /// The next batch; waits for one. Returns nil when the task is cancelled.
-    package nonisolated(nonsending) func next() async -> Next? {
-        if let ready = takeReady() { return ready }
-        return await waiting { waiter in
-            var waiter: Waiter<Next?>? = waiter
-            var replaced: Waiter<Next?>?
-            var change = Change()
-            let ready = state.withLock { state -> Next?? in
-                if let ready = takeReady(&state, &change) { return .some(ready) }
-                if Task.isCancelled { return .some(nil) }
+    /// Ends the queue: what waits is still delivered, then `end`. The first end counts.
+    package func finish(_ end: DeliveryEnd<Failure> = .finished) {
+        var change = Change()
+        let receiver = lock.withLock { _ -> Waiter<Bool>? in
+            guard self.end == nil else { return nil }
+            self.end = Shared(end)
+            change = Change(wasDrained: isThrottling, uncounted: takeUncounted())
+            isThrottling = false
+            fullness.store(false, ordering: .relaxed)
+            return self.receiver.take()
+        }
+        report(change)
+        receiver?.resume(returning: true)
+    }
+
+    // MARK: The receiver's side
+
+    /// The next batch that still holds a message; waits for one. Nil after a graceful end.
+    ///
+    /// - Parameter cancelled: thrown when the task is cancelled.
+    package nonisolated(nonsending) func nextBatch(cancelled: @autoclosure () -> Failure) async throws(Failure)
+        -> Batch?
+    {
+        while true {
+            if let batch = takeBatch() {
+                // All of a batch may have been dropped while it waited.
+                if batch.count > 0 { return batch }
+            } else if lock.withLock({ _ in end != nil }) {
+                return try reachedEnd()
+            } else if await !waitForMore() {
+                throw cancelled()
+            }
+        }
+    }
+
+    /// Throws what ended the queue; nil after a graceful end. Not inlined, because its caller would look up the metadata of
+    /// the end for every batch.
+    @inline(never)
+    private func reachedEnd() throws(Failure) -> Batch? {
+        if let failure = lock.withLock({ _ in end })?.value.failure { throw failure }
+        return nil
+    }
+
+    /// Returns when there is a batch or the end to take; false if the task is cancelled.
+    private nonisolated(nonsending) func waitForMore() async -> Bool {
+        await waiting { waiter in
+            var waiter: Waiter<Bool>? = waiter
+            var replaced: Waiter<Bool>?
+            let answer = lock.withLock { _ -> Bool? in
+                if handed != nil || head < slots.count || end != nil { return true }
+                if Task.isCancelled { return false }
                 // Two receivers of one iterator are a mistake of the caller; the first one sees an end.
-                replaced = state.receiver.take()
-                state.receiver = waiter.take()
+                replaced = receiver.take()
+                receiver = waiter.take()
                 return nil
             }
-            replaced.take()?.resume(returning: nil)
-            report(change)
-            if let ready { waiter.take()?.resume(returning: ready) }
+            replaced.take()?.resume(returning: false)
+            if let answer { waiter.take()?.resume(returning: answer) }
         } onCancel: {
-            let receiver = state.withLock { $0.receiver.take() }
-            receiver?.resume(returning: nil)
+            let receiver = lock.withLock { _ in self.receiver.take() }
+            receiver?.resume(returning: false)
         }
     }
 
-    /// The next batch or the end, if it is there already.
-    package func takeReady() -> Next? {
+    /// The next batch, if there is one.
+    package func takeBatch() -> Batch? {
         var change = Change()
-        let ready = state.withLock { takeReady(&$0, &change) }
+        let taken = lock.withLock { _ -> Batch? in
+            if let handed {
+                self.handed = nil
+                return cast(handed)
+            }
+            guard head < slots.count, let object = slots[head] else { return nil }
+            let batch = cast(object)
+            removeSlot(head)
+            messages -= batch.count
+            bytes -= batch.byteCount
+            change.uncounted = takeUncounted()
+            if isThrottling, messages <= policy.messages / 2, bytes <= policy.bytes / 2 {
+                isThrottling = false
+                fullness.store(false, ordering: .relaxed)
+                change.wasDrained = true
+            }
+            return batch
+        }
         report(change)
-        return ready
+        return taken
+    }
+
+    /// The receiver is gone: what waits is dropped, what comes is refused.
+    package func abandon() {
+        var uncounted = 0
+        var receiver: Waiter<Bool>?
+        let dropped = lock.withLock { _ in
+            if end == nil { end = Shared(DeliveryEnd.finished) }
+            let dropped = (slots, handed)
+            slots = []
+            handed = nil
+            head = 0
+            messages = 0
+            bytes = 0
+            uncounted = takeUncounted()
+            isThrottling = false
+            fullness.store(false, ordering: .relaxed)
+            receiver = self.receiver.take()
+            return dropped
+        }
+        receiver.take()?.resume(returning: true)
+        // What the batches own is released without the lock.
+        withExtendedLifetime(dropped) {}
+        report(Change(wasDrained: true, uncounted: uncounted))
     }
 
     /// What to report to the connection once the lock is released.
@@ -246,75 +260,77 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: Sendabl
         if change.wasDrained { drained() }
     }
 
-    private func takeReady(_ state: inout State, _ change: inout Change) -> Next? {
-        guard !state.isEmpty, let batch = state.removeFirst() else { return state.end }
-        change.uncounted = state.takeUncounted()
-        if state.isThrottling, state.messages <= policy.messages / 2, state.bytes <= policy.bytes / 2 {
-            state.isThrottling = false
-            fullness.store(false, ordering: .relaxed)
-            change.wasDrained = true
-        }
-        return .batch(batch)
+    // MARK: With the lock held
+
+    private func cast(_ object: AnyObject) -> Batch {
+        // Safe: `slots` and `handed` hold batches of this queue only.
+        unsafe unsafeDowncast(object, to: Batch.self)
     }
 
-    /// Ends the queue: what waits is still delivered, then `end`. The first end counts.
-    package func finish(_ end: Next = .finished) {
-        var change = Change()
-        let receiver = state.withLock { state -> Waiter<Next?>? in
-            guard state.end == nil else { return nil }
-            state.end = end
-            change = Change(wasDrained: state.isThrottling, uncounted: state.takeUncounted())
-            state.isThrottling = false
-            fullness.store(false, ordering: .relaxed)
-            return state.receiver.take()
-        }
-        report(change)
-        receiver?.resume(returning: end)
+    private func append(_ batch: Batch) {
+        slots.append(batch)
+        messages += batch.count
+        bytes += batch.byteCount
     }
 
-    /// The receiver is gone: what waits is dropped, what comes is refused.
-    package func abandon() {
-        var uncounted = 0
-        var receiver: Waiter<Next?>?
-        let dropped = state.withLock { state in
-            if state.end == nil { state.end = .finished }
-            let dropped = state.slots
-            state.slots = []
-            state.head = 0
-            state.messages = 0
-            state.bytes = 0
-            uncounted = state.takeUncounted()
-            state.isThrottling = false
-            fullness.store(false, ordering: .relaxed)
-            receiver = state.receiver.take()
-            return dropped
-        }
-        receiver.take()?.resume(returning: .finished)
-        // What the batches own is released without the lock.
-        withExtendedLifetime(dropped) {}
-        report(Change(wasDrained: true, uncounted: uncounted))
+    /// By how much the connection's count has to change. What waits in a subscription that is over does not count:
+    /// no more will come, and the receiver may take its time.
+    private func takeUncounted() -> Int {
+        let target = end == nil ? bytes : 0
+        defer { counted = target }
+        return target - counted
     }
-}
 
-extension DeliveryQueue {
-    /// The next batch that still holds a message, nil after an end in order.
-    ///
-    /// - Parameter cancelled: thrown when the task is cancelled.
-    package nonisolated(nonsending) func nextBatch(cancelled: @autoclosure () -> Failure) async throws(Failure)
-        -> Batch?
-    {
-        while true {
-            switch await next() {
-            case .batch(let batch):
-                // All of a batch may have been dropped while it waited.
-                if batch.count > 0 { return batch }
-            case .finished:
-                return nil
-            case .failed(let error):
-                throw error
-            case nil:
-                throw cancelled()
+    private func removeSlot(_ index: Int) {
+        guard index == head else {
+            slots.remove(at: index)
+            return
+        }
+        slots[head] = nil
+        head += 1
+        if head == slots.count {
+            slots.removeAll(keepingCapacity: slots.capacity <= 1024)
+            head = 0
+        } else if head >= 64, head * 2 >= slots.count {
+            slots.removeFirst(head)
+            head = 0
+        }
+    }
+
+    /// Drops from the front until the bounds are kept, or only promised messages and the newest batch are left. The
+    /// newest is never dropped for its bytes: a bound that is smaller than one read must not keep everything out.
+    private func dropOldest() {
+        var lost = 0
+        var index = head
+        while index < slots.count, let object = slots[index] {
+            let batch = cast(object)
+            let isNewest = index == slots.count - 1
+            let hasTooManyBytes = bytes > policy.bytes && !isNewest
+            guard hasTooManyBytes || messages > policy.messages else { break }
+            if lost > 0 {
+                batch.gap += lost
+                lost = 0
+            }
+            // Bytes come free only with a whole batch.
+            let wanted = hasTooManyBytes ? batch.count : messages - policy.messages
+            let bytesBefore = batch.byteCount
+            let dropped = batch.dropOldest(wanted)
+            messages -= dropped
+            self.lost.add(dropped, ordering: .relaxed)
+            if batch.count == 0 {
+                lost = batch.gap + dropped
+                bytes -= bytesBefore
+                // Removing the first slot may move all others.
+                let wasFirst = index == head
+                removeSlot(index)
+                if wasFirst { index = head }
+            } else {
+                bytes -= bytesBefore - batch.byteCount
+                batch.gap += dropped
+                index += 1
             }
         }
+        guard lost > 0 else { return }
+        if index < slots.count, let next = slots[index] { cast(next).gap += lost } else { self.gap += lost }
     }
 }

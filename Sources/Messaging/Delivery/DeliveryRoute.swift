@@ -21,7 +21,7 @@ extension DeliveryRoute {
     package func remove(_ queue: Queue) { receivers.queues.removeAll { $0 === queue } }
 
     /// Ends the subscription; the first end counts.
-    package func finish(_ end: Queue.Next) {
+    package func finish(_ end: DeliveryEnd<Failure>) {
         receivers.finish(end)
         receivers.replies?.subscriptionEnded(end.failure ?? .disconnectedByUser)
         receivers.replies = nil
@@ -38,7 +38,7 @@ where Batch.Message: ReplyMessage {
     @usableFromInline package var queues: [DeliveryQueue<Batch, Failure>] = []
     /// The messages of the read that is being handled, as indexes into its records.
     package var pending: [UInt32] = []
-    private var end: DeliveryQueue<Batch, Failure>.Next?
+    private var end: DeliveryEnd<Failure>?
     /// Whether the messages are replies to requests: they go to `replies`, and `queues` stay empty.
     package let areRequests: Bool
     /// The requests that wait for replies; nil after the end of the subscription.
@@ -54,7 +54,7 @@ where Batch.Message: ReplyMessage {
     }
 
     /// Ends the queues, and those that are added later; the first end counts.
-    package mutating func finish(_ end: DeliveryQueue<Batch, Failure>.Next) {
+    package mutating func finish(_ end: DeliveryEnd<Failure>) {
         if self.end == nil { self.end = end }
         for queue in queues { queue.finish(end) }
         queues = []

@@ -181,7 +181,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     /// Ends a route. Its full buffers pause reading no longer.
-    private func finish(_ route: STOMPRoute, _ end: STOMPRoute.Queue.Next) {
+    private func finish(_ route: STOMPRoute, _ end: DeliveryEnd<STOMPError>) {
         route.finish(end)
         if pausedRoutes.remove(route) { resumeReading() }
     }

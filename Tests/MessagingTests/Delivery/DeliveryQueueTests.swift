@@ -20,7 +20,23 @@ import Testing
         Queue(policy: BufferPolicy(messages: messages, bytes: bytes, overflow: overflow), drained: drained)
     }
 
-    private func batch(_ next: Queue.Next?) -> NumberBatch? {
+    /// What a receiver gets.
+    private enum Next: Sendable {
+        case batch(NumberBatch)
+        case finished
+        case failed(Failure)
+    }
+
+    /// Nil if the receiver is cancelled.
+    private func next(of queue: Queue) async -> Next? {
+        do throws(Failure) {
+            return try await queue.nextBatch(cancelled: Failure(name: "cancelled")).map { .batch($0) } ?? .finished
+        } catch {
+            return error.name == "cancelled" ? nil : .failed(error)
+        }
+    }
+
+    private func batch(_ next: Next?) -> NumberBatch? {
         if case .batch(let batch) = next { batch } else { nil }
     }
 
@@ -30,9 +46,9 @@ import Testing
         queue.finish(.failed(Failure(name: "over")))
         queue.finish(.finished)
         #expect(queue.push(NumberBatch(0..<1)) == .refused)
-        for start in [0, 10, 20] { #expect(batch(await queue.next())?.numbers == Array(start..<(start + 3))) }
+        for start in [0, 10, 20] { #expect(batch(await next(of: queue))?.numbers == Array(start..<(start + 3))) }
         for _ in 0..<2 {
-            guard case .failed(let failure) = await queue.next() else {
+            guard case .failed(let failure) = await next(of: queue) else {
                 Issue.record("the end is missing")
                 return
             }
@@ -53,9 +69,9 @@ import Testing
         #expect(one.connectionIsFull && two.connectionIsFull && few.connectionIsFull)
         // Half of it is not free yet.
         _ = two.push(NumberBatch(0..<2))
-        _ = one.takeReady()
+        _ = one.takeBatch()
         #expect(one.connectionIsFull && drained.value == 0)
-        _ = await two.next()
+        _ = await next(of: two)
         #expect(!one.connectionIsFull && drained.value == 1)
         // 20 are left; what gives way to others does not count.
         for start in 0..<20 { _ = few.push(NumberBatch(start..<(start + 1))) }
@@ -64,7 +80,7 @@ import Testing
         #expect(one.connectionIsFull)
         one.finish()
         #expect(!one.connectionIsFull && drained.value == 2)
-        #expect(batch(one.takeReady())?.count == 5)
+        #expect(one.takeBatch()?.count == 5)
         // The end of a queue has taken them out already.
         _ = two.push(NumberBatch(0..<5))
         #expect(two.connectionIsFull)
@@ -85,7 +101,7 @@ import Testing
         #expect(queue.push(NumberBatch(0..<2)) == .full)
         queue.finish()
         #expect(!queue.isFull && drained.value == 1)
-        #expect(batch(queue.takeReady())?.count == 2)
+        #expect(queue.takeBatch()?.count == 2)
         #expect(drained.value == 1)
     }
 
@@ -93,7 +109,7 @@ import Testing
         let queue = queue()
         let receiver = Task { () -> [Int] in
             var numbers: [Int] = []
-            while case .batch(let batch) = await queue.next() { numbers += batch.numbers }
+            while case .batch(let batch) = await next(of: queue) { numbers += batch.numbers }
             return numbers
         }
         for number in 0..<200 {
@@ -111,17 +127,17 @@ import Testing
         #expect(queue.push(NumberBatch(0..<4)) == .stored)
         #expect(queue.push(NumberBatch(4..<8)) == .stored)
         #expect(queue.push(NumberBatch(8..<14)) == .full)
-        let first = batch(queue.takeReady())
+        let first = queue.takeBatch()
         #expect(first?.numbers == [4, 5, 6, 7])
         #expect(first?.gap == 4)
-        #expect(batch(queue.takeReady())?.gap == 0)
+        #expect(queue.takeBatch()?.gap == 0)
         #expect(queue.droppedCount == 4)
     }
 
     @Test func `one batch beyond the bound keeps its newest messages`() {
         let queue = queue(messages: 3)
         #expect(queue.push(NumberBatch(0..<10)) == .full)
-        let only = batch(queue.takeReady())
+        let only = queue.takeBatch()
         #expect(only?.numbers == [7, 8, 9])
         #expect(only?.gap == 7)
     }
@@ -129,14 +145,14 @@ import Testing
     @Test func `bytes come free with whole batches, but the newest stays`() {
         let queue = queue(bytes: 250)
         for start in 0..<10 { _ = queue.push(NumberBatch((start * 10)..<(start * 10 + 10))) }
-        let first = batch(queue.takeReady())
+        let first = queue.takeBatch()
         #expect(first?.numbers.first == 80)
         #expect(first?.gap == 80)
         // A bound that is smaller than a batch.
         let small = self.queue(bytes: 5)
         _ = small.push(NumberBatch(0..<10))
         _ = small.push(NumberBatch(10..<20))
-        let last = batch(small.takeReady())
+        let last = small.takeBatch()
         #expect(last?.numbers == Array(10..<20))
         #expect(last?.gap == 10)
     }
@@ -148,7 +164,7 @@ import Testing
         }
         var numbers: [Int] = []
         var gaps = 0
-        while let next = batch(queue.takeReady()) {
+        while let next = queue.takeBatch() {
             numbers += next.numbers
             gaps += next.gap
         }
@@ -163,13 +179,13 @@ import Testing
         for start in stride(from: 0, to: 12, by: 2) { _ = queue.push(NumberBatch(start..<(start + 2))) }
         #expect(queue.isFull)
         var taken: [Int] = []
-        while taken.count < 6, let next = batch(queue.takeReady()) { taken += next.numbers }
+        while taken.count < 6, let next = queue.takeBatch() { taken += next.numbers }
         #expect(drained.value == 0)
         #expect(queue.isFull)
-        taken += batch(queue.takeReady())?.numbers ?? []
+        taken += queue.takeBatch()?.numbers ?? []
         #expect(drained.value == 1)
         #expect(!queue.isFull)
-        while let next = batch(queue.takeReady()) { taken += next.numbers }
+        while let next = queue.takeBatch() { taken += next.numbers }
         #expect(taken == Array(0..<12))
         #expect(queue.droppedCount == 0)
         #expect(drained.value == 1)
@@ -182,7 +198,7 @@ import Testing
             // Each round drops from a batch that stays.
             _ = queue.push(NumberBatch(0..<3))
             _ = queue.push(NumberBatch(3..<6))
-            while batch(queue.takeReady()) != nil {}
+            while queue.takeBatch() != nil {}
             #expect(!queue.isFull, "round \(round)")
             if queue.isFull { return }
         }
@@ -203,7 +219,7 @@ import Testing
             var last = -1
             var bound = 0
             func take() {
-                guard let batch = batch(queue.takeReady()) else { return }
+                guard let batch = queue.takeBatch() else { return }
                 delivered += batch.gap
                 for number in batch.numbers {
                     isInOrder = isInOrder && number > last
@@ -223,10 +239,10 @@ import Testing
                 }
             }
             // One more that comes through, so that there is a message that follows the last gap.
-            while batch(queue.takeReady()).map({ delivered += $0.gap + $0.count }) != nil {}
+            while queue.takeBatch().map({ delivered += $0.gap + $0.count }) != nil {}
             _ = queue.push(NumberBatch(next..<(next + 1)))
             next += 1
-            while batch(queue.takeReady()).map({ delivered += $0.gap + $0.count }) != nil {}
+            while queue.takeBatch().map({ delivered += $0.gap + $0.count }) != nil {}
             #expect(delivered == next, "seed \(seed)")
             #expect(isInOrder, "seed \(seed)")
             #expect(bound <= queue.policy.messages, "seed \(seed)")
@@ -234,16 +250,51 @@ import Testing
         }
     }
 
+    @Test func `every batch reaches a receiver while others are cancelled`() async {
+        var random = SeededGenerator(seed: Campaign.seed)
+        for _ in 0..<Campaign.rounds(20_000, least: 100) {
+            let queue = queue(messages: 10, .pauseReading)
+            let pushing = Task {
+                for number in 0..<20 {
+                    _ = queue.push(NumberBatch(number..<(number + 1)))
+                    if number % 3 == 0 { await Task.yield() }
+                }
+                queue.finish()
+            }
+            var numbers: [Int] = []
+            var isOver = false
+            while !isOver {
+                let receiver = Task { () -> (numbers: [Int], isOver: Bool) in
+                    var numbers: [Int] = []
+                    while true {
+                        switch await next(of: queue) {
+                        case .batch(let batch): numbers += batch.numbers
+                        case nil: return (numbers, false)
+                        default: return (numbers, true)
+                        }
+                    }
+                }
+                for _ in 0..<Int.random(in: 0..<6, using: &random) { await Task.yield() }
+                receiver.cancel()
+                let received = await receiver.value
+                numbers += received.numbers
+                isOver = received.isOver
+            }
+            await pushing.value
+            #expect(numbers == Array(0..<20))
+        }
+    }
+
     @Test func `a cancelled receiver returns, whenever it is cancelled`() async throws {
         let queue = queue()
         for delay in [0, 1, 5] {
-            let receiver = Task { if case nil = await queue.next() { true } else { false } }
+            let receiver = Task { if case nil = await next(of: queue) { true } else { false } }
             try await Task.sleep(for: .milliseconds(delay))
             receiver.cancel()
             #expect(await receiver.value)
         }
         // Nothing of that stands in the way of the next one.
-        let receiver = Task { self.batch(await queue.next())?.numbers }
+        let receiver = Task { self.batch(await next(of: queue))?.numbers }
         try await Task.sleep(for: .milliseconds(5))
         _ = queue.push(NumberBatch(0..<2))
         #expect(await receiver.value == [0, 1])
@@ -264,7 +315,7 @@ import Testing
         #expect(!queue.isFull)
         #expect(drained.value == 1)
         #expect(queue.push(NumberBatch(0..<1)) == .refused)
-        guard case .finished = await queue.next() else {
+        guard case .finished = await next(of: queue) else {
             Issue.record("an abandoned queue does not end")
             return
         }
@@ -279,7 +330,7 @@ import Testing
             _ = queue.push(batch)
         }
         for _ in 0..<10 { _ = queue.push(NumberBatch(0..<1)) }
-        _ = queue.takeReady()
+        _ = queue.takeBatch()
         #expect(kept == nil)
     }
 }
