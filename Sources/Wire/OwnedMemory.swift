@@ -183,8 +183,8 @@ extension [UInt8] {
     /// A copy of some of the elements. `Array(bytes[range])` would count a reference to all of them, because a slice
     /// owns them; `init(unsafeUninitializedCapacity:)` would look up the metadata of its storage.
     @inlinable
-    package init(copying range: Range<Int>, of bytes: [UInt8]) {
-        let source = bytes.span.extracting(range)
+    package init(copying range: Range<Int>, of bytes: Span<UInt8>) {
+        let source = bytes.extracting(range)
         // Safe: the buffer is used inside the closure only.
         self = unsafe source.withUnsafeBufferPointer { unsafe Array($0) }
     }

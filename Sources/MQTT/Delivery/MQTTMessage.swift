@@ -30,7 +30,10 @@ public struct MQTTMessage: ReplyMessage {
     }
 
     /// A copy of the payload.
-    @inlinable public var bytes: [UInt8] { [UInt8](copying: batch.records[index].payload, of: batch.bytes) }
+    @inlinable public var bytes: [UInt8] {
+        let all = batch.bytes
+        return [UInt8](copying: batch.records[index].payload, of: all.span)
+    }
 
     /// The payload as text, or nil if it is not UTF-8.
     public var text: String? { String(validating: payload, as: UTF8.self) }

@@ -20,7 +20,10 @@ public struct STOMPMessage: ReplyMessage {
     @inlinable public var body: ArraySlice<UInt8> { batch.bytes[batch.records[index].body] }
 
     /// A copy of the body.
-    @inlinable public var bytes: [UInt8] { [UInt8](copying: batch.records[index].body, of: batch.bytes) }
+    @inlinable public var bytes: [UInt8] {
+        let all = batch.bytes
+        return [UInt8](copying: batch.records[index].body, of: all.span)
+    }
 
     /// The body as text, or nil if it is not UTF-8.
     public var text: String? { String(validating: body, as: UTF8.self) }
