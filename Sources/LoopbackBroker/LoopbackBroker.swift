@@ -91,7 +91,7 @@ public final class LoopbackBroker: Sendable {
     }
 
     /// Cuts every connection without any packet or frame, as a failing network would; wills are published. New
-    /// connections are accepted as before.
+    /// connections are accepted as before. Returns when the connections are cut, as ``dropConnection(of:)`` does.
     public func dropAllConnections() async {
         await hub.forEachConnection { $0.drop() }
     }
@@ -103,7 +103,7 @@ public final class LoopbackBroker: Sendable {
         await hub.forEachConnection { [hub] in $0.setFrozen(true, at: hub.loop.now) }
     }
 
-    /// Continues after ``freeze()`` with what has arrived meanwhile.
+    /// Continues after ``freeze()``. What has arrived meanwhile is processed soon; with a `ManualClock`, before this returns.
     public func thaw() async {
         hub.state.withLock { $0.isFrozen = false }
         await hub.forEachConnection { [hub] in $0.setFrozen(false, at: hub.loop.now) }

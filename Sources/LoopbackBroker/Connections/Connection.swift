@@ -50,12 +50,12 @@ enum Connection: Sendable {
         }
     }
 
-    /// Cuts the connection as a failing network would; on the loop's thread.
+    /// Cuts the connection as a failing network would; on the loop's thread, but not while effects are performed.
     func drop() {
         switch self {
         case .opening(let handshake, _): handshake.cancel()
-        case .mqtt(let link, _): link.dropConnection()
-        case .stomp(let link, _): link.dropConnection()
+        case .mqtt(let link, _): link.dropConnectionNow()
+        case .stomp(let link, _): link.dropConnectionNow()
         }
     }
 

@@ -120,23 +120,25 @@ final class Hub: Sendable {
 
     var connectionCount: Int { state.withLock { $0.connections.count } }
 
-    /// Runs `body` on the loop's thread with every connection.
+    /// Runs `body` on the loop's thread. With a manual clock this returns when the clients have noticed what it did.
+    func act<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
+        let result = await loop.result(of: body)
+        await clock?.waitUntilQuiet()
+        return result
+    }
+
+    /// Does the same with every connection.
     func forEachConnection(_ body: @escaping @Sendable (Connection) -> Void) async {
-        await loop.result {
+        await act {
             for connection in self.state.withLock({ Array($0.connections.values) }) { body(connection) }
         }
     }
 
-    /// Runs `body` on the loop's thread with every connection of a client; returns whether there was one.
-    func forEachConnection(
-        of client: String, _ body: @escaping @Sendable (Router.ConnectionID, Connection) -> Void
-    ) async -> Bool {
-        await loop.result {
-            let found = self.state.withLock { state in
-                state.connections.filter { state.names[$0.key]?.hasSameBytes(as: client) ?? false }
-            }
-            for (id, connection) in found.sorted(by: { $0.key < $1.key }) { body(id, connection) }
-            return !found.isEmpty
+    /// The connections of a client, oldest first.
+    func connections(of client: String) -> [(id: Router.ConnectionID, connection: Connection)] {
+        state.withLock { state in
+            state.names.filter { $0.value.hasSameBytes(as: client) }.keys.sorted()
+                .compactMap { id in state.connections[id].map { (id, $0) } }
         }
     }
 
@@ -227,7 +229,6 @@ final class Hub: Sendable {
     /// Closes every connection; returns when all are closed.
     func closeAll() async {
         await forEachConnection { $0.drop() }
-        // Dropping is posted to the loop: after one more round trip it is done.
         await loop.result { self.setAlarm(.max) }
         packets.finish()
     }

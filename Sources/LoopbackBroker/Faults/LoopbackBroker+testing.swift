@@ -16,14 +16,21 @@ extension LoopbackBroker {
 
     /// Cuts a client's connection without any packet or frame, as a failing network would; its will is published.
     ///
+    /// Returns when the connection is cut: nothing that arrives later is processed. The client notices when it next reads
+    /// or writes; with a `ManualClock` it has noticed by then.
     /// - Returns: whether the client was connected.
     @discardableResult
     public func dropConnection(of client: String) async -> Bool {
-        await hub.forEachConnection(of: client) { _, connection in connection.drop() }
+        await hub.act { [hub] in
+            let connections = hub.connections(of: client)
+            for (_, connection) in connections { connection.drop() }
+            return !connections.isEmpty
+        }
     }
 
     /// Ends a client's connection with a reason: DISCONNECT for MQTT 5.0, ERROR for STOMP. Before 5.0 a server has no
-    /// DISCONNECT, and the connection just ends.
+    /// DISCONNECT, and the connection just ends. Returns when nothing more is read from the client and the reason is
+    /// written, as far as the connection takes it: a client that does not read gets it later.
     ///
     /// - Parameters:
     ///   - client: its name, as in ``clients``.
@@ -42,16 +49,23 @@ extension LoopbackBroker {
         properties.reasonString = message
         properties.serverReference = serverReference
         let farewell = Farewell(reason: reason, properties: properties)
-        return await hub.forEachConnection(of: client) { [hub] id, connection in
+        return await hub.act { [hub] in
             let now = hub.loop.now
-            switch connection {
-            case .opening: break
-            case .mqtt(let link, _):
-                MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(sendsWill: true, telling: farewell)
-            case .stomp(let link, _):
-                link.perform { try? $0.engine.sendError(message: message ?? "\(reason)", at: now) }
-                hub.route(at: now) { router, effects in router.closeSTOMP(id, at: now, into: &effects) }
+            let connections = hub.connections(of: client)
+            for (id, connection) in connections {
+                switch connection {
+                case .opening: break
+                case .mqtt(let link, _):
+                    let handler = MQTTClientHandler(hub: hub, id: id, link: link, now: now)
+                    handler.ended(sendsWill: true, telling: farewell)
+                    link.closeNow()
+                case .stomp(let link, _):
+                    link.perform { try? $0.engine.sendError(message: message ?? "\(reason)", at: now) }
+                    hub.route(at: now) { router, effects in router.closeSTOMP(id, at: now, into: &effects) }
+                    link.closeNow()
+                }
             }
+            return !connections.isEmpty
         }
     }
 
@@ -61,24 +75,24 @@ extension LoopbackBroker {
     /// - Returns: whether there was anything to forget.
     @discardableResult
     public func forgetSession(of client: String) async -> Bool {
-        let wasConnected = await hub.forEachConnection(of: client) { [hub] id, connection in
+        await hub.act { [hub] in
             let now = hub.loop.now
-            if case .mqtt(let link, _) = connection {
-                MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(sendsWill: true, expiry: 0)
+            let connections = hub.connections(of: client)
+            for (id, connection) in connections {
+                if case .mqtt(let link, _) = connection {
+                    MQTTClientHandler(hub: hub, id: id, link: link, now: now).ended(sendsWill: true, expiry: 0)
+                }
+                connection.drop()
             }
-            connection.drop()
-        }
-        return await hub.loop.result { [hub] in
-            let now = hub.loop.now
-            let wasKnown = hub.route(at: now) { router, effects in
+            return hub.route(at: now) { router, effects in
                 let hadSession = router.forgetSession(of: client, at: now, into: &effects)
-                return router.forgetDurableSubscriptions(of: client) || hadSession
+                return router.forgetDurableSubscriptions(of: client) || hadSession || !connections.isEmpty
             }
-            return wasKnown || wasConnected
         }
     }
 
-    /// Delays what the broker sends to a client, now and when it connects again.
+    /// Delays what the broker sends to a client from now on, also when it connects again. Bytes that were delayed before
+    /// arrive when they were due.
     ///
     /// - Parameters:
     ///   - latency: how much later everything arrives.

@@ -121,6 +121,16 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         if connections.load(ordering: .relaxed) > 0 { loop.post(self, LinkPost.drop) }
     }
 
+    /// Does the same before it returns. Call it on the loop's thread, but not while effects are performed.
+    package func dropConnectionNow() { connectionEnded(nil, at: loop.now) }
+
+    /// Ends the connection if the machine wants that, after what is left to send. What the stream has no room for leaves
+    /// later. Call it on the loop's thread, but not while effects are performed.
+    package func closeNow() {
+        // The machine's last bytes, those of the layers, then the end.
+        for _ in 0..<3 { settle(at: loop.now) }
+    }
+
     // MARK: On the loop's thread
 
     override package func posted(_ code: Int, at now: Int64) {

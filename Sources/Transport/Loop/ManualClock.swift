@@ -58,6 +58,14 @@ public final class ManualClock: Clock {
         await call.answer()
     }
 
+    /// Returns when everything that is under way in clients and brokers at the present time has happened. Attempts to
+    /// connect, session stores and credentials are not waited for.
+    package func waitUntilQuiet() async {
+        let call = PendingCall<Void>()
+        loop.execute { [loop] in loop.manualTime?.waitUntilQuiet(call) }
+        await call.answer()
+    }
+
     /// Waits until the clock has been advanced to a moment.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         let call = PendingCall<Bool>()
@@ -95,6 +103,7 @@ final class ManualTime: @unchecked Sendable {
     /// Work outside the loop whose end is posted to it, after its results.
     let workCount = Atomic(0)
     private var advances: [(target: Int64, call: PendingCall<Void>)] = []
+    private var quietCalls: [PendingCall<Void>] = []
     /// Nothing has happened since the selector was last asked.
     private var isQuiet = false
 
@@ -103,6 +112,8 @@ final class ManualTime: @unchecked Sendable {
     func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
         advances.append((now.advanced(byNanoseconds: duration), call))
     }
+
+    func waitUntilQuiet(_ call: PendingCall<Void>) { quietCalls.append(call) }
 
     /// A round of the loop is over.
     func finishRound(isQuiet: Bool) {
@@ -113,6 +124,11 @@ final class ManualTime: @unchecked Sendable {
     /// is left to happen at the present time.
     func timeToWait(nextDeadline: Int64) -> Int64 {
         guard nextDeadline > now else { return 0 }
+        if !quietCalls.isEmpty {
+            guard isQuiet else { return 0 }
+            for call in quietCalls { call.end(()) }
+            quietCalls = []
+        }
         guard !advances.isEmpty else { return .max }
         // The end of that work wakes the loop.
         guard workCount.load(ordering: .acquiring) == 0 else { return .max }
