@@ -163,7 +163,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             if let batch = takeBatch() {
                 // All of a batch may have been dropped while it waited.
                 if batch.count > 0 { return batch }
-            } else if lock.withLock({ _ in end != nil }) {
+            } else if lock.withLock({ _ in isEmpty && end != nil }) {
                 return try reachedEnd()
             } else if await !waitForMore() {
                 throw cancelled()
@@ -185,7 +185,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             var waiter: Waiter<Bool>? = waiter
             var replaced: Waiter<Bool>?
             let answer = lock.withLock { _ -> Bool? in
-                if handed != nil || head < slots.count || end != nil { return true }
+                if !isEmpty || end != nil { return true }
                 if Task.isCancelled { return false }
                 // Two receivers of one iterator are a mistake of the caller; the first one sees an end.
                 replaced = receiver.take()
@@ -266,6 +266,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
         // Safe: `slots` and `handed` hold batches of this queue only.
         unsafe unsafeDowncast(object, to: Batch.self)
     }
+
+    private var isEmpty: Bool { handed == nil && head == slots.count }
 
     private func append(_ batch: Batch) {
         slots.append(batch)

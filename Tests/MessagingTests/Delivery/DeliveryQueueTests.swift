@@ -285,6 +285,27 @@ import Testing
         }
     }
 
+    @Test func `what was stored before the end is delivered before it, whenever the receiver looks`() async {
+        let queues = (0..<20_000).map { _ in queue() }
+        let visited = Counter()
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for (index, queue) in queues.enumerated() {
+                    // The receiver comes to the same queue at nearly the same moment, now earlier and now later.
+                    while visited.value <= index { await Task.yield() }
+                    for _ in 0..<(index % 64) { _ = queue.droppedCount }
+                    #expect(queue.push(NumberBatch(index..<(index + 1))) == .stored)
+                    queue.finish()
+                }
+            }
+            for (index, queue) in queues.enumerated() {
+                visited.add()
+                for _ in 0..<(index / 64 % 16) { _ = queue.droppedCount }
+                #expect(batch(await next(of: queue))?.numbers == [index])
+            }
+        }
+    }
+
     @Test func `a cancelled receiver returns, whenever it is cancelled`() async throws {
         let queue = queue()
         for delay in [0, 1, 5] {
