@@ -8,7 +8,7 @@ extension MQTTClient {
     /// The server is asked to discard it if there is a connection; without one it keeps its side until it expires, or
     /// until a connection with `cleanStart`. Messages that were not delivered are reported as
     /// ``MQTTEvent/undelivered(_:)``.
-    /// - Throws: ``MQTTError`` if the store cannot be emptied.
+    /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it.
     public func discardSession() async throws(MQTTError) {
         let core = core
         let cleanStart = core.settings.options.cleanStart
@@ -25,9 +25,15 @@ extension MQTTClient {
             try? await core.supervisor.connect(cancelled: .cancelledWait)
             await core.supervisor.stop { core.sayGoodbye() }
         }
+        do throws(MQTTError) {
+            try await core.persistence?.removeAll(core)
+        } catch {
+            await core.persistence?.close(core)
+            throw error
+        }
         let undelivered = core.link.perform { $0.discardSession(cleanStart: cleanStart) }
         for error in undelivered { core.news.tell(.undelivered(error)) }
-        if let journal = core.persistence?.journal { try await journal.removeAll() }
+        await core.persistence?.close(core)
     }
 
     /// Authenticates again on the open connection, with the method in ``MQTTConfiguration/authentication`` [MQTT 5.0

@@ -94,8 +94,9 @@ public actor MQTTClient: MessagingClient {
     /// Disconnects gracefully: what was published is sent first, the server discards the will, sequences end.
     ///
     /// QoS 2 messages that are being received are finished before DISCONNECT, for up to two seconds. Returns when it is
-    /// done, at the latest after three seconds. ``connect()`` may be called again.
-    public func disconnect() async { await core.supervisor.stop { [core] in core.sayGoodbye() } }
+    /// done, at the latest after three seconds and the time that a session store needs: the store is closed, so that
+    /// another client may use it. ``connect()`` may be called again.
+    public func disconnect() async { await core.disconnect() }
 
     /// Disconnects gracefully, sending this reason code and these properties in DISCONNECT; 5.0 only.
     ///
@@ -106,7 +107,7 @@ public actor MQTTClient: MessagingClient {
     /// - Throws: ``MQTTError`` if they cannot be sent; the connection remains. Without a connection nothing is sent.
     public func disconnect(reason: MQTTReasonCode, properties: MQTTProperties = []) async throws(MQTTError) {
         try core.checkGoodbye(reason, properties)
-        await core.supervisor.stop { [core] in core.sayGoodbye(reason, properties: properties) }
+        await core.disconnect(reason, properties: properties)
     }
 
     /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the

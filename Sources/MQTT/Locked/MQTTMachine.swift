@@ -202,6 +202,13 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         if !engine.storeRecords.isEmpty { moveRecords() }
     }
 
+    /// The store is about to be closed. The messages that are retained for later are in it.
+    mutating func endJournal() {
+        flushRecords()
+        journal = nil
+        unmatched.removeAll()
+    }
+
     private mutating func moveRecords() {
         guard let journal else { return engine.storeRecords.removeAll() }
         journal.append(engine.storeRecords, through: engine.lastTicket)

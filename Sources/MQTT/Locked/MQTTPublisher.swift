@@ -196,7 +196,9 @@ struct MQTTPublisher {
             let end = link.perform { machine -> Resumption<Result<Void, MQTTError>>? in
                 batch.waiter = waiter.take()
                 if Task.isCancelled { batch.failure = .cancelledWait }
-                batch.failure = batch.failure ?? machine.publishers.refusal?.value
+                batch.failure =
+                    batch.failure
+                    ?? MQTTJournal.refusal(machine.publishers.refusal, machine.journal, machine.engine)
                 batch.feed(&machine.engine, at: core.loop.now)
                 machine.flushRecords()
                 if batch.isDone { return batch.takeEnd() }
@@ -263,13 +265,14 @@ struct MQTTPublisher {
             throw .invalidRequest(
                 "A QoS 0 message has no delivery to wait for. Publish it, or enqueue it with QoS 1 or 2.")
         }
-        if core.persistence != nil { try await core.prepareStore() }
         while true {
-            let result = await enqueueOnce(message)
-            if case .failure(let error) = result, waitsForRoom(error) {
+            if core.persistence != nil { try await core.prepareStore() }
+            do throws(MQTTError) {
+                return try await enqueueOnce(message).get()
+            } catch  where waitsForRoom(error) {
                 try await waitForRoom()
-            } else {
-                return try result.get()
+            } catch  where error.code == .disconnected {
+                // A disconnect at the same time has closed the store.
             }
         }
     }

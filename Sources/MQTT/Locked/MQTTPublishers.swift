@@ -47,8 +47,8 @@ struct MQTTPublishers: ~Copyable, Sendable {
         let now = loop.now
         let token = table.add(waiter, at: now)
         let isConnected = engine.phase == .connected
-        if !isConnected, journal?.failure == nil, let refusal {
-            return table.answerAtOnce(token, .failure(refusal.value))
+        if !isConnected, journal?.failure == nil, let refusal = MQTTJournal.refusal(refusal, journal, engine) {
+            return table.answerAtOnce(token, .failure(refusal))
         }
         if let failure = journal?.failure
             ?? hand(topic, payload, qos, retain, properties, token: token, &engine, at: now)
@@ -64,7 +64,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
         _ batch: MQTTPublishBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTError? {
         if let failure = journal?.failure { return failure }
-        if engine.phase != .connected, let refusal { return refusal.value }
+        if engine.phase != .connected, let refusal = MQTTJournal.refusal(refusal, journal, engine) { return refusal }
         let message = batch.messages[0]
         let failure = hand(
             message.topic, message.payload, message.qos, message.retain, message.properties,
@@ -137,7 +137,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
         let failure: MQTTError? =
             Task.isCancelled
             ? .cancelledWait
-            : journal?.failure
+            : journal?.failure ?? MQTTJournal.refusal(nil, journal, engine)
                 ?? hand(
                     message.topic, message.payload, message.qos, message.retain, message.properties,
                     token: Self.unawaitedBit, &engine, at: loop.now)

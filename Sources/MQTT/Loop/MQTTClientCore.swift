@@ -204,6 +204,12 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     // MARK: Leaving
 
+    /// Disconnects and closes the session store; from any thread.
+    func disconnect(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) async {
+        await supervisor.stop { self.sayGoodbye(reason, properties: properties) }
+        await persistence?.close(self)
+    }
+
     /// Finishes the QoS 2 exchanges of received messages for up to two seconds, less than the supervisor waits for the
     /// end, and writes DISCONNECT as the last packet.
     func sayGoodbye(_ reason: MQTTReasonCode = .normalDisconnection, properties: MQTTProperties = []) {

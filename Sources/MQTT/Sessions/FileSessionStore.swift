@@ -90,7 +90,7 @@ public final class FileSessionStore: SessionStore {
             try FileSystem.makeDirectory(directory)
             guard state.lock == nil, let lock = try FileLock(directory + "/lock") else {
                 throw SessionStoreError(
-                    "Another client or process uses the session store in \(directory). Give each a directory of its own."
+                    "Another client or process uses the session store in \(directory). Disconnect that client, or give each a directory of its own."
                 )
             }
             // A rewritten log that is incomplete never replaced the log.

@@ -4,7 +4,7 @@ import Transport
 
 /// Writes a client's records to its store on the store's thread: those that arrive during one commit go into the next.
 ///
-/// ``append(_:through:)`` is called under the link's lock, ``begin(clientID:)`` and ``removeAll()`` on any thread.
+/// ``append(_:through:)`` is called under the link's lock, the other methods on any thread.
 final class MQTTJournal: Sendable {
     private struct State {
         var records: [MQTTStoreRecord] = []
@@ -16,6 +16,7 @@ final class MQTTJournal: Sendable {
         var spare: [MQTTStoreRecord] = []
         var commitIsDue = false
         var failure: MQTTError?
+        var isClosed = false
     }
 
     let store: any SessionStore
@@ -39,12 +40,22 @@ final class MQTTJournal: Sendable {
     }
 
     deinit {
+        if isClosed { return }
         let store = store
         thread.run { store.close() }
     }
 
     /// Why nothing can be stored any more.
     var failure: MQTTError? { state.withLock { $0.failure } }
+
+    /// Why a message cannot be accepted: for a reason that is known, or because a disconnect at the same time has closed
+    /// the store.
+    static func refusal(
+        _ known: Shared<MQTTError>?, _ journal: MQTTJournal?, _ engine: borrowing MQTTEngine
+    ) -> MQTTError? {
+        if let known { return known.value }
+        return journal == nil && engine.options.value.persists ? .disconnectedByUser : nil
+    }
 
     /// Takes records over; cheap, under the link's lock. Records of messages that are done are stored without a report,
     /// because nothing waits for them.
@@ -90,19 +101,33 @@ final class MQTTJournal: Sendable {
         thread.run { self.attempt { try self.store.setClientID(clientID) } }
     }
 
-    /// Deletes everything in the store; returns when that is done.
-    func removeAll() async throws(MQTTError) {
-        let call = PendingCall<Result<Void, MQTTError>>()
+    /// Deletes everything in the store; returns when that is done, with false if the store was closed before.
+    func removeAll() async throws(MQTTError) -> Bool {
+        let call = PendingCall<Result<Bool, MQTTError>>()
         thread.run {
             do {
-                try self.store.removeAll()
-                call.end(.success(()))
+                let isOpen = !self.isClosed
+                if isOpen { try self.store.removeAll() }
+                call.end(.success(isOpen))
             } catch {
                 call.end(.failure(MQTTError(store: error)))
             }
         }
-        try await call.answer().get()
+        return try await call.answer().get()
     }
+
+    /// Closes the store when it holds what it was given; nothing is appended after this.
+    func close() async {
+        let call = PendingCall<Void>()
+        thread.run {
+            self.store.close()
+            self.state.withLock { $0.isClosed = true }
+            call.end(())
+        }
+        await call.answer()
+    }
+
+    private var isClosed: Bool { state.withLock { $0.isClosed } }
 
     private func attempt(_ body: () throws -> Void) {
         do {

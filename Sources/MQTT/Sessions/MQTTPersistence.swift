@@ -4,11 +4,11 @@ import Synchronization
 import Transport
 import Wire
 
-/// The session store of a client: opens it before anything depends on it, restores the session, and reports what is
-/// stored.
+/// The session store of a client: opens it before anything depends on it, restores the session, reports what is stored,
+/// and closes it when the client has disconnected.
 ///
-/// ``prepare(_:)`` may be called on any thread. The store is opened and written on a thread of its own (see
-/// ``MQTTJournal``); results go to the loop's thread. Jobs on these threads keep the client alive.
+/// ``prepare(_:)``, ``close(_:)`` and ``removeAll(_:)`` may be called on any thread. The store is opened and written on a
+/// thread of its own (see ``MQTTJournal``); results go to the loop's thread. Jobs on these threads keep the client alive.
 final class MQTTPersistence: Sendable {
     private typealias Call = PendingCall<Result<Void, MQTTError>>
 
@@ -16,6 +16,8 @@ final class MQTTPersistence: Sendable {
         case unopened
         case opening([Call])
         case open(MQTTJournal)
+        /// With the callers that wait until it is closed.
+        case closing([Call])
     }
 
     private let store: any SessionStore
@@ -30,22 +32,74 @@ final class MQTTPersistence: Sendable {
 
     /// Opens the store, unless it is open; every caller waits for the one that opens it.
     nonisolated(nonsending) func prepare(_ core: MQTTClientCore) async throws(MQTTError) {
-        let call = Call()
-        let opens = phase.withLock { phase -> Bool? in
-            switch phase {
-            case .unopened:
-                phase = .opening([call])
-                return true
-            case .opening(let calls):
-                phase = .opening(calls + [call])
+        while true {
+            let call = Call()
+            let opens = phase.withLock { phase -> Bool? in
+                switch phase {
+                case .unopened:
+                    phase = .opening([call])
+                    return true
+                case .opening(let calls): phase = .opening(calls + [call])
+                case .open: return nil
+                case .closing(let calls): phase = .closing(calls + [call])
+                }
                 return false
-            case .open:
-                return nil
             }
+            guard let opens else { return }
+            if opens { open(core) }
+            try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
         }
-        guard let opens else { return }
-        if opens { open(core) }
-        try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+    }
+
+    /// Closes the store once it holds everything that it was given, so that another client can use it. The next request
+    /// opens it again. Does nothing if the client is connecting again.
+    func close(_ core: MQTTClientCore) async {
+        while true {
+            let call = Call()
+            // On the loop's thread, where the client would begin to connect.
+            let (journal, waits) = await core.loop.result { self.beginClosing(core, call) }
+            if let journal {
+                await journal.close()
+                return closed()
+            }
+            guard waits else { return }
+            _ = await call.answer()
+        }
+    }
+
+    /// Takes the journal away from the client. Without one, returns whether `call` waits for the thread of the store.
+    private func beginClosing(_ core: MQTTClientCore, _ call: Call) -> (journal: MQTTJournal?, waits: Bool) {
+        guard core.supervisor.isIdle else { return (nil, false) }
+        let result = phase.withLock { phase -> (journal: MQTTJournal?, waits: Bool) in
+            switch phase {
+            case .unopened: return (nil, false)
+            case .opening(let calls): phase = .opening(calls + [call])
+            case .closing(let calls): phase = .closing(calls + [call])
+            case .open(let journal):
+                phase = .closing([])
+                return (journal, false)
+            }
+            return (nil, true)
+        }
+        if result.journal != nil { core.link.perform { $0.endJournal() } }
+        return result
+    }
+
+    private func closed() {
+        let calls = phase.withLock { phase -> [Call] in
+            guard case .closing(let calls) = phase else { return [] }
+            phase = .unopened
+            return calls
+        }
+        for call in calls { call.end(.success(())) }
+    }
+
+    /// Deletes everything in the store, which is opened if need be.
+    func removeAll(_ core: MQTTClientCore) async throws(MQTTError) {
+        repeat {
+            try await prepare(core)
+            // Unless a disconnect at the same time has closed it.
+        } while try await journal?.removeAll() != true
     }
 
     // MARK: On the store's thread
@@ -113,7 +167,9 @@ final class MQTTPersistence: Sendable {
             let session = MQTTSession(
                 restoring: stored.records, at: now, wallClockOffset: engine.wallClockOffset
             ) { _ in MQTTPublishers.unawaitedBit }
-            machine.engine = MQTTEngine(configuration: engine, session: session)
+            // Another client may have used the store since this one did.
+            machine.engine.configuration = engine
+            machine.engine.restore(session)
             machine.journal = journal
             var image = MQTTSessionImage()
             for record in stored.records { image.apply(record) }

@@ -8,13 +8,14 @@ import Transport
 ///
 /// All calls come from one thread that the client has for them, one at a time; they may block. Records are read in order
 /// and added at the end. What was appended when `append` returned has to survive the end of the process at any moment
-/// after that. An error ends the client's connection for good: it could not keep its promises.
+/// after that. An error ends the client's connection until `disconnect()` and `connect()`: it could not keep its promises.
 ///
-/// One client uses a store at a time; a store belongs to one client identifier.
+/// One client uses a store at a time, from its first request that needs the store until `disconnect()`. A store belongs to
+/// one client identifier.
 public protocol SessionStore: Sendable {
     /// The bounds of the store; the client refuses messages beyond them.
     var limits: SessionStoreLimits { get }
-    /// Opens the store and returns its contents.
+    /// Opens the store and returns its contents; called again after ``close()``.
     func open() throws -> StoredSession
     /// Stores the client identifier of the session; called again when the server assigns another one.
     func setClientID(_ clientID: String) throws
@@ -22,7 +23,7 @@ public protocol SessionStore: Sendable {
     func append(_ records: [MQTTStoreRecord]) throws
     /// Deletes everything; the store stays open.
     func removeAll() throws
-    /// The client is released; another one may open the store.
+    /// The client has disconnected or is released; another one may open the store.
     func close()
 }
 
@@ -109,7 +110,8 @@ public final class MemorySessionStore: SessionStore {
     public func open() throws -> StoredSession {
         try state.withLock { state in
             guard !state.isOpen else {
-                throw SessionStoreError("Another client uses this session store. Give each client a store of its own.")
+                throw SessionStoreError(
+                    "Another client uses this session store. Disconnect that client, or give each a store of its own.")
             }
             state.isOpen = true
             return StoredSession(clientID: state.clientID, records: state.image.records)

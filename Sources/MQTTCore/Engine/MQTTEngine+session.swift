@@ -44,6 +44,14 @@ extension MQTTEngine {
         discardAll(into: &effects)
     }
 
+    /// Continues with a session that was restored from a store. Only without a connection.
+    package mutating func restore(_ session: MQTTSession) {
+        // The tokens of deliveries continue, so that one of before is not taken for a new one.
+        let inbound = self.session.inbound
+        self.session = session
+        self.session.inbound = inbound
+    }
+
     mutating func discardAll(into effects: inout MQTTEffects) {
         session.window.settleRuns()
         let window = session.window

@@ -119,6 +119,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Whether there is a connection, or one is being opened or waited for.
     package var isActive: Bool { phase != .idle && (phase != .stopping || suspends) }
     package var isConnected: Bool { phase == .connected }
+    /// Whether the client has not been started, or has stopped and its connection is closed.
+    package var isIdle: Bool { phase == .idle }
     /// Whether the connection has lasted for as long as the policy asks for.
     package func isStable(at now: Int64) -> Bool { schedule.isStable(at: now) }
 
