@@ -10,16 +10,23 @@ extension MQTTNegotiation {
             return endReauthentications(.success(()))
         }
         let connection = connectionNumber
+        let loop = core.loop
+        loop.beginWork()
         // The engine accepts no other AUTH until this one is answered.
         authenticationTask = Task { [weak core] in
-            let response: Result<[UInt8]?, any Error>
-            do {
-                response = .success(try await authentication.respond(packet.properties.authenticationData))
-            } catch {
-                response = .failure(error)
+            await loop.asWork {
+                let response: Result<[UInt8]?, any Error>
+                do {
+                    response = .success(try await authentication.respond(packet.properties.authenticationData))
+                } catch {
+                    response = .failure(error)
+                }
+                let client = core
+                loop.execute {
+                    loop.endWork()
+                    client?.negotiation.respond(response, connection: connection)
+                }
             }
-            guard let core else { return }
-            core.loop.execute { core.negotiation.respond(response, connection: connection) }
         }
     }
 

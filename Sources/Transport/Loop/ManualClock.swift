@@ -46,8 +46,8 @@ public final class ManualClock: Clock {
     /// states and events have been reported.
     ///
     /// Time passes only while clients and brokers have nothing left to do at the present moment: bytes between them, an
-    /// attempt to connect, a session store that is writing and a `credentialsProvider` are waited for, however long they
-    /// take. A `credentialsProvider` that is to be slow sleeps on this clock.
+    /// attempt to connect, a session store that is writing, a `credentialsProvider` and an authentication that responds are
+    /// waited for, however long they take. A `credentialsProvider` that is to be slow sleeps on this clock.
     ///
     /// Two things are not waited for: your own tasks, so await what they do; and bytes on the network, which connects a
     /// client with a server or a proxy that does not run on the clock, and on Apple's systems also every client that uses

@@ -32,6 +32,47 @@ struct TimeToConnectTests {
         #expect(server.connectionCount == 0)
     }
 
+    @Test func `on a manual clock no time passes while an authentication responds, unless it sleeps on the clock`()
+        async throws
+    {
+        let clock = try ManualClock()
+        let server = ScriptedServer(clock: clock) { step in
+            switch step.event {
+            case .connectReceived: step.authenticate(.continueAuthentication, [2])
+            case .authenticationReceived: step.accept()
+            default: break
+            }
+        }
+        let (responding, gate) = (PendingCall<Void>(), PendingCall<Void>())
+        let client = server.client {
+            $0.version = .v5_0
+            $0.authentication = MQTTAuthentication(method: "M") {
+                [1]
+            } respond: { _ in
+                if responding.end(()) {
+                    await gate.answer()
+                    try await clock.sleep(for: .seconds(5))
+                }
+                return [3]
+            }
+        }
+        await client.start()
+        await responding.answer()
+        let start = clock.now
+        async let advancing: Void = clock.advance(by: .seconds(3600))
+        // The advance has begun, and the loop has had nothing to do for a while.
+        for _ in 0..<100 {
+            await clock.loop.result {}
+            await clock.waitUntilQuiet()
+        }
+        #expect(clock.now == start)
+        gate.end(())
+        await advancing
+        #expect(client.state.isConnected)
+        #expect(server.connectionCount == 1)
+        await client.disconnect()
+    }
+
     @Test func `a server that keeps sending AUTH does not extend the time to connect`() async throws {
         let server = ScriptedServer { step in
             switch step.event {

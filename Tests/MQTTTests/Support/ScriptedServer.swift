@@ -22,26 +22,26 @@ final class ScriptedServer: Sendable {
             perform { machine in
                 var effects = MQTTEffects()
                 try? machine.engine.acceptConnection(
-                    sessionPresent: sessionPresent, properties: properties, at: MonotonicClock.now, into: &effects)
+                    sessionPresent: sessionPresent, properties: properties, at: link.loop.now, into: &effects)
             }
         }
 
         func refuse(_ reason: MQTTReasonCode, properties: MQTTProperties = []) {
             perform { machine in
-                try? machine.engine.refuseConnection(reason, properties: properties, at: MonotonicClock.now)
+                try? machine.engine.refuseConnection(reason, properties: properties, at: link.loop.now)
                 machine.wantsClose = true
             }
         }
 
         func disconnect(_ reason: MQTTReasonCode, properties: MQTTProperties = []) {
             perform { machine in
-                try? machine.engine.disconnect(reason: reason, properties: properties, at: MonotonicClock.now)
+                try? machine.engine.disconnect(reason: reason, properties: properties, at: link.loop.now)
                 machine.wantsClose = true
             }
         }
 
         func authenticate(_ reason: MQTTReasonCode = .continueAuthentication, _ data: [UInt8]) {
-            perform { try? $0.engine.authenticate(reason: reason, data: data, at: MonotonicClock.now) }
+            perform { try? $0.engine.authenticate(reason: reason, data: data, at: link.loop.now) }
         }
     }
 
@@ -52,10 +52,15 @@ final class ScriptedServer: Sendable {
     /// engine says.
     typealias Remarks = @Sendable (MQTTMessageRecord) -> [MQTTPacket]
 
+    private let clock: ManualClock?
     private let maximumPacketSize: UInt32
     private let remarks = Mutex<Remarks?>(nil)
 
-    init(maximumPacketSize: UInt32 = 16 << 20, _ script: @escaping @Sendable (Step) -> Void) {
+    /// - Parameter clock: also that of its clients. Default: nil, the system's clock.
+    init(
+        maximumPacketSize: UInt32 = 16 << 20, clock: ManualClock? = nil, _ script: @escaping @Sendable (Step) -> Void
+    ) {
+        self.clock = clock
         self.maximumPacketSize = maximumPacketSize
         self.script = script
     }
@@ -75,15 +80,17 @@ final class ScriptedServer: Sendable {
         configuration.reconnect.initialDelay = .milliseconds(10)
         configuration.reconnect.maximumDelay = .milliseconds(50)
         change(&configuration)
-        return MQTTClient(urls, configuration: configuration, loop: .shared, override: override)
+        return MQTTClient(urls, configuration: configuration, loop: loop, override: override, clock: clock)
     }
 
     /// Listens on a port of 127.0.0.1 as well, for clients that come by TCP.
     func listen() async throws -> Listener {
-        try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { [weak self] stream in
+        try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: loop) { [weak self] stream in
             self?.serve(stream)
         }
     }
+
+    private var loop: EventLoop { clock?.loop ?? .shared }
 
     private var override: StreamOpener.Override {
         { [self] () async throws(TransportError) in
@@ -98,7 +105,7 @@ final class ScriptedServer: Sendable {
         configuration.maximumPacketSize = maximumPacketSize
         var machine = ScriptedMachine(engine: MQTTEngine(configuration: configuration))
         machine.remarks = remarks.withLock { $0 }
-        let link = Link(machine: machine, loop: .shared, maximumOutboxBytes: 1 << 20)
+        let link = Link(machine: machine, loop: loop, maximumOutboxBytes: 1 << 20)
         let number = state.withLock { state in
             state.links.append(link)
             return state.links.count
