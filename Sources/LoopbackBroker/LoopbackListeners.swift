@@ -11,7 +11,7 @@ enum LoopbackListeners {
         case .none:
             return []
         case .free:
-            return try await openFree(loop, accepted)
+            return try await openFree { () throws(TransportError) in try await open(0, loop, accepted) }
         case .exactly(let number):
             return try await open(number, loop, accepted)
         case .preferred(let number):
@@ -19,25 +19,32 @@ enum LoopbackListeners {
                 return try await open(number, loop, accepted)
             } catch {
                 guard error.code == .cannotListen else { throw error }
-                return try await openFree(loop, accepted)
+                return try await openFree { () throws(TransportError) in try await open(0, loop, accepted) }
             }
         }
     }
 
-    private static func openFree(
-        _ loop: EventLoop, _ accepted: @escaping @Sendable (SocketStream) -> Void
+    /// Opens a port that is free on both addresses. One that was free on the first may be taken on the second.
+    static func openFree(
+        _ open: () async throws(TransportError) -> [Listener]
     ) async throws(TransportError) -> [Listener] {
-        var last = TransportError(.cannotListen, "No port is free on both 127.0.0.1 and ::1.")
-        for _ in 0..<16 {
+        var attempts = 0
+        while true {
             do throws(TransportError) {
-                return try await open(0, loop, accepted)
+                return try await open()
             } catch {
-                // The number that was free on one address is taken on the other: another number.
-                last = error
+                attempts += 1
+                guard error.isAddressInUse else { throw error }
+                guard attempts == maximumAttempts else { continue }
+                throw TransportError(
+                    .cannotListen,
+                    "Found no port that is free on both 127.0.0.1 and ::1 in \(attempts) attempts. The last one: \(error.message) Set the port in LoopbackBrokerOptions, or end programs that use many ports.",
+                    errno: error.errno)
             }
         }
-        throw last
     }
+
+    private static let maximumAttempts = 16
 
     private static func open(
         _ number: Int, _ loop: EventLoop, _ accepted: @escaping @Sendable (SocketStream) -> Void

@@ -1,9 +1,11 @@
 import Foundation
-import LoopbackBroker
 import MQTT
 import STOMP
 import TestSupport
 import Testing
+import Transport
+
+@testable import LoopbackBroker
 
 /// Every way in, with the clients of this package.
 @Suite(.turns) struct AddressTests {
@@ -144,6 +146,28 @@ import Testing
             let client = MQTTClient(broker.urls.mqttSocket ?? "")
             try await client.connect()
             await client.disconnect()
+        }
+    }
+
+    @Test func `another free port is tried when one is taken on ::1, and the error reports how often`() async throws {
+        let taken = TransportError(.cannotListen, "Cannot listen on [::1]:4711: in use.", errno: EADDRINUSE)
+        let exhausted = TransportError(.cannotListen, "Cannot listen on 127.0.0.1: no descriptors.", errno: EMFILE)
+        for (failures, error, attempts) in [(2, taken, 3), (100, taken, 16), (100, exhausted, 1)] {
+            var count = 0
+            var failure: TransportError?
+            do throws(TransportError) {
+                _ = try await LoopbackListeners.openFree { () throws(TransportError) in
+                    count += 1
+                    if count <= failures { throw error }
+                    return []
+                }
+            } catch {
+                failure = error
+            }
+            #expect(count == attempts)
+            #expect((failure == nil) == (failures == 2))
+            #expect(failure?.message.contains(error.message) != false)
+            #expect(attempts != 16 || failure?.message.contains("in 16 attempts") == true)
         }
     }
 
