@@ -38,16 +38,15 @@ extension STOMPClient {
         named name: String? = nil, _ body: (STOMPTransactionHandle) async throws -> Result
     ) async throws -> Result {
         let handle = try begin(named: name)
-        let result: Result
         do {
-            result = try await body(handle)
+            let result = try await body(handle)
+            try await commit(handle)
+            return result
         } catch {
-            // If the connection is gone, the transaction has been aborted with it.
+            // Has no effect if COMMIT was sent, or if the connection is gone, which aborts the transaction.
             try? abort(handle)
             throw error
         }
-        try await commit(handle)
-        return result
     }
 }
 

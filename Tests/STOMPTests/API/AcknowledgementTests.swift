@@ -97,6 +97,26 @@ import Testing
         }
     }
 
+    @Test func `a transaction whose task is cancelled before the commit is aborted`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            var arrivals = broker.arrivals().makeAsyncIterator()
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                try await client.withTransaction { try await client.send("1", to: "/queue/q", in: $0) }
+            }
+            await expectError(.cancelled) { try await task.value }
+            try await client.sendAndConfirm("2", to: "/queue/other")
+            var packets: [LoopbackPacket] = []
+            while let arrival = await arrivals.next() {
+                packets.append(arrival.packet)
+                if arrival.topic == "/queue/other" { break }
+            }
+            #expect(packets == [.stomp(.begin), .stomp(.send), .stomp(.abort), .stomp(.send)])
+            await client.disconnect()
+        }
+    }
+
     @Test func transactionsCountAllTogetherOrNotAtAll() async throws {
         try await withBroker { broker in
             let client = try await broker.connected()
