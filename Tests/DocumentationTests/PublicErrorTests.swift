@@ -47,6 +47,27 @@ import Transport
         #expect(found == Set(Self.errors.keys))
     }
 
+    @Test func `the article about reconnecting lists each code of an error`() throws {
+        let root = DocumentationPage.root
+        let article = try String(
+            contentsOf: root.appending(path: "Sources/Messaging/Messaging.docc/Reconnecting.md"), encoding: .utf8)
+        let rows = article.components(separatedBy: "\n").drop { $0 != "| code | meaning |" }.dropFirst(2)
+            .prefix { $0.hasPrefix("| ") }
+        let listed = rows.flatMap { row in
+            row.split(separator: "|")[0].matches(of: /`(\w+)`/).map { String($0.1) }
+        }
+        var declared: Set<String> = []
+        for path in [
+            "Transport/TransportError", "Messaging/Errors/ErrorCode+clients", "MQTT/API/MQTTError",
+            "STOMP/API/STOMPError",
+        ] {
+            let source = try String(contentsOf: root.appending(path: "Sources/\(path).swift"), encoding: .utf8)
+            declared.formUnion(source.matches(of: /public static var (\w+): Self/).map { String($0.1) })
+        }
+        #expect(listed.count == Set(listed).count)
+        #expect(Set(listed) == declared)
+    }
+
     @Test func `error messages contain no phrase that reads like a translation`() throws {
         let turns =
             /(?:\b[Tt]here )?\b(?:is|are) no \w+|\b(?:nobody|somebody|whoever|good-bye|if that is wanted|taken for|gave|stands)\b/

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTT
+import Synchronization
 import TestSupport
 import Testing
 
@@ -22,6 +23,7 @@ struct CallStateTests {
     struct Subject: CallSubject {
         let bench: Bench
         let client: MQTTClient
+        private let password = Password()
         private let responder: MQTTClient
         private let answers: Task<Void, any Error>
         private let arrivals: AsyncStream<LoopbackArrival>
@@ -29,16 +31,20 @@ struct CallStateTests {
         private(set) var message: MQTTMessage?
 
         init(_ state: CallState, queuesQoS0: Bool) async throws {
-            let bench = try await Bench()
-            let responder = try await bench.connected("responder") { $0.version = .v5_0 }
+            let bench = try await Bench { $0.users = [.init(name: "ann", password: "right")] }
+            let responder = try await bench.connected("responder") {
+                $0.version = .v5_0
+                $0.credentials = Credentials(userName: "ann", password: "right")
+            }
             let questions = try await responder.subscribe(to: "questions")
             answers = Task {
                 for try await question in questions { try await responder.reply(to: question, with: "answer") }
             }
+            let password = password
             client = bench.client("caller") {
                 $0.version = .v5_0
                 $0.queuesQoS0WhileOffline = queuesQoS0
-                $0.reconnect.maximumAttempts = state == .stopped ? 1 : nil
+                $0.credentialsProvider = { _ in Credentials(userName: "ann", password: password.value) }
             }
             self.bench = bench
             self.responder = responder
@@ -57,14 +63,15 @@ struct CallStateTests {
         private func enter(_ state: CallState) async throws {
             switch state {
             case .notStarted: break
-            case .starting, .reconnecting, .stopped:
+            case .starting, .reconnecting:
                 bench.setNetwork(up: false)
                 if state == .starting { await client.start() } else { await bench.broker.dropConnection(of: "caller") }
-                for await now in client.states {
-                    if case .waiting = now, state != .stopped { break }
-                    if case .disconnected(_?) = now { break }
-                }
-                if state == .stopped { bench.setNetwork(up: true) }
+                for await now in client.states { if case .waiting = now { break } }
+            case .stopped:
+                password.value = "wrong"
+                await bench.broker.dropConnection(of: "caller")
+                for await now in client.states { if case .disconnected(_?) = now { break } }
+                password.value = "right"
             case .suspended: await client.suspend()
             case .disconnected: await client.disconnect()
             }
@@ -86,6 +93,15 @@ struct CallStateTests {
             await client.disconnect()
             await responder.disconnect()
             await bench.stop()
+        }
+    }
+
+    /// What a subject's `credentialsProvider` returns.
+    private final class Password: Sendable {
+        private let text = Mutex("right")
+        var value: String {
+            get { text.withLock { $0 } }
+            set { text.withLock { $0 = newValue } }
         }
     }
 

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import STOMP
+import Synchronization
 import TestSupport
 import Testing
 
@@ -22,6 +23,7 @@ struct CallStateTests {
     struct Subject: CallSubject {
         let broker: LoopbackBroker
         let client: STOMPClient
+        private let password = Password()
         private let responder: STOMPClient
         private let answers: Task<Void, any Error>
         private(set) var subscription: STOMPSubscription?
@@ -30,16 +32,21 @@ struct CallStateTests {
 
         /// - Parameter hasAsked: whether the client has made a request, so that it has a queue for replies.
         init(_ state: CallState, hasAsked: Bool) async throws {
-            let broker = try await LoopbackBroker.start()
-            let responder = try await broker.connected()
+            var options = LoopbackBrokerOptions()
+            options.users = [.init(name: "ann", password: "right")]
+            let broker = try await LoopbackBroker.start(options)
+            let responder = try await broker.connected {
+                $0.credentials = Credentials(userName: "ann", password: "right")
+            }
             let questions = try await responder.subscribe(to: "/queue/questions")
             answers = Task {
                 for try await question in questions { try await responder.reply(to: question, with: "answer") }
             }
+            let password = password
             client = broker.client {
                 $0.clientID = "caller"
                 $0.requestTimeout = .patience
-                $0.reconnect.maximumAttempts = state == .stopped ? 1 : nil
+                $0.credentialsProvider = { _ in Credentials(userName: "ann", password: password.value) }
             }
             self.broker = broker
             self.responder = responder
@@ -59,14 +66,15 @@ struct CallStateTests {
         private func enter(_ state: CallState) async throws {
             switch state {
             case .notStarted: break
-            case .starting, .reconnecting, .stopped:
+            case .starting, .reconnecting:
                 broker.changeFaults { $0.refusesConnections = true }
                 if state == .starting { await client.start() } else { await broker.dropConnection(of: "caller") }
-                for await now in client.states {
-                    if case .waiting = now, state != .stopped { break }
-                    if case .disconnected(_?) = now { break }
-                }
-                if state == .stopped { broker.changeFaults { $0.refusesConnections = false } }
+                for await now in client.states { if case .waiting = now { break } }
+            case .stopped:
+                password.value = "wrong"
+                await broker.dropConnection(of: "caller")
+                for await now in client.states { if case .disconnected(_?) = now { break } }
+                password.value = "right"
             case .suspended: await client.suspend()
             case .disconnected: await client.disconnect()
             }
@@ -86,6 +94,15 @@ struct CallStateTests {
             await client.disconnect()
             await responder.disconnect()
             await broker.stop()
+        }
+    }
+
+    /// What a subject's `credentialsProvider` returns.
+    private final class Password: Sendable {
+        private let text = Mutex("right")
+        var value: String {
+            get { text.withLock { $0 } }
+            set { text.withLock { $0 = newValue } }
         }
     }
 
