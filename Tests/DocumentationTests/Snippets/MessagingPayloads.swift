@@ -100,6 +100,52 @@ func subscribeWithAllDefaults(mqtt: MQTTClient, stomp: STOMPClient) async throws
     print(fromTopic, fromFilter, fromDestination, fromName)
 }
 
+func publishWithAllDefaults(client: MQTTClient, position: Position, question: MQTTMessage) async throws {
+    try await client.publish(
+        position, as: .json, to: "vehicles/7/position", qos: .atMostOnce, retain: false, properties: [])
+    try await client.publish(position, to: .allDefaults.at("7"), properties: [])
+    // The same parameters, but QoS 1.
+    let confirmation = try await client.publishForConfirmation(
+        position, as: .json, to: "vehicles/7/position", qos: .atLeastOnce, retain: false, properties: [])
+    try await client.enqueue(
+        position, as: .json, to: "vehicles/7/position", qos: .atLeastOnce, retain: false, properties: [])
+    // `returning:` is the type of the response, and may be left out where the compiler knows it.
+    let route: MQTTDecodedMessage<Route> = try await client.request(
+        position, as: .json, to: "routes", returning: Route.self, qos: .atLeastOnce, timeout: .seconds(10),
+        properties: [])
+    let sameRoute: MQTTDecodedMessage<Route> = try await client.request(
+        position, to: .allDefaults.at("7"), returning: Route.self, coding: .json, timeout: .seconds(10), properties: [])
+    // The request may be a message or an element of a typed subscription.
+    try await client.reply(to: question, with: route.value, as: .json, qos: .atLeastOnce, properties: [])
+    print(try await confirmation.confirmed(), try sameRoute.value)
+}
+
+func sendWithAllDefaults(client: STOMPClient, position: Position, question: STOMPMessage) async throws {
+    try await client.send(position, as: .json, to: "/topic/positions", options: STOMPSendOptions(), in: nil)
+    try await client.send(position, to: .allDefaults, options: STOMPSendOptions(), in: nil)
+    try await client.sendAndConfirm(position, as: .json, to: "/topic/positions", options: STOMPSendOptions(), in: nil)
+    try await client.sendAndConfirm(position, to: .allDefaults, options: STOMPSendOptions(), in: nil)
+    let receipt = try await client.sendForReceipt(position, to: .allDefaults, options: STOMPSendOptions(), in: nil)
+    // `timeout: nil` is the configuration's `requestTimeout`, 30 seconds.
+    let route: STOMPDecodedMessage<Route> = try await client.request(
+        position, as: .json, to: "/queue/routes", returning: Route.self, options: STOMPSendOptions(), timeout: nil)
+    let sameRoute: STOMPDecodedMessage<Route> = try await client.request(
+        position, to: .allDefaults, returning: Route.self, coding: .json, options: STOMPSendOptions(), timeout: nil)
+    try await client.reply(to: question, with: route.value, as: .json, options: STOMPSendOptions())
+    try await receipt.confirmed()
+    print(try sameRoute.value)
+}
+
+func makeOptionsWithAllDefaults() -> (STOMPSendOptions, STOMPSubscribeOptions, BufferPolicy) {
+    (
+        STOMPSendOptions(
+            contentType: nil, persistent: nil, priority: nil, expiresAfter: nil, replyTo: nil, correlationID: nil,
+            headers: [:]),
+        STOMPSubscribeOptions(selector: nil, durableName: nil, prefetch: nil, headers: [:]),
+        BufferPolicy(messages: 65_536, bytes: 16 * 1024 * 1024, overflow: .dropOldest)
+    )
+}
+
 struct NumberPayload: PayloadCoding {
     struct NotANumber: Error {}
 
