@@ -61,13 +61,35 @@ import Testing
         await client.suspend()
         let model = ChatModel(client: client)
         let sending = Task { await model.send("hello") }
-        #expect(await eventually { @MainActor in model.lines.first?.state == "waiting for the server" })
+        #expect(await eventually { @MainActor in model.lines.first?.state == .waitingForServer })
         client.resume()
         await sending.value
-        #expect(model.lines.map(\.state) == ["sent"])
+        #expect(model.lines.map(\.state) == [.sent])
         await client.disconnect()
         await model.send("too late")
-        #expect(model.lines.last?.state.hasPrefix("not sent: ") == true)
+        guard case .notSent(let reason) = model.lines.last?.state, !reason.isEmpty else {
+            Issue.record("\(model.lines)")
+            return
+        }
+        await model.tryAgain()
+        #expect(model.lines.map(\.state) == [.sent, .sent])
+        #expect(broker.statistics.messagesIn == 2)
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @MainActor @Test func `A button publishes a command, or shows why it cannot`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "app")
+        let model = DoorModel(client: client)
+        model.open("front")
+        #expect(await eventually { @MainActor in model.problem?.contains("not connected") == true })
+        try await client.connect()
+        var arrivals = broker.arrivals().makeAsyncIterator()
+        model.open("front")
+        let command = await arrivals.next()
+        #expect(command?.topic == "house/front/door/command" && command?.text == "open")
+        await client.disconnect()
         await broker.stop()
     }
 

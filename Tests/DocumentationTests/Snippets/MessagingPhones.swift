@@ -57,12 +57,27 @@ extension DoorModel {
     }
 }
 
+extension DoorModel {
+    /// Returns at once. Without a connection the command waits for it.
+    func open(_ door: String) {
+        Task {
+            do throws(MQTTError) {
+                try await client.publish("open", to: "house/\(door)/door/command", qos: .atLeastOnce)
+            } catch {
+                problem = error.message
+            }
+        }
+    }
+}
+
 @MainActor @Observable
 final class ChatModel {
     struct Line: Identifiable {
+        enum State: Equatable { case sending, waitingForServer, sent, notSent(String) }
+
         let id: Int
         let text: String
-        var state = "sending"
+        var state = State.sending
     }
 
     private(set) var lines: [Line] = []
@@ -72,15 +87,28 @@ final class ChatModel {
 
     /// Returns when the server has the message, or the message cannot be delivered.
     func send(_ text: String) async {
-        let id = lines.count
-        lines.append(Line(id: id, text: text))
+        lines.append(Line(id: lines.count, text: text))
+        await deliver(lines.count - 1)
+    }
+
+    /// Sends every line again that was not sent, in their order; the person has tapped "try again".
+    func tryAgain() async {
+        await client.start()
+        for line in lines {
+            if case .notSent = line.state { await deliver(line.id) }
+        }
+    }
+
+    private func deliver(_ id: Int) async {
+        lines[id].state = .sending
         do {
-            let confirmation = try await client.publishForConfirmation(text, to: "chat/lobby", qos: .atLeastOnce)
-            lines[id].state = "waiting for the server"
+            let confirmation = try await client.publishForConfirmation(
+                lines[id].text, to: "chat/lobby", qos: .atLeastOnce)
+            lines[id].state = .waitingForServer
             try await confirmation.confirmed()
-            lines[id].state = "sent"
+            lines[id].state = .sent
         } catch {
-            lines[id].state = "not sent: \(error.message)"
+            lines[id].state = .notSent(error.message)
         }
     }
 }
