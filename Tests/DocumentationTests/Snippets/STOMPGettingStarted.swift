@@ -22,6 +22,16 @@ func readOneOrder(client: STOMPClient) async throws {
     try await orders.unsubscribe()
 }
 
+func printOrdersInATask(client: STOMPClient) -> Task<Void, Never> {
+    Task {
+        do throws(STOMPError) {
+            for try await order in try await client.subscribe(to: "/queue/orders") { print(order.text ?? "") }
+        } catch {
+            if error.code != .cancelled { print(error.message) }
+        }
+    }
+}
+
 func sendOrders(client: STOMPClient) async throws {
     // Returns when the bytes are on their way.
     try await client.send("{\"pizza\":1}", to: "/queue/orders")
