@@ -100,6 +100,44 @@ struct ArticleTests {
         await broker.stop()
     }
 
+    @Test
+    func `A worker that is cancelled finishes the orders in hand, takes no other, and has at most so many at once`()
+        async throws
+    {
+        try await Self.withClients { broker, _, shop in
+            let client = STOMPClient(broker.urls.stomp ?? "")
+            try await client.connect()
+            let (begun, beginning) = AsyncStream<Int>.makeStream()
+            let (go, going) = AsyncStream<Void>.makeStream()
+            let worker = Task {
+                try await handleOrders(client, atOnce: 2) { order in
+                    beginning.yield(try order.value.number)
+                    for await _ in go {}
+                    // In a cancelled task the commit would throw.
+                    try await bill(order, client)
+                }
+            }
+            for number in 1...4 {
+                try await shop.sendAndConfirm(PizzaOrder(number: number, pizza: "Margherita"), to: .pizzaOrders)
+            }
+            var numbers = begun.makeAsyncIterator()
+            let inHand = await [numbers.next(), numbers.next()].compactMap(\.self)
+            #expect(Set(inHand) == [1, 2])
+            worker.cancel()
+            going.finish()
+            try await worker.value
+            await client.disconnect()
+            beginning.finish()
+            #expect(await numbers.next() == nil)
+            var bills = try await shop.subscribe(to: .bills).makeAsyncIterator()
+            let billed = try await [bills.next(), bills.next()].compactMap { try $0?.value.order }
+            #expect(Set(billed) == [1, 2])
+            var left = try await shop.subscribe(to: .pizzaOrders).makeAsyncIterator()
+            #expect(try await left.next()?.value.number == 3)
+            #expect(try await left.next()?.value.number == 4)
+        }
+    }
+
     @Test func `A bridge carries the readings that were published while it was being restarted`() async throws {
         let brokers = try await (LoopbackBroker.start(), LoopbackBroker.start())
         var bridge = makeBridge(brokers.0.urls.mqtt ?? "", brokers.1.urls.stomp ?? "")

@@ -84,7 +84,7 @@ func timeOut(broker: LoopbackBroker, client: MQTTClient, clock: ManualClock) asy
     let subscription = Task { try await client.subscribe(to: "alerts") }
     _ = await arrivals.next()
     await clock.advance(by: .seconds(10))
-    do { _ = try await subscription.value } catch let error as MQTTError { assert(error.code == .timedOut) }
+    do { _ = try await subscription.value } catch { assert((error as? MQTTError)?.code == .timedOut) }
 }
 
 func publishTheWill() async throws {

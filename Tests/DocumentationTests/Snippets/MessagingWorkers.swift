@@ -27,7 +27,9 @@ func billOrders(_ client: STOMPClient) async throws {
         let orders = try await client.subscribe(
             to: .pizzaOrders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: 10))
         for try await order in orders { try await bill(order, client) }
-    } catch let error as STOMPError where error.code == .cancelled {}
+    } catch {
+        guard (error as? STOMPError)?.code == .cancelled else { throw error }
+    }
 }
 
 /// Bills one order.
@@ -42,7 +44,10 @@ func bill(_ order: STOMPDecodedMessage<PizzaOrder>, _ client: STOMPClient) async
         print("Not an order:", failure.message)
         // If the connection is lost now, the message is delivered and rejected once more.
         try? order.reject(requeue: false)
-    } catch let error as STOMPError where [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code) {
+    } catch {
+        guard let error = error as? STOMPError,
+            [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code)
+        else { throw error }
         // The client reconnects by itself, and the broker delivers the order again, unless it was billed.
         print("Order postponed:", error.message)
     }
@@ -60,6 +65,42 @@ func runWorker(_ url: String) async throws {
     defer { termination.cancel() }
     try await worker.value
     await client.disconnect()
+}
+
+/// Handles at most `limit` orders at the same time. When its task is cancelled it takes no further order, and returns when
+/// those in hand are finished.
+func handleOrders(
+    _ client: STOMPClient, atOnce limit: Int = 8,
+    by handle: @escaping @Sendable (STOMPDecodedMessage<PizzaOrder>) async throws -> Void
+) async throws {
+    let orders = try await client.subscribe(
+        to: .pizzaOrders, acknowledgement: .clientIndividual, options: STOMPSubscribeOptions(prefetch: limit))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        do {
+            var inHand = 0
+            for try await order in orders {
+                // A cancelled reader still gets what has arrived: it stays with the broker.
+                if Task.isCancelled { break }
+                if inHand == limit {
+                    try await group.next()
+                    inHand -= 1
+                }
+                // The inner task is not cancelled with the reader.
+                group.addTask { try await Task { try await handle(order) }.value }
+                inHand += 1
+            }
+        } catch {
+            guard (error as? STOMPError)?.code == .cancelled else { throw error }
+        }
+        try await group.waitForAll()
+    }
+    // An order can be acknowledged only as long as the subscription exists.
+    withExtendedLifetime(orders) {}
+}
+
+/// Bills several orders at once until its task is cancelled.
+func billOrdersAtOnce(_ client: STOMPClient) async throws {
+    try await handleOrders(client) { order in try await bill(order, client) }
 }
 
 /// Copies readings to a queue until its task is cancelled, then disconnects.
@@ -87,8 +128,10 @@ func carry(_ readings: MQTTSubscription, to stomp: STOMPClient) async throws {
             try await deliver(reading, to: stomp)
             reading.acknowledge()
         }
-    } catch let error as MQTTError where error.code == .cancelled {
-    } catch let error as STOMPError where error.code == .cancelled {}
+    } catch {
+        guard (error as? MQTTError)?.code == .cancelled || (error as? STOMPError)?.code == .cancelled
+        else { throw error }
+    }
 }
 
 /// Returns when the broker has confirmed the reading, over a reconnect if need be.

@@ -55,7 +55,10 @@ func work(_ client: STOMPClient, on count: Int) async throws {
         do {
             try await process(order, client)
             left -= 1
-        } catch let error as STOMPError where [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code) {
+        } catch {
+            guard let error = error as? STOMPError,
+                [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code)
+            else { throw error }
             // The client connects again, and the broker delivers the order again, unless it was billed.
             complain("order postponed: \(error.message)")
         }

@@ -52,14 +52,15 @@ await recipe(
             }
         }
         var count = 0
-        do {
+        do throws(MQTTError) {
             for try await message in messages where !(message.isRetained && options.has("--no-retained")) {
                 print(message.formatted(format))
                 count += 1
                 if count == limit { break }
             }
-        } catch let error as MQTTError where error.code == .cancelled {
-            // By Ctrl-C.
+        } catch {
+            // Cancelled by Ctrl-C.
+            guard error.code == .cancelled else { throw error }
         }
         return messages
     }

@@ -13,8 +13,9 @@ struct Converter: Service {
     func run() async throws {
         do {
             try await cancelWhenGracefulShutdown { try await convert() }
-        } catch let error as MQTTError where error.code == .cancelled {
-            // The group shuts down.
+        } catch {
+            // Cancelled when the group shuts down.
+            guard (error as? MQTTError)?.code == .cancelled else { throw error }
         }
     }
 
