@@ -47,7 +47,8 @@ extension MQTTEngine {
     /// Continues with a session that was restored from a store. Only without a connection.
     package mutating func restore(_ session: MQTTSession) {
         // The tokens of deliveries continue, so that one of before is not taken for a new one.
-        let inbound = self.session.inbound
+        var inbound = self.session.inbound
+        inbound.removeAllCarried()
         self.session = session
         self.session.inbound = inbound
     }

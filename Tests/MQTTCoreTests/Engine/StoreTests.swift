@@ -334,4 +334,34 @@ struct StoreTests {
         #expect(pair.client.publishes.first?.properties.messageExpiryInterval == left)
         #expect(pair.client.completions.contains { $0.outcome == .expired } == (left == nil))
     }
+
+    @Test(arguments: [QoS.atLeastOnce, .exactlyOnce])
+    func `an acknowledgement from before a session was restored answers none of its messages`(qos: QoS) throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        pair.client.acknowledges = false
+        try pair.connect()
+        try pair.publish("held", qos: qos, from: pair.server)
+        pair.settle()
+        let old = try #require(pair.client.messages.last).delivery
+        pair.cut()
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        pair.client.engine.restore(MQTTSession(restoring: log))
+        pair.client.engine.acknowledge(old, at: pair.now)
+        #expect(pair.client.engine.storeRecords.isEmpty)
+        try pair.connect()
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.texts == ["held", "held"])
+        pair.client.engine.acknowledge(old, at: pair.now)
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.server.completions.isEmpty)
+        pair.client.engine.acknowledge(try #require(pair.client.messages.last).delivery, at: pair.now)
+        persist(pair.client, pair)
+        pair.settle()
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.server.completions.count == 1)
+    }
 }
