@@ -70,4 +70,5 @@ func publishWithProperties(client: MQTTClient) async throws {
 func readProperties(message: MQTTMessage) {
     let properties = message.properties
     print(properties.contentType ?? "no type", properties.userProperty("sensor") ?? "no sensor")
+    for property in properties.userProperties { print(property.name, property.value) }
 }
