@@ -23,6 +23,7 @@ final class Setting {
         ("codec-mqtt-packets", { try $0.forBothVersions($0.decodeWhole) }),
         ("codec-mqtt-engine", { [try $0.engineReceives()] }),
         ("codec-mqtt-qos1", { [try $0.engineReceivesAtLeastOnce()] }),
+        ("codec-mqtt-qos2", { [try $0.enginePublishesExactlyOnce()] }),
         ("codec-mqtt-topics", { [try $0.engineReceivesTopics()] }),
         ("codec-mqtt-properties", { [try $0.engineReceivesProperties()] }),
         ("codec-stomp-send", { [try $0.encodeSend()] }),

@@ -84,10 +84,8 @@ extension MQTTEngine {
             guard count > 0 else { return start }
             session.window.markReleased(count)
             output.append(addingCapacity: count * 4) { output in
-                for offset in 0..<count {
-                    output.append(uint16: 0x6202)
-                    output.append(uint16: awaiting.first + UInt16(truncatingIfNeeded: offset))
-                }
+                let pubrel = 0x6202_0000 | UInt32(awaiting.first)
+                for offset in 0..<UInt32(truncatingIfNeeded: count) { output.append(uint32: pubrel &+ offset) }
             }
             keepAlive.sent(at: now)
             return start + count * 4
@@ -99,14 +97,15 @@ extension MQTTEngine {
     private static func count(
         _ type: UInt16, of row: PacketIDSet.Row, _ bytes: RawSpan, from start: Int
     ) -> Int {
-        let most = min(row.count, (bytes.byteCount - start) / 4)
-        var count = 0
-        while count < most, bytes.bigEndian(UInt16.self, at: start + count * 4) == type,
-            bytes.bigEndian(UInt16.self, at: start + count * 4 + 2) == row.first + UInt16(truncatingIfNeeded: count)
-        {
-            count += 1
+        let end = start + 4 * min(row.count, (bytes.byteCount - start) / 4)
+        // The whole packet: type, length and identifier.
+        var expected = UInt32(type) << 16 | UInt32(row.first)
+        var offset = start
+        while offset < end, bytes.bigEndian(UInt32.self, at: offset) == expected {
+            offset &+= 4
+            expected &+= 1
         }
-        return count
+        return (offset - start) / 4
     }
 
     /// PUBACK with a reason or properties came for the first message of the first run.

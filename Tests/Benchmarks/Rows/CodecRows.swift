@@ -112,6 +112,49 @@ struct CodecRows {
         return try engineReceives(", QoS 1", .v3_1_1, encoded(messages, .v3_1_1), messages.count)
     }
 
+    /// What a client does with arrays of QoS 2: PUBLISH, then PUBREL for PUBREC, then PUBCOMP, a hundred at a time.
+    func enginePublishesExactlyOnce() throws -> Row {
+        let messages = Traffic(count: 100, qos: .exactlyOnce).messages(0..<100)
+        var engine = MQTTEngine(configuration: MQTTEngineConfiguration())
+        var effects = MQTTEffects()
+        engine.configuration.version = .v3_1_1
+        try engine.connectionOpened(at: 0)
+        let accepted: [UInt8] = [0x20, 2, 0, 0]
+        _ = engine.receive(accepted.span.bytes, at: 0, into: &effects)
+        effects.removeAll()
+        engine.output.removeAll()
+        var answers = [UInt8](repeating: 2, count: 4 * messages.count)
+        var completed = 0
+        let row = row("MQTT engine publishes arrays, QoS 2") { count in
+            for _ in 0..<(count / messages.count) {
+                _ = engine.publishRunAcknowledged(messages, from: 0, token: 0, at: 1)
+                for (type, place) in [(0x50, 20), (0x70, 2)] as [(UInt8, Int)] {
+                    Self.fill(&answers, with: type, identifiersFrom: engine.output.span, at: place)
+                    engine.output.removeAll(keepingCapacity: true)
+                    _ = engine.receive(answers.span.bytes, at: 1, into: &effects)
+                }
+                completed += effects.completions.reduce(0) { $0 + Int($1.count) }
+                effects.removeAll()
+            }
+        }
+        precondition(completed > 0 && completed % messages.count == 0 && engine.inFlightCount == 0)
+        return row
+    }
+
+    /// Makes acknowledgements for packets that have one size and their identifiers in the same place.
+    private static func fill(
+        _ answers: inout [UInt8], with type: UInt8, identifiersFrom packets: Span<UInt8>, at place: Int
+    ) {
+        let size = 4 * packets.count / answers.count
+        var at = place
+        for answer in stride(from: 0, to: answers.count, by: 4) {
+            answers[answer] = type
+            answers[answer + 2] = packets[at]
+            answers[answer + 3] = packets[at + 1]
+            at += size
+        }
+    }
+
     private func encoded(_ messages: [MQTTOutgoingMessage], _ version: MQTTVersion) throws -> [UInt8] {
         var bytes: [UInt8] = []
         for (index, message) in messages.enumerated() {
