@@ -46,11 +46,17 @@ extension MQTTEngine {
 
     /// Continues with a session that was restored from a store. Only without a connection.
     package mutating func restore(_ session: MQTTSession) {
-        // The tokens of deliveries continue, so that one of before is not taken for a new one.
-        var inbound = self.session.inbound
-        inbound.removeAllCarried()
+        let old = self.session
         self.session = session
-        self.session.inbound = inbound
+        // The tokens of deliveries continue, so that one of before is not taken for a new one.
+        self.session.inbound = old.inbound
+        self.session.inbound.removeAllCarried()
+        // A store does not hold messages of QoS 0.
+        for index in old.window.queue.indices(old.window.slots) {
+            let slot = old.window.slots[Int(index)]
+            guard slot.head.flags.isAtMostOnce else { continue }
+            _ = self.session.window.enqueue(slot.head, slot.payload, slot.properties, token: slot.token, at: slot.time)
+        }
     }
 
     mutating func discardAll(into effects: inout MQTTEffects) {

@@ -364,4 +364,18 @@ struct StoreTests {
         pair.settle()
         #expect(pair.server.completions.count == 1)
     }
+
+    @Test func `QoS 0 messages that wait for a connection are sent although a session is restored meanwhile`() throws {
+        let pair = EnginePair.persistent(client: {
+            $0.persists = true
+            $0.queuesQoS0WhileDisconnected = true
+        })
+        #expect(try pair.publish("0") == .queued)
+        try pair.publish("1", qos: .atLeastOnce)
+        pair.client.engine.restore(MQTTSession())
+        try pair.connect()
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.server.texts == ["0"])
+    }
 }
