@@ -16,7 +16,8 @@ public enum MQTTEvent: ClientEvent {
     case attemptFailed(BrokerURL, MQTTError)
     /// The server accepted the connection.
     case connected(MQTTConnectionInfo)
-    /// The server has lost the session; messages that were published again may arrive twice.
+    /// The server has lost the session while messages were under way; those that were published again may arrive twice.
+    /// Without such messages the loss shows in ``connected(_:)``, whose `sessionPresent` is false.
     case sessionLost(republished: Int, possibleDuplicates: Int)
     /// The `credentialsProvider` is called for this server.
     case credentialsRequested(for: BrokerURL)

@@ -54,6 +54,8 @@ package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sen
         var timedEvents: Broadcaster<TimedEvent<Event>>?
     }
 
+    /// The values that wait for a slow listener; the oldest are dropped first.
+    private static var capacity: Int { 1024 }
     /// Nil before the first listener.
     @safe @exclusivity(unchecked) private var listeners: Listeners?
     @safe @exclusivity(unchecked) private var present: State
@@ -79,7 +81,7 @@ package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sen
         lock.withLock { _ in
             let listeners = madeListeners()
             if let states = listeners.states { return states.updates }
-            let states = Broadcaster(capacity: 16, initial: present, replaysLatest: true)
+            let states = Broadcaster(capacity: Self.capacity, initial: present, replaysLatest: true)
             listeners.states = states
             return states.updates
         }
@@ -90,7 +92,7 @@ package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sen
         lock.withLock { _ in
             let listeners = madeListeners()
             if let events = listeners.events { return events.updates }
-            let events = Broadcaster<Event>(capacity: 1024)
+            let events = Broadcaster<Event>(capacity: Self.capacity)
             listeners.events = events
             return events.updates
         }
@@ -101,7 +103,7 @@ package final class ClientNews<State: Sendable, Event: Sendable>: @unchecked Sen
         lock.withLock { _ in
             let listeners = madeListeners()
             if let events = listeners.timedEvents { return events.updates }
-            let events = Broadcaster<TimedEvent<Event>>(capacity: 1024)
+            let events = Broadcaster<TimedEvent<Event>>(capacity: Self.capacity)
             listeners.timedEvents = events
             return events.updates
         }

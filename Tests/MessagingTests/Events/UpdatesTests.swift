@@ -43,6 +43,20 @@ import Testing
         #expect(iterator.missedCount == 7)
     }
 
+    @Test func `a slow listener of a client misses the oldest of 1,024 states or events`() async {
+        let news = ClientNews<Int, Int>(0)
+        var (states, events) = (news.states.makeAsyncIterator(), news.events.makeAsyncIterator())
+        for number in 1...1100 {
+            news.stateChanged(to: number)
+            news.tell(number)
+        }
+        #expect(await states.next() == 1100 - 1023)
+        #expect(await events.next() == 1100 - 1023)
+        // The present state counts.
+        #expect(states.missedCount == 77)
+        #expect(events.missedCount == 76)
+    }
+
     @Test func `no capacity is too small`() async {
         let broadcaster = Broadcaster<Int>(capacity: 0)
         var iterator = broadcaster.updates.makeAsyncIterator()
