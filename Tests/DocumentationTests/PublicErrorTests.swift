@@ -68,6 +68,34 @@ import Transport
         #expect(Set(listed) == declared)
     }
 
+    @Test func `the article about logging lists each event with its parameters`() throws {
+        let root = DocumentationPage.root
+        let article = try String(
+            contentsOf: root.appending(path: "Sources/Messaging/Messaging.docc/LoggingAndMetrics.md"), encoding: .utf8)
+        let rows = article.components(separatedBy: "\n").drop { $0 != "| event | reports |" }.dropFirst(2)
+            .prefix { $0.hasPrefix("| ") }
+        let listed = Set(
+            rows.flatMap { $0.split(separator: "|")[0].matches(of: /`([^`]+)`/).map { String($0.1) } })
+        var declared: [String: Set<String>] = [:]
+        for module in ["MQTT", "STOMP"] {
+            let source = try String(
+                contentsOf: root.appending(path: "Sources/\(module)/API/\(module)Event.swift"), encoding: .utf8)
+            declared[module] = Set(source.matches(of: /\n    case (\S.*)\n/).map { String($0.1) })
+        }
+        let mqtt = try #require(declared["MQTT"])
+        #expect(mqtt.count > 20)
+        #expect(mqtt.isSubset(of: listed))
+        // Events that differ in nothing but the names of their types are listed once.
+        let stomp = try #require(declared["STOMP"])
+        let inTermsOfMQTT = Set(
+            stomp.map {
+                listed.contains($0)
+                    ? $0 : $0.replacing("STOMPError", with: "MQTTError").replacing("STOMPC", with: "MQTTC")
+            })
+        #expect(inTermsOfMQTT.isSubset(of: listed))
+        #expect(mqtt.union(stomp).union(inTermsOfMQTT).isSuperset(of: listed))
+    }
+
     @Test func `error messages contain no phrase that reads like a translation`() throws {
         let turns =
             /(?:\b[Tt]here )?\b(?:is|are) no \w+|\b(?:nobody|somebody|whoever|good-bye|if that is wanted|taken for|gave|stands)\b/

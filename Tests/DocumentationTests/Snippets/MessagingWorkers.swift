@@ -60,7 +60,7 @@ func runWorker(_ url: String) async throws {
     let worker = Task { try await billOrders(client) }
     signal(SIGTERM, SIG_IGN)
     let termination = DispatchSource.makeSignalSource(signal: SIGTERM)
-    termination.setEventHandler { worker.cancel() }
+    termination.setEventHandler { @Sendable in worker.cancel() }
     termination.resume()
     defer { termination.cancel() }
     try await worker.value

@@ -49,6 +49,12 @@ func moveOneOrder(client: STOMPClient) async throws {
     }
 }
 
+func payInSteps(client: STOMPClient) async throws {
+    let transaction = try client.begin(named: "order 17")
+    try await client.send("17", to: "/queue/paid", in: transaction)
+    try await client.commit(transaction)
+}
+
 func watchNews() async throws {
     var configuration = STOMPConfiguration()
     configuration.clientID = "reader-1"
