@@ -73,7 +73,10 @@ extension DoorModel {
 @MainActor @Observable
 final class ChatModel {
     struct Line: Identifiable {
-        enum State: Equatable { case sending, waitingForServer, sent, notSent(String) }
+        enum State: Equatable {
+            case sending, waitingForServer, sent
+            case notSent(String)
+        }
 
         let id: Int
         let text: String
