@@ -79,10 +79,11 @@ struct CancelledTaskTests {
                 }
             }
             #expect(try await task.value == cells[0], "call \(number)")
-            // The first mark has made a round trip, so that the second one follows what the client sends by itself.
-            for _ in 0..<2 { try await mark(subject) }
+            // The loop may send what the call has asked of it only at the end of the round in which it handles the answer to the
+            // first mark. The second mark may be sent before that, the third one is not.
+            for _ in 0..<3 { try await mark(subject) }
             var (marks, isSent) = (0, false)
-            while marks < 2, !isSent, let arrival = await arrivals.next() {
+            while marks < 3, !isSent, let arrival = await arrivals.next() {
                 if arrival.topic?.contains("marker") == true { marks += 1 } else { isSent = true }
             }
             #expect(isSent == (cells[1] == "yes"), "call \(number)")
