@@ -51,6 +51,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     ) async throws(MQTTError) -> MQTTUnsubscribeResult {
         let core = core!
         let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
+        // The answer must not come before the cancellation is noticed.
+        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
         core.loop.execute { core.subscriptions.unsubscribeNow(route, properties, call) }
         return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
@@ -61,6 +63,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     ) async throws(MQTTError) -> MQTTUnsubscribeResult {
         let core = core!
         let call = PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>()
+        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
         core.loop.execute { core.subscriptions.unsubscribeNow(filters, properties, call) }
         return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }

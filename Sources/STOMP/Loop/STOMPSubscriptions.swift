@@ -41,6 +41,8 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         let core = core!
         let receipt = core.ids.add(1, ordering: .relaxed).newValue
         let call = STOMPRoute.Call()
+        // The receipt must not come before the cancellation is noticed.
+        if Task.isCancelled { call.end(.failure(.cancelledWait)) }
         core.loop.execute { core.subscriptions.unsubscribeNow(route, receipt, call) }
         try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
     }
