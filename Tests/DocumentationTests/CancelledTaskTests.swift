@@ -44,26 +44,15 @@ struct CancelledTaskTests {
     }
 
     @Test func `the article shows exactly these calls`() throws {
-        #expect(try Set(Self.cells("STOMP").keys) == Set(Self.stomp.map(\.name)))
-        #expect(try Set(Self.cells("MQTT").keys) == Set(Self.mqtt.map(\.name)))
-    }
-
-    /// The rows of a table by their first cells.
-    static func cells(_ name: String) throws -> [String: [String]] {
-        let article = DocumentationPage.root.appending(path: "Sources/Messaging/Messaging.docc/Workers.md")
-        let lines = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n")
-        let rows = lines.drop { $0 != "| \(name) | result | sends |" }.dropFirst(2).prefix { $0.hasPrefix("| ") }
-        return rows.reduce(into: [:]) { cells, row in
-            let row = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-            cells[row[0]] = Array(row[1...])
-        }
+        #expect(try Set(CallTable("STOMP", in: "Workers").cells.keys) == Set(Self.stomp.map(\.name)))
+        #expect(try Set(CallTable("MQTT", in: "Workers").cells.keys) == Set(Self.mqtt.map(\.name)))
     }
 
     /// Makes each call of a row in a cancelled task, each with a connection of its own.
     ///
     /// - Parameter mark: sends something that the broker receives after what the call has sent.
     static func check(_ row: Row, in table: String, mark: (Subject) async throws -> Void) async throws {
-        let cells = try #require(try cells(table)[row.name])
+        let cells = try #require(try CallTable(table, in: "Workers").cells[row.name])
         for (number, call) in row.calls.enumerated() {
             let subject = try await Self.connect()
             var arrivals = subject.broker.arrivals().makeAsyncIterator()

@@ -3,6 +3,7 @@ import MQTT
 import MQTTCore
 import STOMP
 import STOMPCore
+import TestSupport
 import Testing
 import Transport
 
@@ -49,12 +50,8 @@ import Transport
 
     @Test func `the article about reconnecting lists each code of an error`() throws {
         let root = DocumentationPage.root
-        let article = try String(
-            contentsOf: root.appending(path: "Sources/Messaging/Messaging.docc/Reconnecting.md"), encoding: .utf8)
-        let rows = article.components(separatedBy: "\n").drop { $0 != "| code | meaning |" }.dropFirst(2)
-            .prefix { $0.hasPrefix("| ") }
-        let listed = rows.flatMap { row in
-            row.split(separator: "|")[0].matches(of: /`(\w+)`/).map { String($0.1) }
+        let listed = try ArticleTable.rows("code", in: "Reconnecting").flatMap { cells in
+            cells[0].matches(of: /`(\w+)`/).map { String($0.1) }
         }
         var declared: Set<String> = []
         for path in [
@@ -70,12 +67,10 @@ import Transport
 
     @Test func `the article about logging lists each event with its parameters`() throws {
         let root = DocumentationPage.root
-        let article = try String(
-            contentsOf: root.appending(path: "Sources/Messaging/Messaging.docc/LoggingAndMetrics.md"), encoding: .utf8)
-        let rows = article.components(separatedBy: "\n").drop { $0 != "| event | reports |" }.dropFirst(2)
-            .prefix { $0.hasPrefix("| ") }
         let listed = Set(
-            rows.flatMap { $0.split(separator: "|")[0].matches(of: /`([^`]+)`/).map { String($0.1) } })
+            try ArticleTable.rows("event", in: "LoggingAndMetrics").flatMap { cells in
+                cells[0].matches(of: /`([^`]+)`/).map { String($0.1) }
+            })
         var declared: [String: Set<String>] = [:]
         for module in ["MQTT", "STOMP"] {
             let source = try String(

@@ -12,21 +12,29 @@ public enum CallState: Int, CaseIterable, Sendable {
     public var followsConnection: Bool { self != .notStarted && self != .starting }
 }
 
-/// The table of the article about reconnecting that shows what each call of a client does in each state.
+/// A table of an article about both clients.
+public enum ArticleTable {
+    /// The cells of each row of the first table of `article` whose head begins with `name`.
+    public static func rows(_ name: String, in article: String) throws -> [[String]] {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Sources/Messaging/Messaging.docc/\(article).md").standardized
+        let lines = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
+        let rows = lines.drop { !$0.hasPrefix("| \(name) |") }.dropFirst(2).prefix { $0.hasPrefix("| ") }
+        return rows.map { row in
+            row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+}
+
+/// A table that shows what each call of a client does, for example in each state.
 public struct CallTable: Sendable {
     /// The cells by the call, which is the first one of a row.
     public let cells: [String: [String]]
 
     /// Reads the table whose head begins with `name`.
-    public init(_ name: String) throws {
-        let article = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Sources/Messaging/Messaging.docc/Reconnecting.md").standardized
-        let lines = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n")
-        let rows = lines.drop { !$0.hasPrefix("| \(name) |") }.dropFirst(2).prefix { $0.hasPrefix("| ") }
-        let cells = rows.map { row in
-            row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-        }
-        self.cells = Dictionary(cells.map { ($0[0], Array($0[1...])) }) { first, _ in first }
+    public init(_ name: String, in article: String = "Reconnecting") throws {
+        let rows = try ArticleTable.rows(name, in: article)
+        cells = Dictionary(rows.map { ($0[0], Array($0[1...])) }) { first, _ in first }
     }
 }
 
