@@ -9,6 +9,10 @@ extension MQTTClient {
     /// before SUBSCRIBE is sent, so that no message is missed. While the client is reconnecting, this waits for the next
     /// connection.
     ///
+    /// Each call brings the retained messages of its filter, to other sequences that match as well. For a filter that this
+    /// client has subscribed already, the server's subscription has the highest QoS of the calls, and the options and
+    /// properties of the first call with it. If the server refuses a further call, the other sequences continue.
+    ///
     /// By default a slow receiver loses QoS 0 messages: when the buffer is full the oldest are dropped, which
     /// ``MQTTMessage/droppedBefore`` and ``MQTTSubscription/droppedCount`` count.
     /// `BufferPolicy(overflow: .pauseReading)` loses none. QoS 1 and 2 are never dropped.
@@ -20,7 +24,9 @@ extension MQTTClient {
     ///   - acknowledgement: whether the client or the receiver acknowledges QoS 1 and 2. Default: the client.
     ///   - noLocal: whether the server sends no messages of this client; 5.0 only. Default: false.
     ///   - retainAsPublished: whether messages keep their RETAIN flag; 5.0 only. Default: false.
-    ///   - retainHandling: whether the server sends retained messages; 5.0 only. Default: at every subscribe.
+    ///   - retainHandling: whether the server sends retained messages; 5.0 only. Unless it is `sendAtSubscribe`, a filter
+    ///     that this client has subscribed already with this QoS or a higher one is not sent again. Default: at every
+    ///     subscribe.
     ///   - properties: user properties of SUBSCRIBE and a Subscription Identifier, which the server adds to the properties
     ///     of each message that the subscription matches; sent again with each SUBSCRIBE; 5.0 only.
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses.

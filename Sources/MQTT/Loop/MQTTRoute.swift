@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Wire
 
 /// One subscription: where the messages that match its filters go. On the loop's thread, but for the constants.
 final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
@@ -54,5 +55,111 @@ final class MQTTRoute: DeliveryRoute, @unchecked Sendable {
             }
         }
         return found.sorted()
+    }
+}
+
+/// A filter that is subscribed at the server, or will be, for one or more routes; on the loop's thread.
+final class MQTTFilterEntry {
+    private(set) var request: MQTTSubscriptionRequest
+    /// The properties of SUBSCRIBE.
+    private(set) var properties = MQTTProperties()
+    /// The Subscription Identifier that distinguishes its messages from those of other filters; 0 for none.
+    var identifier: UInt32 = 0
+    var routes: [MQTTRoute]
+    /// In the order of their SUBSCRIBE; those whose SUBSCRIBE is not written yet are last.
+    var waiters: [Waiter] = []
+    /// The server's answer on the connection that is open.
+    var granted: MQTTReasonCode?
+    /// The server's last answer on any connection, which remains valid while the session does.
+    var lastGranted: MQTTReasonCode?
+    var wasGranted: Bool { lastGranted != nil }
+    /// The SUBSCRIBE that was written last and is not answered; 0 for none.
+    var pending: UInt64 = 0
+    /// Whether the server of this connection has granted the filter, or is about to answer.
+    var isAtServer: Bool { granted != nil || pending != 0 }
+    /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the router's tree: the entry in the
+    /// tree has the others here, in the order in which they were added.
+    var others: [MQTTFilterEntry] = []
+
+    /// A caller that waits for the server's answer to one of its filters.
+    struct Waiter {
+        let wait: MQTTSubscribeWait
+        let index: Int
+        /// The SUBSCRIBE that it waits for; 0 if that is not written yet.
+        var request: UInt64
+
+        var retainHandling: MQTTSubscriptionRequest.RetainHandling { wait.route.requests[index].retainHandling }
+    }
+
+    init(_ request: MQTTSubscriptionRequest, of route: MQTTRoute) {
+        self.request = request
+        routes = [route]
+        setProperties(of: route)
+    }
+
+    /// Adds what a further route asks for; returns whether that is a higher QoS.
+    ///
+    /// SUBSCRIBE replaces the options of the subscription: those of the highest QoS remain.
+    func add(_ added: MQTTSubscriptionRequest, of route: MQTTRoute) -> Bool {
+        let asksMore = added.qos > request.qos
+        let retainHandling = [request, added].map(\.retainHandling).min { $0.rawValue < $1.rawValue }
+        if asksMore {
+            request = added
+            setProperties(of: route)
+        }
+        request.retainHandling = retainHandling ?? .sendAtSubscribe
+        return asksMore
+    }
+
+    /// Removes a route that the server refused, and what it asked for.
+    func remove(_ route: MQTTRoute) {
+        routes.removeAll { $0 === route }
+        let filter = request.filter
+        let others = routes.flatMap { route in
+            route.requests.filter { $0.filter.hasSameBytes(as: filter) }.map { (request: $0, route: route) }
+        }
+        guard let first = others.first else { return }
+        request = first.request
+        setProperties(of: first.route)
+        for other in others.dropFirst() { _ = add(other.request, of: other.route) }
+    }
+
+    private func setProperties(of route: MQTTRoute) {
+        properties = route.properties
+        if !properties.subscriptionIdentifiers.isEmpty { identifier = 0 }
+    }
+
+    /// What the next SUBSCRIBE asks for. A server that has the subscription already repeats its retained messages only if
+    /// a caller that waits for this SUBSCRIBE wants them.
+    var nextRequest: MQTTSubscriptionRequest {
+        guard isAtServer else { return request }
+        var next = request
+        let wishes = waiters[unwritten...].map(\.retainHandling)
+        next.retainHandling = wishes.min { $0.rawValue < $1.rawValue } ?? .doNotSend
+        return next
+    }
+
+    /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.
+    func subscribeWritten(_ token: UInt64) {
+        pending = token
+        for index in unwritten..<waiters.count { waiters[index].request = token }
+    }
+
+    /// The place of the first caller whose SUBSCRIBE is not written.
+    private var unwritten: Int { (waiters.lastIndex { $0.request != 0 } ?? -1) + 1 }
+
+    /// Takes the callers that wait for the answer to this SUBSCRIBE.
+    func takeWaiters(of request: UInt64) -> [Waiter] {
+        if pending == request { pending = 0 }
+        guard let start = waiters.firstIndex(where: { $0.request == request }) else { return [] }
+        let taken = waiters[start...].prefix { $0.request == request }
+        waiters.removeSubrange(taken.indices)
+        return Array(taken)
+    }
+
+    func connectionClosed() {
+        granted = nil
+        pending = 0
+        for index in waiters.indices { waiters[index].request = 0 }
     }
 }

@@ -5,31 +5,7 @@ import Wire
 /// Which subscriptions the messages of a topic go to, and which filters are subscribed at the server. On the loop's
 /// thread only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
 final class MQTTRouter {
-
-    /// A filter that is subscribed at the server, or will be, for one or more routes.
-    final class Entry {
-        var request: MQTTSubscriptionRequest
-        /// The properties of SUBSCRIBE.
-        var properties = MQTTProperties()
-        /// The Subscription Identifier that distinguishes its messages from those of other filters; 0 for none.
-        var identifier: UInt32 = 0
-        var routes: [MQTTRoute] = []
-        var waiters: [(wait: MQTTSubscribeWait, index: Int)] = []
-        /// The server's answer on the connection that is open.
-        var granted: MQTTReasonCode?
-        /// The server's last answer on any connection, which remains valid while the session does.
-        var lastGranted: MQTTReasonCode?
-        var wasGranted: Bool { lastGranted != nil }
-        /// SUBSCRIBE is written and not answered.
-        var isPending = false
-        /// `$share/a/x`, `$share/b/x` and `x` are three filters at the server but one in the tree: the entry in the tree
-        /// has the others here, in the order in which they were added.
-        fileprivate var others: [Entry] = []
-
-        init(_ request: MQTTSubscriptionRequest) {
-            self.request = request
-        }
-    }
+    typealias Entry = MQTTFilterEntry
 
     /// A SUBSCRIBE or UNSUBSCRIBE that is not answered yet.
     struct Request {
@@ -170,14 +146,17 @@ final class MQTTRouter {
     func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: Entry, needsSubscribe: Bool) {
         let key = ByteKey(request.filter)
         if let entry = entries[key] {
-            let asksMore = request.qos > entry.request.qos
-            if !entry.routes.contains(where: { $0 === route }) { entry.routes.append(route) }
-            if asksMore { entry.request = request }
+            let isNew = !entry.routes.contains { $0 === route }
+            if isNew { entry.routes.append(route) }
             filtersChanged()
-            return (entry, asksMore || (entry.granted == nil && !entry.isPending))
+            let asksMore = entry.add(request, of: route)
+            // A server repeats its retained messages in its answer to SUBSCRIBE, but not for shared subscriptions
+            // [MQTT 5.0 4.8.2].
+            let asksForRetained =
+                isNew && request.retainHandling == .sendAtSubscribe && MQTTTopicFilter.shared(request.filter) == nil
+            return (entry, asksMore || asksForRetained || !entry.isAtServer)
         }
-        let entry = Entry(request)
-        entry.routes.append(route)
+        let entry = Entry(request, of: route)
         entries[key] = entry
         let inner = Self.inner(request.filter)
         if let first = tree.insert(entry, for: inner) {
@@ -208,10 +187,12 @@ final class MQTTRouter {
         return forgotten
     }
 
-    /// Removes a route from one filter that other routes have too.
-    func withdraw(_ route: MQTTRoute, from entry: Entry) {
-        entry.routes.removeAll { $0 === route }
+    /// Removes a route from one filter, which the server refused to it; returns whether the filter is to be unsubscribed.
+    func withdraw(_ route: MQTTRoute, from key: ByteKey) -> Bool {
+        guard let entry = entries[key] else { return false }
+        entry.remove(route)
         filtersChanged()
+        return entry.routes.isEmpty && removeEntry(key) != nil
     }
 
     func removeEntry(_ key: ByteKey) -> Entry? {
@@ -240,11 +221,15 @@ final class MQTTRouter {
 
     // MARK: Requests without an answer
 
-    func makeRequest(for keys: [ByteKey], comesFirst: Bool = false) -> UInt64 {
+    func makeToken() -> UInt64 {
         defer { nextToken += 1 }
-        requests[nextToken] = Request(keys: keys, comesFirst: comesFirst)
-        for key in keys { entries[key]?.isPending = true }
         return nextToken
+    }
+
+    /// SUBSCRIBE was written: the callers that wait for one get the answer to this one.
+    func subscribeWritten(_ token: UInt64, for keys: [ByteKey], comesFirst: Bool) {
+        requests[token] = Request(keys: keys, comesFirst: comesFirst)
+        for key in keys { entries[key]?.subscribeWritten(token) }
     }
 
     func takeRequest(_ token: UInt64) -> Request? {
@@ -255,9 +240,9 @@ final class MQTTRouter {
 
     /// The same for UNSUBSCRIBE.
     func makeRequest(forgetting filters: [String]) -> UInt64 {
-        defer { nextToken += 1 }
-        requests[nextToken] = Request(keys: [], comesFirst: false, forgotten: filters)
-        return nextToken
+        let token = makeToken()
+        requests[token] = Request(keys: [], comesFirst: false, forgotten: filters)
+        return token
     }
 
     /// Filters are to be unsubscribed as soon as there is a connection.
@@ -275,10 +260,7 @@ final class MQTTRouter {
     func connectionClosed() {
         for request in requests.values { forgetLater(request.forgotten) }
         requests.removeAll()
-        for entry in entries.values {
-            entry.granted = nil
-            entry.isPending = false
-        }
+        for entry in entries.values { entry.connectionClosed() }
     }
 
     func takeAllEntries() -> [Entry] {

@@ -41,22 +41,22 @@ extension MQTTSubscriptions {
     }
 
     private func write(_ keys: [ByteKey], _ properties: MQTTProperties, comesFirst: Bool) {
-        let requests = keys.compactMap { router.entries[$0]?.request }
+        let requests = keys.compactMap { router.entries[$0]?.nextRequest }
         guard !requests.isEmpty else { return }
-        let token = router.makeRequest(for: keys, comesFirst: comesFirst)
+        let token = router.makeToken()
         let now = core.loop.now
         do throws(MQTTUsageError) {
             try core.link.perform(urgent: true) { machine throws(MQTTUsageError) in
                 try machine.engine.subscribe(requests, properties: properties, token: token, at: now)
             }
+            router.subscribeWritten(token, for: keys, comesFirst: comesFirst)
         } catch {
-            _ = router.takeRequest(token)
             // The connection is ending: the next one subscribes. Any other error is a mistake of the application.
             if error.code == .notConnected || error.code == .closing { return }
             if keys.count > 1 {
                 for key in keys { write([key], properties, comesFirst: comesFirst) }
             } else {
-                fail(keys[0], MQTTError(error))
+                fail(keys[0], MQTTError(error), of: 0)
             }
         }
     }
@@ -130,24 +130,23 @@ extension MQTTSubscriptions {
         guard let request = router.takeRequest(token) else { return }
         for (key, code) in zip(request.keys, codes) {
             guard let entry = router.entries[key] else { continue }
-            entry.isPending = false
             if code.isError {
                 let error = MQTTError(
                     .refused,
                     "The server refused to subscribe to '\(key.text)': \(properties.text(after: code)). Check the filter and what this user may read.",
                     reasonCode: code, properties: properties)
-                fail(key, error, response: token)
+                fail(key, error, of: token)
                 continue
             }
             entry.granted = code
             entry.lastGranted = code
-            let waiters = entry.waiters
-            entry.waiters = []
+            let waiters = entry.takeWaiters(of: token)
             core.news.tell(
-                waiters.isEmpty ? .resubscribed(filter: key.text, code) : .subscribed(filter: key.text, code))
-            for (wait, index) in waiters {
-                wait.note(properties, of: token)
-                wait.answer(index, .success(code))
+                request.comesFirst && waiters.isEmpty
+                    ? .resubscribed(filter: key.text, code) : .subscribed(filter: key.text, code))
+            for waiter in waiters {
+                waiter.wait.note(properties, of: token)
+                waiter.wait.answer(waiter.index, .success(code))
             }
         }
     }
@@ -176,40 +175,43 @@ extension MQTTSubscriptions {
         router.unsubscribes.take(token)?.end(.failure(error))
         guard let request = router.takeRequest(token) else { return }
         for key in request.keys {
-            if request.comesFirst { failWaits(key, error) } else { fail(key, error) }
+            guard let entry = router.entries[key] else { continue }
+            // The connection ends, and the next one subscribes what was granted before.
+            fail(key, error, of: token, othersContinue: request.comesFirst && entry.wasGranted)
         }
     }
 
-    /// The callers that wait for a filter's answer fail; subscriptions that were granted before continue on the next
-    /// connection.
-    private func failWaits(_ key: ByteKey, _ error: MQTTError) {
-        guard let entry = router.entries[key], !entry.waiters.isEmpty else { return }
-        guard entry.wasGranted else { return fail(key, error) }
-        let waits = entry.waiters
-        entry.waiters = []
-        for (wait, index) in waits {
-            router.withdraw(wait.route, from: entry)
-            wait.answer(index, .failure(error))
-        }
-    }
-
-    /// A filter cannot be subscribed: its waiting callers and its routes fail.
+    /// A SUBSCRIBE failed for one of its filters: the callers that wait for it fail. All other routes of the filter fail
+    /// too, unless the server has granted it before or is about to answer another SUBSCRIBE.
     ///
-    /// - Parameter response: the request whose response refused it; 0 if there was none.
-    private func fail(_ key: ByteKey, _ error: MQTTError, response: UInt64 = 0) {
-        guard let entry = router.removeEntry(key) else { return }
-        if entry.waiters.isEmpty, let code = error.reasonCode {
-            core.news.tell(.subscriptionLost(filter: key.text, code))
+    /// - Parameters:
+    ///   - request: the SUBSCRIBE; 0 if it could not be written.
+    ///   - othersContinue: whether the other routes continue in any case.
+    private func fail(_ key: ByteKey, _ error: MQTTError, of request: UInt64, othersContinue: Bool = false) {
+        guard let entry = router.entries[key] else { return }
+        let waiters = entry.takeWaiters(of: request)
+        for waiter in waiters {
+            waiter.wait.note(error.properties, of: request)
+            waiter.wait.answer(waiter.index, .failure(error))
         }
-        for (wait, index) in entry.waiters {
-            wait.note(error.properties, of: response)
-            wait.answer(index, .failure(error))
+        if othersContinue || entry.isAtServer || !entry.waiters.isEmpty {
+            for waiter in waiters {
+                lose(waiter.wait.route, error)
+                if router.withdraw(waiter.wait.route, from: key) { unsubscribeRemoved([key.text]) }
+            }
+        } else {
+            if waiters.isEmpty, let code = error.reasonCode {
+                core.news.tell(.subscriptionLost(filter: key.text, code))
+            }
+            _ = router.removeEntry(key)
+            for route in entry.routes { lose(route, error) }
         }
-        for route in entry.routes {
-            // A subscription of several filters lives as long as one of them does.
-            route.lostFilters += 1
-            if route.lostFilters >= route.requests.count { route.finish(.failed(error)) }
-        }
+    }
+
+    /// A subscription of several filters lives as long as one of them does.
+    private func lose(_ route: MQTTRoute, _ error: MQTTError) {
+        route.lostFilters += 1
+        if route.lostFilters >= route.requests.count { route.finish(.failed(error)) }
     }
 }
 

@@ -76,14 +76,10 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         var keys: [ByteKey] = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
-            if needsSubscribe {
-                entry.properties = route.properties
-                if !route.properties.subscriptionIdentifiers.isEmpty { entry.identifier = 0 }
-            }
             if let granted = entry.granted, !needsSubscribe {
                 wait.answer(index, .success(granted))
             } else {
-                entry.waiters.append((wait, index))
+                entry.waiters.append(.init(wait: wait, index: index, request: needsSubscribe ? 0 : entry.pending))
                 if needsSubscribe { keys.append(ByteKey(request.filter)) }
             }
         }
@@ -141,7 +137,10 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Removes a route without waiting for the server's answer; UNSUBSCRIBE is sent for filters that no other route has.
     func remove(_ route: MQTTRoute) {
         route.finish(.finished)
-        let filters = router.remove(route)
+        unsubscribeRemoved(router.remove(route))
+    }
+
+    func unsubscribeRemoved(_ filters: [String]) {
         guard !filters.isEmpty else { return }
         guard core.supervisor.isConnected else { return router.forgetLater(filters) }
         writeUnsubscribe(filters)
@@ -150,7 +149,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// The client has stopped connecting: all subscriptions end, and everything that waits for an answer fails.
     func stop(_ failure: MQTTError) {
         for entry in knownRouter?.takeAllEntries() ?? [] {
-            for (wait, _) in entry.waiters { wait.fail(failure) }
+            for waiter in entry.waiters { waiter.wait.fail(failure) }
             for route in entry.routes { route.finish(.init(stoppedBy: failure)) }
         }
         knownRouter?.unmatched?.finish(.finished)

@@ -55,6 +55,33 @@ struct MosquittoClientTests {
         await broker.stop()
     }
 
+    /// The first one asks for QoS 1, the others for that and less.
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `each sequence of a filter begins with its retained messages`(version: MQTTVersion) async throws {
+        let broker = try await Mosquitto.start()
+        let client = client(broker) { $0.version = version }
+        try await client.connect()
+        try await client.publish("closed", to: "house/door", qos: .atLeastOnce, retain: true)
+        var sequences: [MQTTSubscription] = []
+        for qos in [QoS.atLeastOnce, .atLeastOnce, .atMostOnce] {
+            let doors = try await client.subscribe(to: "house/+", qos: qos)
+            sequences.append(doors)
+            for try await door in doors {
+                #expect(door.text == "closed" && door.isRetained && door.qos == .atLeastOnce)
+                break
+            }
+        }
+        try await client.publish("open", to: "house/door", qos: .atLeastOnce)
+        for doors in sequences {
+            for try await door in doors where door.text == "open" {
+                #expect(door.qos == .atLeastOnce)
+                break
+            }
+        }
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test func `publishes arrays with one wait`() async throws {
         let broker = try await Mosquitto.start { $0.extraLines = ["max_queued_messages 0"] }
         let client = client(broker)
