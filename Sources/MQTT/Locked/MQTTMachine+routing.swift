@@ -65,8 +65,8 @@ extension MQTTMachine {
         }
     }
 
-    /// The same for a client with a subscription that the server may send several copies of a message to: delivers one
-    /// of them.
+    /// The same for a client to which the server may send messages that not all matching subscriptions get: delivers one
+    /// of several copies, and no retained messages to a subscription that wants none.
     private mutating func routeCopies(
         _ bytes: RawSpan, _ router: MQTTRouter, into scratch: MQTTScratch, at now: Int64
     ) {
@@ -79,6 +79,10 @@ extension MQTTMachine {
             if !copies.isEmpty {
                 let identifiers = message.decodeProperties(in: bytes).subscriptionIdentifiers
                 routes.removeAll { route in copies.contains { $0.route === route && $0.isSurplus(identifiers) } }
+            }
+            if message.flags.isRetained, engine.version.hasProperties {
+                let refusing = router.refusing(at: number)
+                routes.removeAll { route in refusing.contains { $0 === route } }
             }
             for route in routes { scratch.assign(UInt32(index), to: route) }
             guard message.delivery != 0 else { continue }

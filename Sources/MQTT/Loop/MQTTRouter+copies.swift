@@ -14,8 +14,7 @@ extension MQTTRouter {
 
     /// For the routes of a topic, which copies of its messages they may get.
     func copies(for routes: [MQTTRoute], of topic: String) -> [MQTTCopies] {
-        guard selectsCopies else { return [] }
-        return routes.compactMap { route in
+        routes.compactMap { route in
             let matching = route.overlapping.lazy.map { route.requests[$0] }
                 .filter { MQTTTopicFilter.matches($0.filter, topic: topic) }
                 .compactMap { request -> (qos: QoS, identifier: UInt32)? in
@@ -32,6 +31,20 @@ extension MQTTRouter {
             let others = found.map(\.identifier).filter { $0 != wanted.identifier }
             return MQTTCopies(route: route, wanted: wanted.identifier, others: others)
         }
+    }
+
+    /// The routes of a topic that asked for no retained messages, and that do not get those that others asked for either;
+    /// none if RETAIN may also show how a message was published.
+    func refusing(_ routes: [MQTTRoute], of topic: String) -> [MQTTRoute] {
+        var refusing: [MQTTRoute] = []
+        for route in routes {
+            let matching = route.requests.filter { MQTTTopicFilter.matches(Self.inner($0.filter), topic: topic) }
+            if matching.contains(where: { entries[ByteKey($0.filter)]?.request.retainAsPublished ?? false }) {
+                return []
+            }
+            if !matching.isEmpty, matching.allSatisfy({ $0.retainHandling == .doNotSend }) { refusing.append(route) }
+        }
+        return refusing
     }
 }
 

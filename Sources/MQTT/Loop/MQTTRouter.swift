@@ -20,6 +20,8 @@ final class MQTTRouter {
     struct Destination {
         var routes: [MQTTRoute] = []
         var copies: [MQTTCopies] = []
+        /// Those of the routes that get no retained messages.
+        var refusing: [MQTTRoute] = []
     }
 
     /// Callers that wait for UNSUBACK, by the token of the request.
@@ -37,8 +39,8 @@ final class MQTTRouter {
     /// Filters without a subscription that the server may still have in a session, because UNSUBSCRIBE could not be sent
     /// or was not answered.
     private var toForget: Set<ByteKey> = []
-    /// Whether there is a subscription to which the server may send several copies of a message. Never reset, since it
-    /// only costs time.
+    /// Whether the server may send messages that not all matching routes get: copies, and retained messages that only some
+    /// routes of a filter asked for. Never reset, since it only costs time.
     var selectsCopies = false
     /// Begins at random in the upper half, so that messages of a resumed session, whose identifiers an earlier process
     /// chose, are not mistaken for copies.
@@ -52,6 +54,9 @@ final class MQTTRouter {
     func routes(at number: UInt32) -> [MQTTRoute] { destinations[Int(number)].routes }
 
     func copies(at number: UInt32) -> [MQTTCopies] { destinations[Int(number)].copies }
+
+    /// Those of the routes that get no retained messages.
+    func refusing(at number: UInt32) -> [MQTTRoute] { destinations[Int(number)].refusing }
 
     /// Call this before the messages of a read: numbers do not change until the next one.
     func beginRead() {
@@ -104,14 +109,20 @@ final class MQTTRouter {
             for other in entry.others { Self.add(other.routes, to: &routes) }
         }
         if routes.isEmpty, let unmatched { routes = [unmatched] }
-        let copies = selectsCopies ? copies(for: routes, of: String(checked: topic, 0..<topic.byteCount)) : []
+        var made = Destination(routes: routes)
+        if selectsCopies {
+            let name = String(checked: topic, 0..<topic.byteCount)
+            made.copies = copies(for: routes, of: name)
+            made.refusing = refusing(routes, of: name)
+        }
+        let isPlain = made.copies.isEmpty && made.refusing.isEmpty
         let key = routes.map { ObjectIdentifier($0) }
         var number = UInt32(destinations.count)
-        if copies.isEmpty, let shared = sharedDestinations[key] {
+        if isPlain, let shared = sharedDestinations[key] {
             number = shared
         } else {
-            destinations.append(Destination(routes: routes, copies: copies))
-            if copies.isEmpty { sharedDestinations[key] = number }
+            destinations.append(made)
+            if isPlain { sharedDestinations[key] = number }
         }
         topics.insert(topic, number: number)
         return number
@@ -149,6 +160,9 @@ final class MQTTRouter {
             let isNew = !entry.routes.contains { $0 === route }
             if isNew { entry.routes.append(route) }
             filtersChanged()
+            if (request.retainHandling == .doNotSend) != (entry.request.retainHandling == .doNotSend) {
+                selectsCopies = true
+            }
             let asksMore = entry.add(request, of: route)
             // A server repeats its retained messages in its answer to SUBSCRIBE, but not for shared subscriptions
             // [MQTT 5.0 4.8.2].
@@ -203,7 +217,7 @@ final class MQTTRouter {
     }
 
     /// The filter's name in the tree.
-    private static func inner(_ filter: String) -> String {
+    static func inner(_ filter: String) -> String {
         MQTTTopicFilter.shared(filter)?.filter ?? filter
     }
 
