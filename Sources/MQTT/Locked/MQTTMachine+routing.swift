@@ -9,7 +9,6 @@ extension MQTTMachine {
         guard let core else { return }
         let router = core.subscriptions.router
         scratch.work.version = engine.version
-        router.beginRead()
         if router.selectsCopies {
             routeCopies(bytes, router, into: scratch, at: now)
         } else if let route = soleRoute(bytes, router, scratch) {

@@ -98,7 +98,13 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: MQTTScratch) -> Int {
         scratch.work.core = core
-        let consumed = engine.receive(bytes, at: now, into: &scratch.work.effects)
+        let consumed: Int
+        if let router = core?.subscriptions.knownRouter {
+            router.beginRead()
+            consumed = engine.receive(bytes, at: now, into: &scratch.work.effects, knowing: router.topics)
+        } else {
+            consumed = engine.receive(bytes, at: now, into: &scratch.work.effects)
+        }
         if !scratch.work.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
         if journal != nil { reading.update(&engine, at: now) }
         collect(into: scratch, at: now)

@@ -77,17 +77,19 @@ final class MQTTRouter {
     func findNumbers(_ effects: borrowing MQTTEffects, _ bytes: RawSpan, into numbers: inout [UInt32]) {
         numbers.removeAll(keepingCapacity: true)
         let messages = effects.messages.span
-        var index = 0
-        while index < messages.count {
-            index = topics.append(numbersOf: messages, from: index, in: bytes, to: &numbers)
-            guard index < messages.count else { return }
-            numbers.append(number(for: messages[index], of: bytes, effects))
-            index += 1
+        numbers.append(addingCapacity: messages.count) { numbers in
+            var last: UInt32 = 0
+            for index in messages.indices {
+                let message = messages[index]
+                if !message.repeatsTopic || last == 0 { last = number(for: message, of: bytes, effects) }
+                numbers.append(last)
+            }
         }
     }
 
     /// The number of a message's destination.
     func number(for message: MQTTMessageRecord, of bytes: RawSpan, _ effects: borrowing MQTTEffects) -> UInt32 {
+        if message.topicNumber != 0 { return UInt32(message.topicNumber) }
         // The bytes of an array of bytes: nothing to reinterpret.
         if message.isTopicAliased {
             return number(for: unsafe effects.aliasTopics.span.bytes.extracting(message.topic))
@@ -97,7 +99,7 @@ final class MQTTRouter {
 
     func number(for topic: RawSpan) -> UInt32 {
         let known = topics.number(of: topic)
-        return known != 0 ? known : findNumber(for: topic)
+        return known != 0 ? UInt32(known) : findNumber(for: topic)
     }
 
     /// Looks a topic up in the tree of filters.
@@ -124,7 +126,8 @@ final class MQTTRouter {
             destinations.append(made)
             if isPlain { sharedDestinations[key] = number }
         }
-        topics.insert(topic, number: number)
+        // A read with very many destinations may lead to numbers that the table does not hold.
+        if let number = UInt16(exactly: number) { topics.insert(topic, number: number) }
         return number
     }
 

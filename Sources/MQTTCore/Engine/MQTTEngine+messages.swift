@@ -43,7 +43,7 @@ extension MQTTEngine {
                 propertiesStart: UInt32(truncatingIfNeeded: view.propertiesStart),
                 payloadStart: UInt32(truncatingIfNeeded: view.payloadStart),
                 payloadCount: UInt32(truncatingIfNeeded: view.payloadCount), packetID: view.packetID,
-                flags: view.flags, isTopicAliased: topic.isAliased))
+                flags: view.flags, topicForm: topic.isAliased ? .alias : .name))
         effects.topicChanges += 1
         if delivery != 0 { effects.add(delivery..<delivery + 1) }
         effects.messageBytes += header.packetCount

@@ -8,13 +8,22 @@ extension MQTTEngine {
     ///
     /// - Returns: the number of bytes consumed. The caller presents the rest again, with more behind it.
     public mutating func receive(_ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects) -> Int {
+        receive(bytes, at: now, into: &effects, knowing: TopicTable(seed: 0))
+    }
+
+    /// The same for a caller with a table of topics, whose numbers the records of messages get.
+    ///
+    /// - Parameter topics: only topics of messages that an engine has received.
+    package mutating func receive(
+        _ bytes: RawSpan, at now: Int64, into effects: inout MQTTEffects, knowing topics: borrowing TopicTable
+    ) -> Int {
         guard phase != .closed, phase != .closing else { return bytes.byteCount }
         if effects.messages.isEmpty { inboundAliases.beginRead() }
         // Any byte is a sign of life for a client; a server requires whole packets within the keep alive [MQTT 5.0 3.1.2-22].
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
         do throws(MQTTProtocolError) {
-            if phase == .connected { offset = receivePlainPackets(bytes, from: 0, at: now, &effects) }
+            if phase == .connected { offset = receivePlainPackets(bytes, from: 0, at: now, &effects, topics) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,
                 maximumControlPacketSize: Int(acceptedControlPacketSize), version: version),
@@ -28,7 +37,7 @@ extension MQTTEngine {
                 }
                 offset += header.packetCount
                 guard phase == .connected else { continue }
-                offset = receivePlainPackets(bytes, from: offset, at: now, &effects)
+                offset = receivePlainPackets(bytes, from: offset, at: now, &effects, topics)
             }
         } catch {
             let awaitsConnack = phase == .connecting && !isServer
@@ -151,15 +160,18 @@ extension MQTTEngine {
 extension MQTTEngine {
     /// Reads what the general path is not needed for: messages, then acknowledgements. Returns where they end.
     private mutating func receivePlainPackets(
-        _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects
+        _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects,
+        _ topics: borrowing TopicTable
     ) -> Int {
-        let end = receivePlainMessages(bytes, from: start, &effects)
+        let end = receivePlainMessages(bytes, from: start, &effects, topics)
         return receivePlainAcknowledgements(bytes, from: end, at: now, &effects)
     }
 
     /// Reads PUBLISH packets as long as one follows the other and a ``PublishReader`` can judge them, and returns where
     /// they end. Everything else is left to the general path.
-    mutating func receivePlainMessages(_ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects) -> Int {
+    private mutating func receivePlainMessages(
+        _ bytes: RawSpan, from start: Int, _ effects: inout MQTTEffects, _ topics: borrowing TopicTable
+    ) -> Int {
         let (firstToken, firstMessage) = (session.inbound.nextToken, effects.messages.count)
         var reader = PublishReader(
             hasProperties: version.hasProperties, isServer: isServer, maximumPacketSize: acceptedPacketSize,
@@ -172,7 +184,7 @@ extension MQTTEngine {
             let count = effects.messages.count
             var outcome = PublishReader.Outcome(end: end)
             effects.messages.append(addingCapacity: room) { records in
-                outcome = reader.read(bytes, from: end, into: &records)
+                outcome = reader.read(bytes, from: end, into: &records, knowing: topics)
             }
             end = outcome.end
             effects.topicChanges += outcome.topicChanges

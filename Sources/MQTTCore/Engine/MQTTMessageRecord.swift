@@ -24,20 +24,36 @@ public struct MQTTMessageRecord: Sendable {
     /// The packet identifier; 0 for QoS 0.
     public var packetID: UInt16
 
+    /// The number of the topic in the table that `receive` was given; 0 if it is not there.
+    @usableFromInline package var topicNumber: UInt16
+
     /// DUP, QoS and RETAIN.
     public var flags: MQTTPublishFlags
 
+    /// What the packet had for a topic.
+    public var topicForm: TopicForm
+
+    /// What a packet has for a topic.
+    public enum TopicForm: UInt8, Sendable {
+        /// A name.
+        case name
+        /// The name of the message before it, in the same read.
+        case repeatedName
+        /// A topic alias without a name.
+        case alias
+    }
+
     /// Whether the packet had a topic alias in place of the topic.
-    public var isTopicAliased: Bool
+    @inlinable public var isTopicAliased: Bool { topicForm == .alias }
 
     /// Whether the topic is known to be that of the message before.
-    public var repeatsTopic: Bool
+    @inlinable public var repeatsTopic: Bool { topicForm == .repeatedName }
 
     @inlinable
     public init(
         delivery: UInt64, topicStart: UInt32, topicCount: UInt16, propertiesStart: UInt32, payloadStart: UInt32,
-        payloadCount: UInt32, packetID: UInt16, flags: MQTTPublishFlags, isTopicAliased: Bool = false,
-        repeatsTopic: Bool = false
+        payloadCount: UInt32, packetID: UInt16, flags: MQTTPublishFlags, topicForm: TopicForm = .name,
+        topicNumber: UInt16 = 0
     ) {
         self.delivery = delivery
         self.topicStart = topicStart
@@ -47,8 +63,8 @@ public struct MQTTMessageRecord: Sendable {
         self.payloadCount = payloadCount
         self.packetID = packetID
         self.flags = flags
-        self.isTopicAliased = isTopicAliased
-        self.repeatsTopic = repeatsTopic
+        self.topicForm = topicForm
+        self.topicNumber = topicNumber
     }
 
     /// The topic, in the bytes given to `receive` or in ``MQTTEffects/aliasTopics``.

@@ -20,6 +20,7 @@ struct PublishReader {
     /// matches.
     private var topicStart = 0
     private var topicCount = Int.max
+    private var topicNumber: UInt16 = 0
     /// The last properties, without their length.
     private var propertiesStart = 0
     private var propertiesCount = 0
@@ -42,8 +43,11 @@ struct PublishReader {
     }
 
     /// Appends a record for each message from `offset` on, up to the first packet for the general path.
+    ///
+    /// - Parameter topics: topics that were checked before, and need no other check than that they are among these.
     mutating func read(
-        _ bytes: RawSpan, from offset: Int, into records: inout OutputSpan<MQTTMessageRecord>
+        _ bytes: RawSpan, from offset: Int, into records: inout OutputSpan<MQTTMessageRecord>,
+        knowing topics: borrowing TopicTable
     ) -> Outcome {
         var outcome = Outcome(end: offset)
         guard offset >= 0 else { return outcome }
@@ -57,7 +61,7 @@ struct PublishReader {
                 guard let frame = unsafe reader.frame(bytes, at: result.end) else { break }
                 let repeatsTopic = unsafe reader.hasLastTopic(bytes, frame)
                 if !repeatsTopic {
-                    guard unsafe reader.takeTopic(bytes, frame) else { break }
+                    guard unsafe reader.takeTopic(bytes, frame, knowing: topics) else { break }
                     result.topicChanges &+= 1
                 }
                 var end = frame.body &+ reader.topicCount
@@ -88,7 +92,8 @@ struct PublishReader {
                         propertiesStart: UInt32(truncatingIfNeeded: properties),
                         payloadStart: UInt32(truncatingIfNeeded: end),
                         payloadCount: UInt32(truncatingIfNeeded: frame.end &- end), packetID: packetID,
-                        flags: MQTTPublishFlags(rawValue: frame.flags & 0x0F), repeatsTopic: repeatsTopic))
+                        flags: MQTTPublishFlags(rawValue: frame.flags & 0x0F),
+                        topicForm: repeatsTopic ? .repeatedName : .name, topicNumber: reader.topicNumber))
                 filled &+= 1
                 result.end = frame.end
             }
@@ -134,12 +139,15 @@ struct PublishReader {
 
     /// Checks the topic of a packet and remembers it.
     @inline(__always) @unsafe
-    private mutating func takeTopic(_ bytes: RawSpan, _ frame: Frame) -> Bool {
+    private mutating func takeTopic(
+        _ bytes: RawSpan, _ frame: Frame, knowing topics: borrowing TopicTable
+    ) -> Bool {
         guard frame.end &- frame.body >= 2 else { return false }
         let count = Int(bytes.bigEndian(UInt16.self, at: frame.body))
         let topic = frame.body &+ 2..<frame.body &+ 2 &+ count
-        guard count > 0, topic.upperBound <= frame.end,
-            TextScan.isPlainName(bytes, topic) || TextScan.scan(bytes, topic).isEmpty
+        guard count > 0, topic.upperBound <= frame.end else { return false }
+        topicNumber = topics.number(of: bytes.extracting(topic))
+        guard topicNumber != 0 || TextScan.isPlainName(bytes, topic) || TextScan.scan(bytes, topic).isEmpty
         else { return false }
         topicStart = frame.body
         topicCount = count &+ 2

@@ -1,17 +1,17 @@
 import Wire
 
-/// A number for each topic name, found by the bytes of the name.
+/// A number for each topic name, found by the bytes of the name. A name that is found here was checked when it was added.
 ///
 /// A peer chooses the topics: the hash is seeded, a search ends after a few entries, and the owner empties the table when
 /// it has reached its bound in bytes. A topic that is not in it only takes longer to find. An empty table has no memory.
-package struct TopicTable: Sendable {
+package struct TopicTable: ~Copyable, Sendable {
     private struct Entry: Sendable {
         /// The half of the hash that the position was not taken from.
         var hash: UInt32 = 0
         var start: UInt32 = 0
-        var count: UInt32 = 0
+        var count: UInt16 = 0
         /// 0 if the entry is not in use.
-        var number: UInt32 = 0
+        var number: UInt16 = 0
     }
 
     /// A power of two, at most half of them in use. A name is in one of the places from that of its hash on.
@@ -37,7 +37,7 @@ package struct TopicTable: Sendable {
 
     /// The number of a topic, or 0 if it is not in the table.
     @inline(__always)
-    package func number(of topic: RawSpan) -> UInt32 {
+    package func number(of topic: RawSpan) -> UInt16 {
         if entries.isEmpty { return 0 }
         let hash = topic.hashed(seed: seed)
         let mask = entries.count &- 1
@@ -56,35 +56,14 @@ package struct TopicTable: Sendable {
         return 0
     }
 
-    /// Appends the numbers of messages' topics, from the message at `start` on up to the first that is not in the table or
-    /// has a topic alias. Returns where that one is.
-    package func append(
-        numbersOf messages: Span<MQTTMessageRecord>, from start: Int, in bytes: RawSpan, to numbers: inout [UInt32]
-    ) -> Int {
-        var index = start
-        var last: UInt32 = 0
-        numbers.append(addingCapacity: messages.count - start) { numbers in
-            while index < messages.count {
-                let message = messages[index]
-                if !message.repeatsTopic || last == 0 {
-                    if message.isTopicAliased { return }
-                    last = number(of: bytes.extracting(message.topic))
-                    if last == 0 { return }
-                }
-                numbers.append(last)
-                index += 1
-            }
-        }
-        return index
-    }
-
     /// Adds a topic that is not in the table.
-    package mutating func insert(_ topic: RawSpan, number: UInt32) {
-        precondition(number != 0)
+    package mutating func insert(_ topic: RawSpan, number: UInt16) {
+        // A packet has no room for a longer topic, and the router begins at 1.
+        precondition(number != 0 && topic.byteCount <= UInt16.max)
         if count >= entries.count / 2 { grow() }
         let hash = topic.hashed(seed: seed)
         let entry = Entry(
-            hash: UInt32(truncatingIfNeeded: hash), start: UInt32(names.count), count: UInt32(topic.byteCount),
+            hash: UInt32(truncatingIfNeeded: hash), start: UInt32(names.count), count: UInt16(topic.byteCount),
             number: number)
         guard place(entry, at: Int(truncatingIfNeeded: hash >> 32)) else { return }
         topic.append(to: &names)

@@ -107,6 +107,28 @@ struct PublishReaderTests {
         }
     }
 
+    @Test func `messages have the numbers that a table gives their topics, and others are checked`() throws {
+        let known = ["a/b", "a/longer/topic/name", "ä"]
+        var table = TopicTable(seed: Campaign.seed)
+        for (index, topic) in known.enumerated() {
+            topic.withUTF8Span { table.insert($0, number: UInt16(index + 7)) }
+        }
+        let topics = ["a/b", "a/b", "a/c", "ä", "a/longer/topic/name", "a/c", "a/c", "a/b", "a/longer/topic/names"]
+        let numbers: [UInt16] = [7, 7, 0, 9, 8, 0, 0, 7, 0]
+        let bytes = try bytes(topics.map { Message(topic: $0, payload: [1]) }, .v3_1_1)
+        var engine = try engine(.v3_1_1)
+        var effects = MQTTEffects()
+        #expect(engine.receive(bytes.span.bytes, at: 1, into: &effects, knowing: table) == bytes.count)
+        #expect(effects.messages.map(\.topicNumber) == numbers)
+        #expect(effects.messages.map { effects.topic(of: $0, in: bytes.span.bytes) } == topics)
+        // One that is not among them, and that no topic may be.
+        effects.removeAll()
+        let wrong: [UInt8] = [0x30, 5, 0, 3, 0x61, 0x2F, 0x2B]
+        _ = engine.receive(wrong.span.bytes, at: 1, into: &effects, knowing: table)
+        let shouldClose = engine.shouldClose
+        #expect(effects.messages.isEmpty && shouldClose)
+    }
+
     @Test(arguments: [0, 1, 2])
     func `one byte wrong among others is judged as it is alone`(_ kind: Int) throws {
         var message = Message(topic: "a/topic/of/some/length", payload: [1, 2, 3, 4])
