@@ -175,25 +175,32 @@ extension RawSpan {
     package func hashed(seed: UInt64) -> UInt64 {
         let count = byteCount
         var hash = seed ^ UInt64(truncatingIfNeeded: count)
-        if count >= 8 {
-            // Safe: offsets stay below `count`. The last word overlaps the one before it.
+        // A second secret, so that without the seed no bytes can be chosen that make a factor zero, or that
+        // exchange both factors.
+        let mask = Self.fold(seed ^ 0xC4CE_B9FE_1A85_EC53, 0x9E37_79B9_7F4A_7C15)
+        // Safe: offsets stay below `count`. The last words overlap those before them.
+        if count >= 16 {
             var offset = 0
-            let last = count &- 8
+            let last = count &- 16
             while offset < last {
-                hash = Self.fold(hash ^ (unsafe uncheckedWord(at: offset)))
-                offset &+= 8
+                hash = Self.fold(
+                    hash ^ (unsafe uncheckedWord(at: offset)), mask ^ (unsafe uncheckedWord(at: offset &+ 8)))
+                offset &+= 16
             }
-            return Self.fold(hash ^ (unsafe uncheckedWord(at: last)))
+            return Self.fold(hash ^ (unsafe uncheckedWord(at: last)), mask ^ (unsafe uncheckedWord(at: last &+ 8)))
+        }
+        if count >= 8 {
+            return Self.fold(hash ^ (unsafe uncheckedWord(at: 0)), mask ^ (unsafe uncheckedWord(at: count &- 8)))
         }
         var word: UInt64 = 0
         for offset in 0..<count { word = word << 8 | UInt64(byte(at: offset)) }
-        return Self.fold(hash ^ word)
+        return Self.fold(hash ^ word, mask)
     }
 
-    /// Both halves of a product, so that each bit of the result depends on each bit of the word.
+    /// Both halves of a product, so that each bit of the result depends on each bit of the factors.
     @inlinable @inline(__always)
-    static func fold(_ word: UInt64) -> UInt64 {
-        let product = word.multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+    static func fold(_ one: UInt64, _ other: UInt64) -> UInt64 {
+        let product = one.multipliedFullWidth(by: other)
         return product.high ^ product.low
     }
 }
