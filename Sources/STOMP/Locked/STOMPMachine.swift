@@ -56,8 +56,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), receipts.nextLook) } }
-    var isLatencyBound: Bool { mutating get { engine.pendingReceipts <= 1 } }
-    var isAwaited: Bool { mutating get { engine.pendingReceipts > 0 } }
+    var isLatencyBound: Bool { mutating get { engine.pendingReceiptsInPlace() <= 1 } }
+    var isAwaited: Bool { mutating get { engine.pendingReceiptsInPlace() > 0 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
 
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }

@@ -18,7 +18,7 @@ extension STOMPEngine {
         if transaction == nil, sendHead.holds(headers) {
             return try sendAgain(destination, body, receiptToken, omitsContentLength, at: now)
         }
-        try check(destination: destination)
+        try Self.check(destination: destination)
         let receiptName = try checkHeaders(headers, ReservedHeaders.send, hasToken: receiptToken != nil)
         try checkBrokerLimits(headers, destination)
         if let transaction { try check(transaction) }
@@ -41,7 +41,7 @@ extension STOMPEngine {
     }
 
     @inline(__always)
-    private func check(destination: String) throws(STOMPUsageError) {
+    private static func check(destination: String) throws(STOMPUsageError) {
         guard !destination.isEmpty else {
             throw STOMPUsageError(.invalidOption, "A destination must not be empty; write for example /queue/orders.")
         }
@@ -56,57 +56,28 @@ extension STOMPEngine {
     private mutating func sendAgain(
         _ destination: String, _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, at now: Int64
     ) throws(STOMPUsageError) {
-        let known = sendHead.bytes
-        // An array of UInt8 consists of bytes: nothing to reinterpret.
-        let bytes = unsafe known.span.bytes
-        let (lineBytes, split) = (sendHead.lineBytes, sendHead.split)
-        if sendHead.isFor(destination) {
-            return try write(body, receiptToken, omitsContentLength, headRoom: known.count, at: now) { writer, number in
-                guard number != 0 else { return writer.put(bytes.extracting(lineBytes...)) }
-                writer.put(bytes.extracting(lineBytes..<split))
-                writer.put("receipt", number)
-                writer.put(bytes.extracting(split...))
-            }
+        let isKnown = sendHead.isFor(destination)
+        if !isKnown {
+            try Self.check(destination: destination)
+            try checkBrokerLimits(destination)
         }
-        try check(destination: destination)
-        try checkBrokerLimits(destination)
-        let room = FrameWriter.room(for: destination) &+ SendHead.frame &+ lineBytes
-        try write(body, receiptToken, omitsContentLength, headRoom: room, at: now) { writer, number in
-            writer.putSend(to: destination)
-            if number != 0 { writer.put("receipt", number) }
-            writer.put(bytes.extracting(..<lineBytes))
-        }
-        sendHead.sent(to: destination, STOMPEscaping(version))
-    }
-
-    /// Writes a frame whose headers need no further check.
-    @inline(__always)
-    private mutating func write(
-        _ body: RawSpan, _ receiptToken: UInt64?, _ omitsContentLength: Bool, headRoom: Int, at now: Int64,
-        _ head: (inout FrameWriter, _ receipt: UInt64) -> Void
-    ) throws(STOMPUsageError) {
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken == nil ? 0 : receipts.nextNumber
-        let isCounted = Self.isCounted(body, omitsContentLength)
-        let room = headRoom &+ 32 &+ 2 &* FrameWriter.numberRoom &+ body.byteCount
-        let escaping = STOMPEscaping(version)
-        var problem: FrameWriter.Problem?
-        output.append(addingCapacity: room) { span in
-            // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
-            unsafe span.withUnsafeMutableBufferPointer { buffer, count in
-                var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: false)
-                head(&writer, number)
-                if isCounted { writer.put("content-length", UInt64(body.byteCount)) }
-                writer.put(UInt8(ascii: "\n"))
-                writer.put(body)
-                writer.put(UInt8(0))
-                problem = writer.problem
-                count = problem == nil ? writer.count : 0
+        // The head is read where it lies: a copy of its array would cost a counted reference.
+        try FrameWriter.writeFrame(
+            into: &output, STOMPEscaping(version),
+            headRoom: isKnown ? sendHead.room : sendHead.room(for: destination), body: body,
+            writesContentLength: Self.isCounted(body, omitsContentLength)
+        ) { writer in
+            if isKnown {
+                sendHead.write(receipt: number, into: &writer)
+            } else {
+                sendHead.write(to: destination, receipt: number, into: &writer)
             }
         }
-        if let problem { throw STOMPUsageError(problem, escaping) }
         timing.wrote(at: now)
         if let receiptToken { addReceipt(receiptToken, nil, at: now) }
+        if !isKnown { sendHead.sent(to: destination, STOMPEscaping(version)) }
     }
 
     /// Sends a message whose body is an array.
@@ -146,22 +117,25 @@ extension STOMPEngine {
 /// What the SEND frames of a connection that were sent last have in common, as it was checked and written then: most
 /// programs send with the same headers, and many of them to one destination.
 ///
-/// Written out when the same comes for the second time; what is longer than one KiB is not kept.
-struct SendHead: Sendable {
+/// Written out when the same comes for the second time; what is longer than one KiB is not kept. Not copyable, because a
+/// copy would cost a counted reference for each of its fields.
+struct SendHead: ~Copyable, Sendable {
     private var headers = STOMPHeaders()
     private var destination = ""
     private var isKnown = false
     private var isWritten = false
     /// The lines of the headers, and behind them, if the destination came again, a whole head: the command, the line of
     /// the destination and the same lines.
-    private(set) var bytes: [UInt8] = []
+    private var bytes: [UInt8] = []
     /// Where the lines of the headers end and the whole head begins.
-    private(set) var lineBytes = 0
+    private var lineBytes = 0
     /// Where the lines of the headers begin in the whole head.
-    private(set) var split = 0
+    private var split = 0
 
     /// The bytes around a destination.
-    static let frame = 18
+    private static let frame = 18
+    /// The room of a line with the number of a receipt.
+    private static let receiptRoom = FrameWriter.numberRoom + 8
     private static let largest = 1024
 
     /// Whether the lines are those of such headers.
@@ -172,6 +146,35 @@ struct SendHead: Sendable {
     @inline(__always)
     func isFor(_ destination: String) -> Bool {
         bytes.count > lineBytes && self.destination.hasSameBytes(as: destination)
+    }
+
+    /// What ``write(receipt:into:)`` writes at most.
+    var room: Int { bytes.count &- lineBytes &+ Self.receiptRoom }
+
+    /// What ``write(to:receipt:into:)`` writes at most.
+    func room(for destination: String) -> Int {
+        FrameWriter.room(for: destination) &+ Self.frame &+ Self.receiptRoom &+ lineBytes
+    }
+
+    /// Writes the whole head.
+    ///
+    /// - Parameter receipt: the number of the receipt, or 0.
+    @inline(__always)
+    func write(receipt: UInt64, into writer: inout FrameWriter) {
+        // An array of UInt8 consists of bytes: nothing to reinterpret.
+        let bytes = unsafe bytes.span.bytes
+        guard receipt != 0 else { return writer.put(bytes.extracting(lineBytes...)) }
+        writer.put(bytes.extracting(lineBytes..<split))
+        writer.put("receipt", receipt)
+        writer.put(bytes.extracting(split...))
+    }
+
+    /// The same for another destination.
+    @inline(__always)
+    func write(to destination: String, receipt: UInt64, into writer: inout FrameWriter) {
+        writer.putSend(to: destination)
+        if receipt != 0 { writer.put("receipt", receipt) }
+        unsafe writer.put(bytes.span.bytes.extracting(..<lineBytes))
     }
 
     /// Headers were found good and written.

@@ -76,7 +76,7 @@ extension STOMPEngine {
         }
     }
 
-    func check(_ transaction: STOMPTransaction) throws(STOMPUsageError) {
+    mutating func check(_ transaction: STOMPTransaction) throws(STOMPUsageError) {
         try require(
             transaction.connection == connection && transactions[transaction.number] != nil, .transactionEnded,
             "The transaction \(transaction) is over: it was committed or aborted, or its connection ended. Begin a new one."

@@ -109,6 +109,9 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// The number of receipts that are awaited.
     public var pendingReceipts: Int { receipts.pending }
 
+    /// The same for a caller that asks after each frame, see ``nextDeadlineInPlace()``.
+    package mutating func pendingReceiptsInPlace() -> Int { receipts.pending }
+
     /// The tokens of the pending receipts, in the order of their frames. Takes time in proportion to their number.
     package borrowing func forEachPendingReceipt(_ body: (UInt64) -> Void) { receipts.forEachPending(body) }
 
