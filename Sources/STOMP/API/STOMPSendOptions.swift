@@ -66,7 +66,7 @@ public struct STOMPSendOptions: Sendable {
     // The properties are computed, because observers are not called when an initializer in another module sets a property.
     private var fixed: Fixed { didSet { prepared = fixed.makeHeaders() } }
     /// Made once for the many messages that are sent with the same options.
-    private var prepared: STOMPHeaders
+    private(set) var prepared: STOMPHeaders
 
     /// Makes options; what is nil is not sent.
     public init(
@@ -88,10 +88,10 @@ public struct STOMPSendOptions: Sendable {
         return options
     }
 
-    /// The headers to send, if they are valid and do not depend on the time; read in place.
+    /// Whether the headers to send are those that are ``prepared``: they are valid and do not depend on the time.
     @inline(__always)
-    var constantHeaders: STOMPHeaders? {
-        expiresAfter == nil && expiresAt == nil && (0...9).contains(fixed.priority ?? 0) ? prepared : nil
+    var hasConstantHeaders: Bool {
+        expiresAfter == nil && expiresAt == nil && (0...9).contains(fixed.priority ?? 0)
     }
 
     /// The headers to send now.

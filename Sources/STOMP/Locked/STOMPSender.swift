@@ -134,8 +134,8 @@ struct STOMPSender {
         // A span, because a copy of each message would cost a dozen reference counts.
         let all = messages.span
         for index in all.indices {
-            if let constant = all[index].options.constantHeaders {
-                headers.append(constant)
+            if all[index].options.hasConstantHeaders {
+                headers.append(all[index].options.prepared)
             } else {
                 do throws(STOMPError) {
                     headers.append(
