@@ -105,7 +105,7 @@ import Testing
                 ("codec-mqtt-engine", 250), ("codec-mqtt-qos1", 185), ("codec-mqtt-qos2", 465),
                 ("codec-mqtt-topics", 250),
                 ("codec-mqtt-properties", 1_200),
-                ("codec-stomp-send", 1_200), ("codec-stomp-receive", 1_700), ("codec-stomp-destinations", 1_700),
+                ("codec-stomp-send", 1_100), ("codec-stomp-receive", 1_700), ("codec-stomp-destinations", 1_400),
                 ("codec-stomp-headers", 5_000), ("codec-log", 350),
             ])
         func instructionsStayFew(_ row: String, limit: Double) async throws {

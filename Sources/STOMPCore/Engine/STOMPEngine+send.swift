@@ -124,6 +124,8 @@ struct SendHead: ~Copyable, Sendable {
     private var destination = ""
     private var isKnown = false
     private var isWritten = false
+    /// The number of frames that went to another destination than the one that is kept.
+    private var others = 0
     /// The lines of the headers, and behind them, if the destination came again, a whole head: the command, the line of
     /// the destination and the same lines.
     private var bytes: [UInt8] = []
@@ -137,6 +139,8 @@ struct SendHead: ~Copyable, Sendable {
     /// The room of a line with the number of a receipt.
     private static let receiptRoom = FrameWriter.numberRoom + 8
     private static let largest = 1024
+    /// One in so many frames to other destinations replaces the destination that is kept.
+    private static let patience = 8
 
     /// Whether the lines are those of such headers.
     @inline(__always)
@@ -198,8 +202,12 @@ struct SendHead: ~Copyable, Sendable {
     /// A destination was found good and written.
     mutating func sent(to destination: String, _ escaping: STOMPEscaping) {
         guard self.destination.hasSameBytes(as: destination) else {
-            if bytes.count > lineBytes { bytes.removeLast(bytes.count - lineBytes) }
-            self.destination = destination
+            // Not for each frame, since with many destinations the counted references would be paid for nothing.
+            if others % Self.patience == 0 {
+                if bytes.count > lineBytes { bytes.removeLast(bytes.count - lineBytes) }
+                self.destination = destination
+            }
+            others &+= 1
             return
         }
         let room = FrameWriter.room(for: destination) &+ Self.frame

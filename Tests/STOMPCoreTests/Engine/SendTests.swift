@@ -50,8 +50,8 @@ import Testing
             for first in heads.indices {
                 for second in heads.indices {
                     // The headers are written out at their second time, the destination behind them at the fourth, and
-                    // both are copied from the fifth on.
-                    for index in [first, first, first, first, first, second, second, second, second, second] {
+                    // both are copied from the fifth on. Another destination is kept at its eighth time at the latest.
+                    for index in Array(repeating: first, count: 5) + Array(repeating: second, count: 12) {
                         let got = sent(heads[index], by: client)
                         #expect(got == expected[index], "\(version) \(heads[index]) behind \(heads[first])")
                     }
