@@ -9,7 +9,7 @@ extension MQTTClient {
     /// until a connection with `cleanStart`. Messages that were not delivered are reported as
     /// ``MQTTEvent/undelivered(_:)``.
     /// - Throws: ``MQTTError`` if the store cannot be opened or emptied, for example because another client uses it.
-    public func discardSession() async throws(MQTTError) {
+    public nonisolated(nonsending) func discardSession() async throws(MQTTError) {
         let core = core
         let cleanStart = core.settings.options.cleanStart
         let isConnected = await core.loop.result { core.supervisor.isConnected }

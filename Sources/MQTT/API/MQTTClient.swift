@@ -96,7 +96,7 @@ public actor MQTTClient: MessagingClient {
     /// QoS 2 messages that are being received are finished before DISCONNECT, for up to two seconds. Returns when it is
     /// done, at the latest after three seconds and the time that a session store needs: the store is closed, so that
     /// another client may use it. ``connect()`` may be called again.
-    public func disconnect() async { await core.disconnect() }
+    public nonisolated(nonsending) func disconnect() async { await core.disconnect() }
 
     /// Disconnects gracefully, sending this reason code and these properties in DISCONNECT; 5.0 only.
     ///
@@ -105,12 +105,16 @@ public actor MQTTClient: MessagingClient {
     ///   - properties: Reason String, user properties, and a Session Expiry Interval in place of
     ///     ``MQTTConfiguration/sessionExpiry``.
     /// - Throws: ``MQTTError`` if they cannot be sent; the connection remains. Without a connection nothing is sent.
-    public func disconnect(reason: MQTTReasonCode, properties: MQTTProperties = []) async throws(MQTTError) {
+    public nonisolated(nonsending) func disconnect(
+        reason: MQTTReasonCode, properties: MQTTProperties = []
+    ) async throws(MQTTError) {
         try core.checkGoodbye(reason, properties)
         await core.disconnect(reason, properties: properties)
     }
 
     /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the
     /// background. Subscriptions remain, messages wait, and the server keeps the session for as long as it was asked to.
-    public func suspend() async { await core.supervisor.suspend { [core] in core.sayGoodbye() } }
+    public nonisolated(nonsending) func suspend() async {
+        await core.supervisor.suspend { [core] in core.sayGoodbye() }
+    }
 }

@@ -12,9 +12,9 @@ public protocol MessagingClient: Actor, CustomStringConvertible, CustomReflectab
     nonisolated var shell: ClientShell<Failure, Event, Record> { get }
 
     /// Disconnects gracefully, at the latest after three seconds. ``connect()`` may be called again.
-    func disconnect() async
+    nonisolated(nonsending) func disconnect() async
     /// Disconnects gracefully and opens no connection until ``resume()``.
-    func suspend() async
+    nonisolated(nonsending) func suspend() async
 }
 
 /// The parts of a client that do not depend on its protocol.
@@ -77,7 +77,7 @@ extension MessagingClient {
     /// sending in STOMP, throw `notConnected`. The first connection is tried like one that was lost, as often as
     /// ``ReconnectPolicy/maximumAttempts`` allows. While the client disconnects, this waits until that is done.
     /// Cancelling the task has no effect.
-    public func start() async { await shell.core.start() }
+    public nonisolated(nonsending) func start() async { await shell.core.start() }
 
     /// Keeps the client connected as ``start()`` does, and returns when it has stopped; made for the `run()` of a service in
     /// a `ServiceGroup`.
@@ -86,7 +86,7 @@ extension MessagingClient {
     /// ``disconnect()`` by another task.
     /// - Throws: the client's error when it stops connecting, because another attempt is pointless (`badCredentials`) or
     ///   ``ReconnectPolicy/maximumAttempts`` have failed.
-    public func run() async throws(Failure) {
+    public nonisolated(nonsending) func run() async throws(Failure) {
         try await shell.core.run()
         if Task.isCancelled { await disconnect() }
     }
@@ -97,7 +97,7 @@ extension MessagingClient {
     /// Cancelling the task ends the wait, and the attempts with it unless there was a connection before or the client was
     /// started.
     /// - Throws: the client's error when the attempts are used up, or another one is pointless (`badCredentials`).
-    public func connect() async throws(Failure) { try await shell.core.connect() }
+    public nonisolated(nonsending) func connect() async throws(Failure) { try await shell.core.connect() }
 
     /// Connects again after ``suspend()`` and returns at once; ``connect()`` does the same and waits.
     public nonisolated func resume() { shell.core.resume() }
