@@ -13,12 +13,21 @@ var currentThreadNumber: UInt {
 ///
 /// - Throws: `systemLimit` when the process may have no other thread.
 func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Void) throws(TransportError) {
-    final class Box {
+    final class Start {
+        let name: StaticString
         let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        init(_ name: StaticString, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
+
+        func run() {
+            #if os(Linux) || os(Android)
+                // By the thread itself: from another one it takes three system calls.
+                unsafe pthread_setname_np(pthread_self(), name.description)
+            #endif
+            body()
+        }
     }
     // Safe: the thread takes the one reference over; if it was not started, it is released below.
-    let argument = unsafe Unmanaged.passRetained(Box(body)).toOpaque()
+    let argument = unsafe Unmanaged.passRetained(Start(name, body)).toOpaque()
     var attributes = pthread_attr_t()
     unsafe pthread_attr_init(&attributes)
     unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
@@ -34,16 +43,13 @@ func startThread(named name: StaticString, _ body: @escaping @Sendable () -> Voi
         { raw in
             // Some C libraries declare that it is never nil.
             let argument: UnsafeMutableRawPointer? = unsafe raw
-            unsafe Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue().body()
+            unsafe Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue().run()
             // Nothing reads the result. Bionic of the NDK's release 27 does not allow nil.
             return unsafe raw
         }, unsafe argument)
-    #if os(Linux) || os(Android)
-        if code == 0 { unsafe pthread_setname_np(thread, name.description) }
-    #endif
     unsafe pthread_attr_destroy(&attributes)
     guard code != 0 else { return }
-    unsafe Unmanaged<Box>.fromOpaque(argument).release()
+    unsafe Unmanaged<Start>.fromOpaque(argument).release()
     throw TransportError(
         .systemLimit,
         "The process cannot start the thread \(name): \(System.describe(code)). End some threads, or raise the limit of "
