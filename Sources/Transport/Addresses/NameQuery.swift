@@ -18,15 +18,17 @@ package struct NameQuery: Hashable, Sendable {
     package typealias Answer = Result<[SocketAddress], TransportError>
 
     /// Asks the system with `getaddrinfo`, which blocks. The addresses have port 0; there is at least one.
-    package func lookUp() -> Answer { lookUp(flags: 0) }
+    package func lookUp() -> Answer {
+        do throws(TransportError) { return .success(try lookUp(flags: 0)) } catch { return .failure(error) }
+    }
 
     /// The address that the name is, if it is one and not a name. Does not block.
-    var literal: [SocketAddress]? { try? lookUp(flags: Int32(AI_NUMERICHOST)).get() }
+    var literal: [SocketAddress]? { try? lookUp(flags: Int32(AI_NUMERICHOST)) }
 
-    private func lookUp(flags: Int32) -> Answer {
+    private func lookUp(flags: Int32) throws(TransportError) -> [SocketAddress] {
         // getaddrinfo would see the part before it.
         guard !name.utf8.contains(0) else {
-            return .failure(TransportError(.unknownHost, "The host name contains a NUL character. Remove it."))
+            throw TransportError(.unknownHost, "The host name contains a NUL character. Remove it.")
         }
         var hints = unsafe addrinfo()
         unsafe hints.ai_flags = flags
@@ -40,7 +42,7 @@ package struct NameQuery: Hashable, Sendable {
         // Safe: the list and its addresses are the system's until `freeaddrinfo`, and are copied before.
         var list: UnsafeMutablePointer<addrinfo>?
         let code = unsafe getaddrinfo(name, nil, &hints, &list)
-        guard code == 0, let list = unsafe list else { return .failure(failure(code)) }
+        guard code == 0, let list = unsafe list else { throw failure(code) }
         defer { unsafe freeaddrinfo(list) }
         var addresses: [SocketAddress] = []
         var entry: UnsafeMutablePointer<addrinfo>? = unsafe list
@@ -50,8 +52,8 @@ package struct NameQuery: Hashable, Sendable {
             }
             unsafe entry = current.pointee.ai_next
         }
-        guard !addresses.isEmpty else { return .failure(failure(0)) }
-        return .success(addresses)
+        guard !addresses.isEmpty else { throw failure(0) }
+        return addresses
     }
 
     private func failure(_ code: Int32) -> TransportError {

@@ -68,7 +68,7 @@ package final class EventLoop: @unchecked Sendable {
         var handlers: [LoopHandler?] = []
         var generations: [Int] = []
         var freeSlots: [Int] = []
-        var scratch: [ObjectIdentifier: AnyObject] = [:]
+        var scratch: [AnyObject] = []
         let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: readBufferSize, alignment: 16)
     }
 
@@ -224,9 +224,10 @@ package final class EventLoop: @unchecked Sendable {
 
     /// The one object of its type that all handlers of this loop share for scratch.
     package func scratch<Scratch: AnyObject>(_ type: Scratch.Type, make: () -> Scratch) -> Scratch {
-        if let existing = inside.scratch[ObjectIdentifier(type)] { return unsafe unsafeDowncast(existing, to: type) }
+        // There are as many as protocols in use: two at most outside tests.
+        for existing in inside.scratch { if let known = existing as? Scratch { return known } }
         let made = make()
-        inside.scratch[ObjectIdentifier(type)] = made
+        inside.scratch.append(made)
         return made
     }
 
@@ -296,7 +297,7 @@ package final class EventLoop: @unchecked Sendable {
             inside.handlers[slot] = nil
         }
         inside.timers.removeAll()
-        inside.scratch = [:]
+        inside.scratch = []
     }
 }
 

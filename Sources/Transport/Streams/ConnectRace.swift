@@ -7,8 +7,16 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     let peerName: String
     private let overall: Int64
     let serviceClass: ServiceClass
-    /// Ended on the loop's thread only.
-    let call = PendingCall<Result<SocketStream, TransportError>>()
+    typealias Outcome = Result<SocketStream, TransportError>
+
+    /// The stream of the attempt that won.
+    private(set) var winner: SocketStream?
+    /// Why no attempt won, once the race is over.
+    private var failure: TransportError?
+    private var isOver: Bool { winner != nil || failure != nil }
+    /// Ends when the race is over; nil as long as no caller waits for that.
+    private var call: PendingCall<Outcome>?
+    private var hasStarted = false
     private var waiting: [SocketAddress] = []
     private var attempts: [ConnectAttempt] = []
     private var lastFailure: TransportError?
@@ -38,30 +46,35 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         super.init(loop: loop)
     }
 
-    func start() {
-        loop.executeNow {
-            if !self.call.isOver { self.findAddresses() }
+    /// Ends `call` when the race is over; on the loop's thread.
+    func end(_ call: PendingCall<Outcome>) {
+        if let winner {
+            call.end(.success(winner))
+        } else if let failure {
+            call.end(.failure(failure))
+        } else {
+            self.call = call
         }
     }
 
+    /// On the loop's thread.
     func cancel() {
-        loop.execute { self.finish(.failure(self.cancelled)) }
-    }
-
-    private var cancelled: TransportError {
-        TransportError(.cancelled, "Connecting to \(endpoint) was cancelled.")
+        fail(TransportError(.cancelled, "Connecting to \(endpoint) was cancelled."))
     }
 
     // MARK: Addresses
 
-    private func findAddresses() {
+    /// Starts the race unless it has started or was cancelled; on the loop's thread.
+    func start() {
+        guard !hasStarted, !isOver else { return }
+        hasStarted = true
         do throws(TransportError) {
             if let known = try endpoint.knownAddresses {
                 waiting = Connector.interleaved(known).reversed()
                 return startNext(at: loop.now)
             }
         } catch {
-            return finish(.failure(error))
+            return fail(error)
         }
         guard case .host(let name, let port) = endpoint else { return }
         arm()
@@ -76,7 +89,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     private func resolved(_ family: NameQuery.Family, _ answer: NameQuery.Answer) {
-        guard !call.isOver else { return }
+        guard !isOver else { return }
         lookUps[family] = nil
         let now = loop.now
         switch answer {
@@ -113,16 +126,16 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     // MARK: Attempts
 
     private func startNext(at now: Int64) {
-        guard !call.isOver else { return }
+        guard !isOver else { return }
         while let address = waiting.popLast() {
             let attempt = ConnectAttempt(address, race: self, loop: loop)
             attempts.append(attempt)
             if attempt.start() {
-                if call.isOver { return }
+                if isOver { return }
                 nextAttempt = now.advanced(byNanoseconds: Self.attemptDelay)
                 return arm()
             }
-            if call.isOver { return }
+            if isOver { return }
         }
         finishIfNothingIsLeft()
     }
@@ -130,7 +143,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     /// Fails if there is neither an attempt under way nor an address to come.
     private func finishIfNothingIsLeft() {
         guard attempts.allSatisfy(\.isOver), waiting.isEmpty, heldBack.isEmpty, lookUps.isEmpty else { return arm() }
-        finish(.failure(lastFailure ?? lookUpFailure ?? timedOut))
+        fail(lastFailure ?? lookUpFailure ?? timedOut)
     }
 
     /// The timer may just have fired for something else than what comes next.
@@ -141,7 +154,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     override func deadlineReached(at now: Int64) {
         if now >= overall {
-            finish(.failure(timedOut))
+            fail(timedOut)
         } else if now >= startWithout {
             waiting = Connector.interleaved(heldBack).reversed()
             stopHolding()
@@ -162,7 +175,9 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     }
 
     func succeeded(_ stream: SocketStream) {
-        finish(.success(stream))
+        guard !isOver else { return }
+        winner = stream
+        finish()
     }
 
     func failed(_ code: Int32) {
@@ -192,8 +207,13 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         }
     }
 
-    private func finish(_ result: Result<SocketStream, TransportError>) {
-        guard !call.isOver else { return }
+    private func fail(_ error: TransportError) {
+        guard !isOver else { return }
+        failure = error
+        finish()
+    }
+
+    private func finish() {
         waiting.removeAll()
         for ticket in lookUps.values { resolver.cancel(ticket) }
         lookUps.removeAll()
@@ -201,7 +221,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         for attempt in attempts { attempt.abandon() }
         attempts.removeAll()
         loop.setDeadline(self, to: .max)
-        call.end(result)
+        if let call { end(call) }
     }
 }
 

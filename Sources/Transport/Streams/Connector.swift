@@ -22,14 +22,25 @@ package enum Connector {
         let race = ConnectRace(
             endpoint: endpoint, peerName: peerName ?? "\(endpoint)", serviceClass: serviceClass, deadline: deadline,
             resolver: resolver, loop: loop)
-        race.start()
-        // If this runs on the loop's thread, a server on this machine may have accepted already.
-        if race.call.isOver { return try await race.call.answer().get() }
-        return try await race.call.answer(onCancel: { race.cancel() }).get()
+        if loop.isCurrent {
+            race.start()
+            // A server on this machine has often accepted by now.
+            if let stream = race.winner { return stream }
+        }
+        let call = PendingCall<ConnectRace.Outcome>()
+        let outcome = await call.answer {
+            loop.executeNow {
+                race.start()
+                race.end(call)
+            }
+        } onCancel: {
+            loop.execute { race.cancel() }
+        }
+        return try outcome.get()
     }
 
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
-        guard let first = addresses.first else { return [] }
+        guard let first = addresses.first, addresses.count > 1 else { return addresses }
         let preferred = addresses.filter { $0.family == first.family }
         let others = addresses.filter { $0.family != first.family }
         var result: [SocketAddress] = []
