@@ -8,18 +8,18 @@ import Wire
 @_documentation(visibility: internal)
 public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     // Sendable because `records` and `gap` change only while the batch waits in a queue, under the queue's lock;
-    // once a receiver has it, nothing changes any more.
+    // once a receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
     /// Offsets of `records` are into these bytes.
     @usableFromInline let bytes: [UInt8]
-    @usableFromInline private(set) var records: [STOMPMessageRecord]
+    @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [STOMPMessageRecord]
     let version: STOMPVersion
     /// The engine's number of the connection that the messages came over.
     let connection: UInt32
     let route: STOMPRoute
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
-    @usableFromInline package var gap = 0
+    @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
     fileprivate let recent = Lock(RecentTexts())
 
     init(
