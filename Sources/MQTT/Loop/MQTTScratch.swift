@@ -38,7 +38,10 @@ final class MQTTScratch: ClientScratch {
         if let core = work.core {
             // A new connection is handled before its first messages are delivered, all other events after.
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
-            if !work.effects.messages.isEmpty { deliver(bytes, owned, core) }
+            if !work.effects.messages.isEmpty {
+                deliver(bytes, owned, core)
+                work.receivers.resume()
+            }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
             if work.hasPinged { core.news.tell(.pingSent) }
             let drops = work.unmatchedDrops
@@ -91,7 +94,7 @@ final class MQTTScratch: ClientScratch {
         for (index, queue) in queues.enumerated() {
             // Each receiver gets its own batch, so that dropping messages from one does not affect the others. The last
             // one gets the original: from then on a full queue may drop messages from it.
-            switch queue.push(index == queues.count - 1 ? batch : batch.copy()) {
+            switch queue.push(index == queues.count - 1 ? batch : batch.copy(), for: &work.receivers) {
             case .stored: break
             case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
             case .full, .refused: break
@@ -112,6 +115,8 @@ struct MQTTWork: ~Copyable {
     var destinations: [UInt32] = []
     /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
     var touchedRoutes: [MQTTRoute] = []
+    /// Those who waited for the messages.
+    var receivers = WaitingReceivers()
     var resumptions = Resumptions<MQTTPublishers.Answer>()
     var batchEnds = UniqueArray<Resumption<Result<Void, MQTTError>>>()
     /// Publishers that try again, because the queue has room.

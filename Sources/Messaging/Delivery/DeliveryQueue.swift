@@ -108,8 +108,18 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
 
     // MARK: The connection's side
 
-    /// Hands a batch over.
+    /// Hands a batch over, and resumes a receiver that waits for one.
     package func push(_ batch: Batch) -> DeliveryOutcome {
+        var receivers = WaitingReceivers()
+        defer { receivers.resume() }
+        return push(batch, for: &receivers)
+    }
+
+    /// Hands a batch over.
+    ///
+    /// - Parameter receivers: gets the receiver, if one waits for a batch. The caller resumes those of a whole read
+    ///   together: the threads of the pool would fall asleep between them.
+    package func push(_ batch: Batch, for receivers: inout WaitingReceivers) -> DeliveryOutcome {
         var receiver: Waiter<Bool>?
         var uncounted = 0
         let outcome = lock.withLock { _ -> DeliveryOutcome in
@@ -132,7 +142,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             return .full
         }
         unread?.change(by: uncounted)
-        receiver.take()?.resume(returning: true)
+        if let receiver { receivers.add(receiver) }
         return outcome
     }
 

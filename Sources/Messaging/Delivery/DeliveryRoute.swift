@@ -1,5 +1,6 @@
 import Synchronization
 package import Transport
+import Wire
 
 /// Where the messages of one subscription go. On the loop's thread, but for what is constant.
 @usableFromInline
@@ -59,6 +60,18 @@ where Batch.Message: ReplyMessage {
         for queue in queues { queue.finish(end) }
         queues = []
     }
+}
+
+/// Receivers for which there is a batch now, until they are resumed.
+package struct WaitingReceivers: ~Copyable {
+    private var waiters = UniqueArray<Waiter<Bool>>()
+
+    package init() {}
+
+    mutating func add(_ waiter: consuming Waiter<Bool>) { waiters.append(waiter) }
+
+    /// Resumes all of them, without any lock held.
+    package mutating func resume() { waiters.drain { $0.resume(returning: true) } }
 }
 
 /// What a subscription needs from the client that it belongs to.

@@ -21,6 +21,8 @@ final class STOMPScratch: ClientScratch {
     /// Set when the connection has closed; the inner value is the error, nil for a graceful end.
     var closed: TransportError??
     private var touchedRoutes: [STOMPRoute] = []
+    /// Those who waited for the messages.
+    private var receivers = WaitingReceivers()
 
     init() {}
 
@@ -53,7 +55,10 @@ final class STOMPScratch: ClientScratch {
     func perform(_ bytes: RawSpan, owned: [UInt8]) {
         if let core {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
-            if !effects.messages.isEmpty { deliver(bytes, owned, core) }
+            if !effects.messages.isEmpty {
+                deliver(bytes, owned, core)
+                receivers.resume()
+            }
             for record in effects.events where !Self.isConnected(record.kind) { core.handle(record.kind) }
             if hasSentHeartBeat { core.news.tell(.heartBeatSent) }
             if closed == nil, hasEnded { core.connectionIsEnding() }
@@ -113,7 +118,9 @@ final class STOMPScratch: ClientScratch {
         for queue in route.receivers.queues {
             let batch = makeBatch(records, of: bytes, owned, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
-            if queue.push(batch) == .full, route.policy.overflow == .pauseReading || route.acknowledgement != .auto {
+            if queue.push(batch, for: &receivers) == .full,
+                route.policy.overflow == .pauseReading || route.acknowledgement != .auto
+            {
                 core.subscriptions.pauseReading(for: route)
             }
             if queue.connectionIsFull { core.subscriptions.pauseReading() }
