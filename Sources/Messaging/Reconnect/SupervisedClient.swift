@@ -155,7 +155,8 @@ package struct OpenedStream: Sendable {
 /// The failures are declared as `any Error` although each is of the client's type, so that all clients share this type
 /// and nothing has to be looked up at run time.
 struct SupervisorCallers {
-    typealias Call = PendingCall<Result<Void, any Error>>
+    /// Ends with the failure, or with nil for success: a `Result` would be looked up at run time as well.
+    typealias Call = PendingCall<(any Error)?>
     typealias Restart = (begun: PendingCall<Void>, run: Call?)
 
     /// Callers of `connect`.
@@ -179,7 +180,7 @@ struct SupervisorCallers {
         return connects.isEmpty
     }
 
-    mutating func connected() { Self.end(&connects, .success(())) }
+    mutating func connected() { Self.end(&connects, nil) }
 
     /// Supervision has ended.
     ///
@@ -187,8 +188,8 @@ struct SupervisorCallers {
     ///   - failure: nil if the user disconnected.
     ///   - stopped: what `connect` then throws.
     mutating func ended(_ failure: (any Error)?, stopped: @autoclosure () -> any Error) {
-        if !connects.isEmpty { Self.end(&connects, .failure(failure ?? stopped())) }
-        Self.end(&runs, failure.map { .failure($0) } ?? .success(()))
+        if !connects.isEmpty { Self.end(&connects, failure ?? stopped()) }
+        Self.end(&runs, failure)
     }
 
     /// The connection is closed. Returns the callers that wait to start anew.
@@ -202,7 +203,7 @@ struct SupervisorCallers {
     mutating func cancelRestarts() {
         for (begun, run) in restarts {
             begun.end(())
-            run?.end(.success(()))
+            run?.end(nil)
         }
         restarts = []
     }

@@ -69,12 +69,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         // Otherwise the call would wait until the loop can start.
         do { try loop.start() } catch { throw Client.notStarted(error) }
         let call = Call()
-        let result = await call.answer {
+        let failure = await call.answer {
             loop.execute { self.connectNow(call) }
         } onCancel: {
             loop.execute { self.cancel(call, cancelled) }
         }
-        try Self.get(result)
+        try Self.check(failure)
     }
 
     /// Keeps the client connected from now on: its first connection is tried like one that was lost. Returns when the
@@ -90,18 +90,18 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// - Throws: the failure because of which the client stopped connecting; nothing after a disconnect.
     package func run() async throws(Client.Failure) {
         let call = Call()
-        let result = await call.answer {
+        let failure = await call.answer {
             loop.execute { self.startNow(PendingCall(), run: call) }
         } onCancel: {
-            call.end(.success(()))
+            call.end(nil)
         }
-        try Self.get(result)
+        try Self.check(failure)
     }
 
     /// The cast cannot trap: only this type ends its callers' waits, and each failure that it gives them is declared as
     /// `Client.Failure` where it comes from.
-    private static func get(_ result: Result<Void, any Error>) throws(Client.Failure) {
-        if case .failure(let failure) = result { throw failure as! Client.Failure }
+    private static func check(_ failure: (any Error)?) throws(Client.Failure) {
+        if let failure { throw failure as! Client.Failure }
     }
 
     /// Ends supervision, and returns when the connection is closed; `goodbye` writes the protocol's farewell.
@@ -181,7 +181,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private func cancel(_ call: Call, _ failure: Client.Failure) {
         // A task that is cancelled early comes here before it waits.
-        call.end(.failure(failure))
+        call.end(failure)
         guard callers.removeConnect(call), isActive, phase != .connected, !schedule.keepsTrying else { return }
         generation &+= 1
         task?.cancel()
@@ -197,9 +197,9 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             // Otherwise a caller that has just failed to send would connect and fail in turns until the end is reported.
             callers.addConnect(call)
         case .connected:
-            call.end(.success(()))
+            call.end(nil)
         case .stopping:
-            call.end(.failure(Client.stopped))
+            call.end(Client.stopped)
         case .opening, .settling, .waiting, .offline, .idle, .suspended:
             callers.addConnect(call)
             begin()
