@@ -164,9 +164,6 @@ package final class EventLoop: @unchecked Sendable {
                 self.run()
             }
             isStarted.store(true, ordering: .releasing)
-            // The threads of Swift's pool start with its first task, which takes a quarter of a millisecond. This one makes
-            // them start beside the loop's first work, and not when the first answer resumes its caller.
-            Task.detached {}
         }
     }
 
@@ -236,7 +233,14 @@ package final class EventLoop: @unchecked Sendable {
         sleepPrecisely()
         var events: [ReadyEvent] = []
         var work: [Work] = []
+        var hasWaited = false
         while let timeout = timeToWait() {
+            if timeout > 0, !hasWaited {
+                hasWaited = true
+                // The threads of Swift's pool start with its first task, which takes a quarter of a millisecond: beside this
+                // wait, which is usually that for a server's answer, and not when the answer resumes its caller.
+                Task.detached {}
+            }
             events.removeAll(keepingCapacity: true)
             selector.wait(timeout: timeout, events: &events)
 
@@ -329,12 +333,7 @@ extension EventLoop {
     }
 
     /// A connection in memory to a service of this loop, if there is one at the endpoint.
-    func connectInMemory(to endpoint: Endpoint) -> MemoryStream? {
-        guard let accept = manualTime?.services.withLock({ $0[endpoint] }) else { return nil }
-        let (client, server) = MemoryPair.make()
-        accept(server)
-        return client
-    }
+    func connectInMemory(to endpoint: Endpoint) -> MemoryStream? { manualTime?.connect(to: endpoint) }
 
     /// Work begins outside the loop that an advance of its ``ManualClock`` waits for; from any thread.
     package func beginWork() { _ = manualTime?.workCount.add(1, ordering: .acquiringAndReleasing) }
@@ -346,9 +345,5 @@ extension EventLoop {
     package nonisolated(nonsending) func asWork(_ body: nonisolated(nonsending) () async -> Void) async {
         guard manualTime != nil else { return await body() }
         await ManualTime.$isWork.withValue(true) { await body() }
-    }
-
-    func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
-        manualTime?.advance(byNanoseconds: duration, call)
     }
 }

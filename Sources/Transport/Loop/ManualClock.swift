@@ -54,7 +54,7 @@ public final class ManualClock: Clock {
     /// TLS.
     public func advance(by duration: Duration) async {
         let call = PendingCall<Void>()
-        loop.execute { [loop] in loop.advance(byNanoseconds: max(0, duration.inNanoseconds), call) }
+        loop.execute { [loop] in loop.manualTime?.advance(byNanoseconds: max(0, duration.inNanoseconds), call) }
         await call.answer()
     }
 
@@ -108,6 +108,14 @@ final class ManualTime: @unchecked Sendable {
     private var isQuiet = false
 
     var now: Int64 { nanoseconds.load(ordering: .acquiring) }
+
+    /// A connection to a service of this loop, if there is one at the endpoint.
+    func connect(to endpoint: Endpoint) -> MemoryStream? {
+        guard let accept = services.withLock({ $0[endpoint] }) else { return nil }
+        let (client, server) = MemoryPair.make()
+        accept(server)
+        return client
+    }
 
     func advance(byNanoseconds duration: Int64, _ call: PendingCall<Void>) {
         advances.append((now.advanced(byNanoseconds: duration), call))
