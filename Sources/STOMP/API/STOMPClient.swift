@@ -81,13 +81,9 @@ public actor STOMPClient: MessagingClient {
     /// Disconnects gracefully: sends DISCONNECT with a receipt, and waits for RECEIPT or for the end of the connection.
     ///
     /// Returns when it is done, at the latest after three seconds. ``connect()`` may be called again.
-    public nonisolated(nonsending) func disconnect() async {
-        await core.supervisor.stop { [core] in core.sayGoodbye() }
-    }
+    public nonisolated func disconnect() async { await core.supervisor.stop { [core] in core.sayGoodbye() } }
 
     /// Disconnects gracefully and opens no connection until ``resume()``, for example while an application is in the
     /// background. Subscriptions remain, and are made again when the client resumes.
-    public nonisolated(nonsending) func suspend() async {
-        await core.supervisor.suspend { [core] in core.sayGoodbye() }
-    }
+    public nonisolated func suspend() async { await core.supervisor.suspend { [core] in core.sayGoodbye() } }
 }
