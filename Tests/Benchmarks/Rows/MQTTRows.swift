@@ -149,7 +149,9 @@ struct MQTTRows {
     /// QoS 1, 100 tasks that each await.
     func windowByTasks(_ place: Place) async throws -> Row {
         let count = scaled(500_000)
-        var row = Row("MQTT QoS 1 publish, 100 tasks awaiting\(place.rawValue)", unit: "msg/s", goal: "≥ 0.45")
+        // Of a round trip in the pool Dispatch alone takes more than half: see the rows "Resuming … tasks of the pool".
+        let goal = place == .pool ? "≥ 0.4" : "≥ 0.45"
+        var row = Row("MQTT QoS 1 publish, 100 tasks awaiting\(place.rawValue)", unit: "msg/s", goal: goal)
         let payload = [UInt8](repeating: 0x70, count: 24)
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("window", count))

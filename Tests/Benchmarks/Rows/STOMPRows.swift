@@ -176,8 +176,9 @@ struct STOMPRows {
     /// 1,024 tasks that each await a receipt.
     func receipts(_ place: Place) async throws -> Row {
         let count = scaled(300_000)
-        var row = Row(
-            "STOMP send with receipt, 1,024 tasks awaiting\(place.rawValue)", unit: "frames/s", goal: "≥ 0.80")
+        // See the rows "Resuming … tasks of the pool".
+        let goal = place == .pool ? "≥ 0.3" : "≥ 0.49"
+        var row = Row("STOMP send with receipt, 1,024 tasks awaiting\(place.rawValue)", unit: "frames/s", goal: goal)
         for _ in 0..<rounds {
             let limit = try limitRate("receipts", count)
             let client = try await client()
