@@ -67,8 +67,13 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     @usableFromInline
     func makeTopic(at index: Int) -> String {
         let record = records[index]
-        let source = record.isTopicAliased ? aliasTopics : bytes
-        // The bytes of an array of bytes: nothing to reinterpret.
+        // Constants that are read in place: one variable for both would cost a counted reference. The bytes of an array of
+        // bytes: nothing to reinterpret.
+        if record.isTopicAliased {
+            let source = aliasTopics
+            return unsafe record.topicName(in: source.span.bytes)
+        }
+        let source = bytes
         return unsafe record.topicName(in: source.span.bytes)
     }
 
