@@ -1,0 +1,85 @@
+public import Synchronization
+public import Transport
+
+/// The memory of a batch: the bytes of its messages, and a record of each. On the loop's thread until a batch has it.
+@usableFromInline
+package struct BatchStorage<Record: Sendable>: Sendable {
+    @usableFromInline package var bytes: [UInt8] = []
+    /// Their offsets are into `bytes`.
+    @usableFromInline package var records: [Record] = []
+
+    @inlinable package init(bytes: [UInt8] = [], records: [Record] = []) {
+        self.bytes = bytes
+        self.records = records
+    }
+
+    /// The memory that its contents take, in bytes.
+    @inlinable package var count: Int { bytes.count + records.count * MemoryLayout<Record>.stride }
+
+    @inlinable package var capacity: Int { bytes.capacity + records.capacity * MemoryLayout<Record>.stride }
+
+    @inlinable
+    package mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        records.removeAll(keepingCapacity: true)
+    }
+}
+
+/// Memory of large batches that were released, for later ones: allocating and freeing memory for every read costs more than
+/// parsing what was read. From any thread.
+///
+/// There is one for each loop and protocol, of 4 MiB at most, which is freed when a connection of the loop has nothing to
+/// do. Inlinable, so that a client's module gets code of its own for its own records.
+@usableFromInline
+package final class BatchPool<Record: Sendable>: Sendable {
+    @usableFromInline
+    struct State: Sendable {
+        @usableFromInline var kept: [BatchStorage<Record>] = []
+        @usableFromInline var size = 0
+
+        @inlinable init() {}
+    }
+
+    @usableFromInline let state: Lock<State>
+
+    @inlinable package init() { state = Lock(State()) }
+
+    @inlinable static var limit: Int { 4 << 20 }
+
+    /// Small ones are reused by malloc itself, very large ones would leave no room for others.
+    @inlinable
+    package static func keeps(_ bytes: [UInt8]) -> Bool { bytes.capacity >= 16 << 10 && bytes.capacity <= 1 << 20 }
+
+    /// Empty storage.
+    @inlinable
+    package func take() -> BatchStorage<Record> {
+        var storage = state.withLock { state in
+            guard let storage = state.kept.popLast() else { return BatchStorage<Record>() }
+            state.size -= storage.capacity
+            return storage
+        }
+        storage.removeAll()
+        return storage
+    }
+
+    /// Takes memory back. If a slice of it is still in use, the next batch gets other memory, because arrays are values.
+    @inlinable
+    package func give(_ storage: consuming BatchStorage<Record>) {
+        let storage = storage
+        state.withLock { state in
+            guard state.size + storage.capacity <= Self.limit else { return }
+            state.size += storage.capacity
+            state.kept.append(storage)
+        }
+    }
+
+    /// Frees all memory.
+    @inlinable
+    package func trim() {
+        let dropped = state.withLock { state in
+            defer { state = State() }
+            return state.kept
+        }
+        withExtendedLifetime(dropped) {}
+    }
+}
