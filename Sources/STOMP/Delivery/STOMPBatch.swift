@@ -10,9 +10,9 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     // Sendable because `records` and `gap` change only while the batch waits in a queue, under the queue's lock;
     // once a receiver has it, nothing changes any more. For the same reason exclusive access needs no check.
 
+    @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [STOMPMessageRecord]
     /// Offsets of `records` are into these bytes.
     @usableFromInline let bytes: [UInt8]
-    @safe @exclusivity(unchecked) @usableFromInline private(set) var records: [STOMPMessageRecord]
     let version: STOMPVersion
     /// The engine's number of the connection that the messages came over.
     let connection: UInt32
@@ -21,17 +21,24 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     weak let core: STOMPClientCore?
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
     fileprivate let recent = Lock(RecentTexts())
+    private let pool: BatchPool<STOMPMessageRecord>
 
     init(
-        bytes: [UInt8], records: [STOMPMessageRecord], version: STOMPVersion, connection: UInt32, route: STOMPRoute,
-        core: STOMPClientCore?
+        _ storage: BatchStorage<STOMPMessageRecord>, version: STOMPVersion, connection: UInt32, route: STOMPRoute,
+        core: STOMPClientCore?, pool: BatchPool<STOMPMessageRecord>
     ) {
-        self.bytes = bytes
-        self.records = records
+        records = storage.records
+        bytes = storage.bytes
         self.version = version
         self.connection = connection
         self.route = route
         self.core = core
+        self.pool = pool
+    }
+
+    deinit {
+        // A batch that takes the memory while this still has it gets other memory, because arrays are values.
+        if BatchPool<STOMPMessageRecord>.keeps(bytes) { pool.give(BatchStorage(bytes: bytes, records: records)) }
     }
 
     /// Messages that are still here.

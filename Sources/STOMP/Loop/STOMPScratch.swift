@@ -23,6 +23,8 @@ final class STOMPScratch: ClientScratch {
     private var touchedRoutes: [STOMPRoute] = []
     /// Those who waited for the messages.
     private var receivers = WaitingReceivers()
+    /// Memory for batches.
+    private let pool = BatchPool<STOMPMessageRecord>()
 
     init() {}
 
@@ -66,6 +68,8 @@ final class STOMPScratch: ClientScratch {
             if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
             if let closed { core.connectionClosed(closed) }
         }
+        // Without traffic the memory may not be needed for long.
+        if hasSentHeartBeat || closed != nil { pool.trim() }
         // Last, so that the resumed callers find the state that belongs to their answer.
         resumptions.resume()
         effects.removeAll()
@@ -135,25 +139,22 @@ final class STOMPScratch: ClientScratch {
         let start = records[0].frame.lowerBound
         let end = records[records.count - 1].frame.upperBound
         let needed = records.reduce(0) { $0 + $1.frame.count }
-        var moved: [STOMPMessageRecord]
-        var copied: [UInt8]
+        // An array that is kept replaces the memory of the pool, and few messages must not keep the large memory of many.
+        var storage = owned.isEmpty && needed >= 16 << 10 ? pool.take() : BatchStorage()
         if !owned.isEmpty, needed * 2 >= owned.count {
-            copied = owned
-            moved = records
+            storage.bytes = owned
+            storage.records = records
         } else if needed * 2 >= end - start {
-            copied = bytes.bytes(in: start..<end)
-            moved = records.map { $0.moved(by: start) }
+            bytes.extracting(start..<end).append(to: &storage.bytes)
+            storage.records.append(contentsOf: records.lazy.map { $0.moved(by: start) })
         } else {
-            copied = []
-            copied.reserveCapacity(needed)
-            moved = []
-            moved.reserveCapacity(records.count)
+            storage.bytes.reserveCapacity(needed)
+            storage.records.reserveCapacity(records.count)
             for record in records {
-                moved.append(record.moved(by: record.frame.lowerBound - copied.count))
-                bytes.extracting(record.frame).append(to: &copied)
+                storage.records.append(record.moved(by: record.frame.lowerBound - storage.bytes.count))
+                bytes.extracting(record.frame).append(to: &storage.bytes)
             }
         }
-        return STOMPBatch(
-            bytes: copied, records: moved, version: version, connection: connection, route: route, core: core)
+        return STOMPBatch(storage, version: version, connection: connection, route: route, core: core, pool: pool)
     }
 }

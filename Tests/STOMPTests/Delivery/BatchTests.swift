@@ -28,6 +28,35 @@ struct BatchTests {
         }
     }
 
+    @Test func `bodies that are kept do not change when the memory of their batches is used again`() async throws {
+        try await withBroker { broker in
+            let client = try await broker.connected()
+            let messages = try await client.subscribe(
+                to: "/queue/large", buffer: BufferPolicy(overflow: .pauseReading))
+            let count = 400
+            let sending = Task {
+                for number in 0..<count {
+                    let body = [UInt8](repeating: UInt8(number % 251), count: 20_000 + number)
+                    try await client.send(body, to: "/queue/large")
+                }
+            }
+            let bodies = try await withTimeout(.patience, "the messages") {
+                var bodies: [ArraySlice<UInt8>] = []
+                for try await message in messages {
+                    // Every other one, so that memory is used again.
+                    bodies.append(bodies.count % 2 == 0 ? message.body : message.bytes[...])
+                    if bodies.count == count { break }
+                }
+                return bodies
+            }
+            try await sending.value
+            for (number, body) in bodies.enumerated() {
+                #expect(body.count == 20_000 + number && body.allSatisfy { $0 == number % 251 })
+            }
+            await client.disconnect()
+        }
+    }
+
     #if os(Linux)
         @Test func `receiving a body of 64 MiB takes the memory of one body`() async {
             await #expect(processExitsWith: .success) {
