@@ -6,7 +6,7 @@ import Testing
 /// actor and coming back would take another with each call.
 @Suite("Client: callers on the main actor", .turns)
 struct MainActorTests {
-    @Test func `a caller on the main actor does not leave it to publish or to receive`() async throws {
+    @Test func `a caller on the main actor does not leave it to connect, to publish or to receive`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
         let executor = CountingExecutor()
@@ -19,7 +19,12 @@ struct MainActorTests {
         let calls = 50
         var messages = try await client.subscribe(to: "a").makeAsyncIterator()
 
+        // Connected already.
         var jobs = executor.jobs
+        for _ in 0..<calls { try await client.connect() }
+        #expect(executor.jobs - jobs <= calls)
+
+        jobs = executor.jobs
         for _ in 0..<calls { try await client.publish("0", to: "b") }
         #expect(executor.jobs == jobs)
 
