@@ -153,8 +153,11 @@ final class MQTTFilterEntry {
         if pending == request { pending = 0 }
         guard let start = waiters.firstIndex(where: { $0.request == request }) else { return [] }
         let taken = waiters[start...].prefix { $0.request == request }
+        let all = Array(taken)
         waiters.removeSubrange(taken.indices)
-        return Array(taken)
+        // An idle client keeps no memory for callers.
+        if waiters.isEmpty { waiters = [] }
+        return all
     }
 
     func connectionClosed() {
