@@ -102,12 +102,12 @@ final class MQTTFilterEntry {
     /// SUBSCRIBE replaces the options of the subscription: those of the highest QoS remain.
     func add(_ added: MQTTSubscriptionRequest, of route: MQTTRoute) -> Bool {
         let asksMore = added.qos > request.qos
-        let retainHandling = [request, added].map(\.retainHandling).min { $0.rawValue < $1.rawValue }
+        let wishes = [request.retainHandling, added.retainHandling]
         if asksMore {
             request = added
             setProperties(of: route)
         }
-        request.retainHandling = retainHandling ?? .sendAtSubscribe
+        request.retainHandling = Self.strongest(wishes)
         return asksMore
     }
 
@@ -134,9 +134,15 @@ final class MQTTFilterEntry {
     var nextRequest: MQTTSubscriptionRequest {
         guard isAtServer else { return request }
         var next = request
-        let wishes = waiters[unwritten...].map(\.retainHandling)
-        next.retainHandling = wishes.min { $0.rawValue < $1.rawValue } ?? .doNotSend
+        next.retainHandling = Self.strongest(waiters[unwritten...].map(\.retainHandling))
         return next
+    }
+
+    /// The wish that brings most retained messages.
+    private static func strongest(
+        _ wishes: [MQTTSubscriptionRequest.RetainHandling]
+    ) -> MQTTSubscriptionRequest.RetainHandling {
+        wishes.min { $0.rawValue < $1.rawValue } ?? .doNotSend
     }
 
     /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.

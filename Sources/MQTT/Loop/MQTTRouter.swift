@@ -5,8 +5,6 @@ import Wire
 /// Which subscriptions the messages of a topic go to, and which filters are subscribed at the server. On the loop's
 /// thread only. `MQTTRouter+copies.swift` chooses one of several copies of a message.
 final class MQTTRouter {
-    typealias Entry = MQTTFilterEntry
-
     /// A SUBSCRIBE or UNSUBSCRIBE that is not answered yet.
     struct Request {
         var keys: [ByteKey]
@@ -26,8 +24,8 @@ final class MQTTRouter {
 
     /// Callers that wait for UNSUBACK, by the token of the request.
     var unsubscribes = PendingCalls<MQTTUnsubscribeResult, MQTTError>()
-    private(set) var entries: [ByteKey: Entry] = [:]
-    private var tree = MQTTFilterTree<Entry>()
+    private(set) var entries: [ByteKey: MQTTFilterEntry] = [:]
+    private var tree = MQTTFilterTree<MQTTFilterEntry>()
     /// The number of the destination of each topic that was looked up since the filters changed.
     private(set) var topics = TopicTable(seed: .random(in: .min ... .max))
     /// The destinations by their numbers; number 0 is not used.
@@ -157,7 +155,7 @@ final class MQTTRouter {
     // MARK: Filters
 
     /// Adds a route for one of its filters; returns the entry, and whether SUBSCRIBE has to be sent for it.
-    func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: Entry, needsSubscribe: Bool) {
+    func add(_ route: MQTTRoute, _ request: MQTTSubscriptionRequest) -> (entry: MQTTFilterEntry, needsSubscribe: Bool) {
         let key = ByteKey(request.filter)
         if let entry = entries[key] {
             let isNew = !entry.routes.contains { $0 === route }
@@ -173,7 +171,7 @@ final class MQTTRouter {
                 isNew && request.retainHandling == .sendAtSubscribe && MQTTTopicFilter.shared(request.filter) == nil
             return (entry, asksMore || asksForRetained || !entry.isAtServer)
         }
-        let entry = Entry(request, of: route)
+        let entry = MQTTFilterEntry(request, of: route)
         entries[key] = entry
         let inner = Self.inner(request.filter)
         if let first = tree.insert(entry, for: inner) {
@@ -212,7 +210,7 @@ final class MQTTRouter {
         return entry.routes.isEmpty && removeEntry(key) != nil
     }
 
-    func removeEntry(_ key: ByteKey) -> Entry? {
+    func removeEntry(_ key: ByteKey) -> MQTTFilterEntry? {
         guard let entry = entries.removeValue(forKey: key) else { return nil }
         takeOut(entry, of: Self.inner(key.text))
         filtersChanged()
@@ -224,7 +222,7 @@ final class MQTTRouter {
         MQTTTopicFilter.shared(filter)?.filter ?? filter
     }
 
-    private func takeOut(_ entry: Entry, of inner: String) {
+    private func takeOut(_ entry: MQTTFilterEntry, of inner: String) {
         guard let first = tree.value(for: inner) else { return }
         guard first === entry else { return first.others.removeAll { $0 === entry } }
         guard let next = first.others.first else {
@@ -280,7 +278,7 @@ final class MQTTRouter {
         for entry in entries.values { entry.connectionClosed() }
     }
 
-    func takeAllEntries() -> [Entry] {
+    func takeAllEntries() -> [MQTTFilterEntry] {
         let all = Array(entries.values)
         entries = [:]
         tree = MQTTFilterTree()
