@@ -46,9 +46,14 @@ package final class BatchPool<Record: Sendable>: Sendable {
 
     @inlinable static var limit: Int { 4 << 20 }
 
-    /// Small ones are reused by malloc itself, very large ones would leave no room for others.
+    /// The least bytes of a batch whose memory is kept: malloc itself reuses that of smaller ones.
+    @inlinable package static var minimumBytes: Int { 16 << 10 }
+
+    /// Whether memory is kept; very large memory would leave no room for others.
     @inlinable
-    package static func keeps(_ bytes: [UInt8]) -> Bool { bytes.capacity >= 16 << 10 && bytes.capacity <= 1 << 20 }
+    package static func keeps(_ bytes: [UInt8]) -> Bool {
+        bytes.capacity >= minimumBytes && bytes.capacity <= 1 << 20
+    }
 
     /// Empty storage.
     @inlinable

@@ -140,7 +140,8 @@ final class STOMPScratch: ClientScratch {
         let end = records[records.count - 1].frame.upperBound
         let needed = records.reduce(0) { $0 + $1.frame.count }
         // An array that is kept replaces the memory of the pool, and few messages must not keep the large memory of many.
-        var storage = owned.isEmpty && needed >= 16 << 10 ? pool.take() : BatchStorage()
+        var storage =
+            owned.isEmpty && needed >= BatchPool<STOMPMessageRecord>.minimumBytes ? pool.take() : BatchStorage()
         if !owned.isEmpty, needed * 2 >= owned.count {
             storage.bytes = owned
             storage.records = records
