@@ -156,9 +156,35 @@ public struct LoopbackFaults: Sendable {
     public var refusedFilters: Set<String> = []
     /// Subscriptions are granted this QoS at most.
     public var highestGrantedQoS: UInt8 = 2
+    /// A PUBLISH to exactly one of these topics, or a SEND to one of these destinations, ends the connection
+    /// [MQTT 3.1.1 3.3.5-2]: with DISCONNECT "not authorized" for MQTT 5.0, with ERROR for STOMP, without a packet before.
+    public var forbiddenTopics: Set<String> = []
+    /// A SUBSCRIBE that contains exactly one of these filters or destinations ends the connection in the same way.
+    public var forbiddenFilters: Set<String> = []
+    /// A SUBSCRIBE of MQTT with more filters ends the connection. Default: nil, no limit.
+    public var maximumFiltersPerSubscribe: Int?
+    /// A SUBSCRIBE of MQTT that asks for QoS 2 is never answered, and has no effect.
+    public var ignoresQoS2Subscriptions = false
 
     /// Nothing goes wrong.
     public init() {}
+
+    /// What strict brokers of cloud services do: they end connections instead of answering.
+    ///
+    /// A SUBSCRIBE that asks for QoS 2 has no answer, and one with more than 8 filters ends the connection.
+    /// - Parameters:
+    ///   - forbiddenTopics: topics whose PUBLISH ends the connection. Default: none.
+    ///   - forbiddenFilters: filters whose SUBSCRIBE ends the connection. Default: none.
+    public static func strict(
+        forbiddenTopics: Set<String> = [], forbiddenFilters: Set<String> = []
+    ) -> LoopbackFaults {
+        var faults = LoopbackFaults()
+        faults.forbiddenTopics = forbiddenTopics
+        faults.forbiddenFilters = forbiddenFilters
+        faults.maximumFiltersPerSubscribe = 8
+        faults.ignoresQoS2Subscriptions = true
+        return faults
+    }
 }
 
 extension LoopbackBrokerOptions {

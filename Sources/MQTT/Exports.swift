@@ -11,8 +11,10 @@
 @_exported public import enum MQTTCore.MQTTVersion
 @_exported public import struct MQTTCore.MQTTWill
 @_exported public import enum MQTTCore.QoS
+@_exported public import struct Messaging.BrokerURL
 @_exported public import struct Messaging.BufferPolicy
 @_exported public import struct Messaging.ClientCounters
+@_exported public import enum Messaging.ConnectionState
 @_exported public import struct Messaging.Credentials
 @_exported public import struct Messaging.CredentialsRequest
 @_exported public import struct Messaging.DecodeFailure
@@ -20,9 +22,12 @@
 @_exported public import protocol Messaging.MessageSubscription
 @_exported public import protocol Messaging.MessagingClient
 @_exported public import protocol Messaging.PayloadCoding
+@_exported public import struct Messaging.Proxy
 @_exported public import protocol Messaging.ReceivedMessage
 @_exported public import struct Messaging.ReconnectPolicy
+@_exported public import struct Messaging.ServerOrder
 @_exported public import struct Messaging.Updates
+@_exported public import struct Transport.NetworkOptions
 @_exported public import struct Transport.TLSIdentity
 @_exported public import struct Transport.TLSOptions
 @_exported public import struct Transport.TransportError

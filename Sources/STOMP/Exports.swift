@@ -1,8 +1,10 @@
 // The types of other modules that programs name when they use the client. What they only receive, or write with a leading
 // dot (`overflow: .pauseReading`) needs no name here: members come along with the module. The three protocols are for functions that serve both clients.
 // `.ci/measures --exports` counts.
+@_exported public import struct Messaging.BrokerURL
 @_exported public import struct Messaging.BufferPolicy
 @_exported public import struct Messaging.ClientCounters
+@_exported public import enum Messaging.ConnectionState
 @_exported public import struct Messaging.Credentials
 @_exported public import struct Messaging.CredentialsRequest
 @_exported public import struct Messaging.DecodeFailure
@@ -10,8 +12,10 @@
 @_exported public import protocol Messaging.MessageSubscription
 @_exported public import protocol Messaging.MessagingClient
 @_exported public import protocol Messaging.PayloadCoding
+@_exported public import struct Messaging.Proxy
 @_exported public import protocol Messaging.ReceivedMessage
 @_exported public import struct Messaging.ReconnectPolicy
+@_exported public import struct Messaging.ServerOrder
 @_exported public import struct Messaging.Updates
 @_exported public import enum STOMPCore.STOMPAckMode
 @_exported public import struct STOMPCore.STOMPBrokerProfile
@@ -20,6 +24,7 @@
 @_exported public import struct STOMPCore.STOMPLimits
 @_exported public import struct STOMPCore.STOMPServerError
 @_exported public import enum STOMPCore.STOMPVersion
+@_exported public import struct Transport.NetworkOptions
 @_exported public import struct Transport.TLSIdentity
 @_exported public import struct Transport.TLSOptions
 @_exported public import struct Transport.TransportError

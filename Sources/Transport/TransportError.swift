@@ -20,7 +20,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
         self.errno = errno
     }
 
-    public var description: String { message }
+    /// The message on one line: a peer's text in it cannot forge further lines of a log.
+    public var description: String { OneLine.escaped(message) }
 }
 
 /// An error whose code may be the kind of a failure of the network, of TLS, of a proxy or of a WebSocket.
@@ -35,6 +36,8 @@ extension ErrorCode where Failure: TransportErrorCodes {
     public static var connectionRefused: Self { Self("connectionRefused") }
     /// No route, or the network is down.
     public static var unreachable: Self { Self("unreachable") }
+    /// The person has not allowed this app to use devices on the local network. Apple's systems only.
+    public static var localNetworkDenied: Self { Self("localNetworkDenied") }
     /// No answer arrived in time.
     public static var timedOut: Self { Self("timedOut") }
     /// The waiting task was cancelled. What was sent is not taken back.
@@ -120,6 +123,20 @@ extension TransportError {
 }
 
 extension TransportError {
+    /// There is no way to `peer`; `code` is the system's reason.
+    static func unreachable(_ peer: String, _ code: Int32) -> TransportError {
+        var advice = ""
+        #if canImport(Network)
+            if code == EHOSTUNREACH {
+                advice =
+                    " If it is on the local network, the app may lack the permission to use that: see "
+                    + "NSLocalNetworkUsageDescription, and the settings under Privacy & Security, Local Network."
+            }
+        #endif
+        return TransportError(
+            .unreachable, "\(peer) cannot be reached: \(System.describe(code)).\(advice)", errno: code)
+    }
+
     /// The connection to `peer` broke; `code` is the system's reason, or 0.
     static func lost(_ peer: String, _ code: Int32) -> TransportError {
         let reason = code == 0 ? "it accepts no more bytes" : System.describe(code)

@@ -40,5 +40,6 @@ public struct CodedError<Domain>: Error, Hashable, CustomStringConvertible {
         self.init(Code(error.code.name), error.message)
     }
 
-    public var description: String { message }
+    /// The message on one line: a peer's text in it cannot forge further lines of a log.
+    public var description: String { OneLine.escaped(message) }
 }

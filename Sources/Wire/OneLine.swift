@@ -3,14 +3,23 @@ package enum OneLine {
     /// Text without line breaks and control characters, shortened.
     package static func text(_ text: String, limit: Int = 400) -> String {
         let scalars = text.unicodeScalars
+        guard scalars.count > limit else { return escaped(text) }
+        return escaped(String(scalars.prefix(limit))) + "…"
+    }
+
+    /// Text whose line breaks and control characters are escaped, at any length.
+    package static func escaped(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: breaks) else { return text }
         var line = ""
-        for scalar in scalars.prefix(limit) {
-            let breaks =
-                scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || scalar == "\u{2028}"
-                || scalar == "\u{2029}"
-            if breaks { line += scalar.escaped(asASCII: true) } else { line.unicodeScalars.append(scalar) }
+        for scalar in text.unicodeScalars {
+            if breaks(scalar) { line += scalar.escaped(asASCII: true) } else { line.unicodeScalars.append(scalar) }
         }
-        return scalars.count > limit ? line + "…" : line
+        return line
+    }
+
+    /// Whether a terminal or a log may take it for a command or the end of a line.
+    private static func breaks(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || scalar == "\u{2028}" || scalar == "\u{2029}"
     }
 
     /// A number of bytes: `1 byte`, `2 bytes`.
@@ -37,9 +46,9 @@ package enum OneLine {
         return digits + (bytes.count > 16 ? "… (\(bytes.count) bytes)" : "")
     }
 
-    /// The case of an enumeration with its values, or nil for a case without any.
-    package static func values(of event: Any) -> String? {
-        guard let child = Mirror(reflecting: event).children.first, let name = child.label else { return nil }
+    /// The case of an enumeration with its values. Reflection does not know the name of a case without any.
+    package static func values(of event: Any) -> String {
+        guard let child = Mirror(reflecting: event).children.first, let name = child.label else { return "?" }
         let payload = Mirror(reflecting: child.value)
         guard payload.displayStyle == .tuple else { return "\(name)(\(value(child.value)))" }
         let values = payload.children.map { label, value in

@@ -1,9 +1,8 @@
+package import Messaging
 import Synchronization
 import TestSupport
 import Testing
-
-@testable package import Messaging
-@testable package import Transport
+package import Transport
 
 /// What the clients of all protocols do in the same way. The tests of each client call these with a client of theirs.
 package enum ClientChecks {
@@ -66,6 +65,61 @@ package enum ClientChecks {
         #else
             #expect(Set(marks).count == 3)
         #endif
+    }
+
+    /// Each option of `network` has the effect that this system allows, or makes connecting fail and is named.
+    package static func network<Client: MessagingClient>(
+        _ option: String, port: Int, _ makeClient: (NetworkOptions) -> Client
+    ) async throws where Client.Failure: ClientError {
+        /// Why it cannot connect, or nil; `ends` is where the connection leaves from.
+        func failure(
+            from ends: [String]? = nil, _ change: (inout NetworkOptions) -> Void
+        ) async -> Client.Failure? {
+            var options = NetworkOptions()
+            change(&options)
+            let client = makeClient(options)
+            do throws(Client.Failure) {
+                try await client.connect()
+                #if os(Linux)
+                    if let ends { #expect(ServiceMarks.localEnds(ofConnectionsTo: port) == ends) }
+                #endif
+                await client.disconnect()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        func expectUnsupported(_ change: (inout NetworkOptions) -> Void) async {
+            let error = await failure(change)
+            #expect(error?.code == .unsupported)
+            #expect(error?.message.contains(option) == true, "\(String(describing: error))")
+        }
+        #expect(await failure(from: ["127.0.0.1%"]) { _ in } == nil)
+        switch option {
+        case "interface":
+            #expect(await failure(from: ["127.0.0.1%lo"]) { $0.interface = "lo" } == nil)
+            let error = await failure { $0.interface = "nowhere0" }
+            #expect(error?.code == .unreachable)
+            #expect(error?.message.contains("nowhere0") == true)
+            // The system would cut the name, and find "lo" for none.
+            await expectUnsupported { $0.interface = "" }
+            await expectUnsupported { $0.interface = "an-interface-with-a-long-name" }
+        case "localAddress":
+            #expect(await failure(from: ["127.0.0.9%"]) { $0.localAddress = "127.0.0.9" } == nil)
+            // TEST-NET-1, which no device has.
+            let error = await failure { $0.localAddress = "192.0.2.1" }
+            #expect(error?.code == .unreachable)
+            #expect(error?.message.contains("192.0.2.1") == true)
+            #expect(await failure { $0.localAddress = "::1" }?.code == .unreachable)
+            await expectUnsupported { $0.localAddress = "a name" }
+        case "allowsExpensive": await expectUnsupported { $0.allowsExpensive = false }
+        case "allowsConstrained": await expectUnsupported { $0.allowsConstrained = false }
+        case "interfaceType": await expectUnsupported { $0.interfaceType = .wifi }
+        case "prefersNoProxies":
+            // Nothing to go around here; tests over fakes of Apple's frameworks show the effect.
+            #expect(await failure { $0.prefersNoProxies = true } == nil)
+        default: Issue.record("no check of \(option)")
+        }
     }
 
     /// `threadQuality` chooses the thread, which clients with the same quality share.

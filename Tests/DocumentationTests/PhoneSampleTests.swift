@@ -93,10 +93,10 @@ import Testing
         await broker.stop()
     }
 
-    @Test(.requires(program: "openssl"))
+    @Test
     func `An authority of one's own, a client certificate and TLS 1.3 are enough for a company's broker`() async throws
     {
-        let certificates = try await Certificates.make()
+        let certificates = Certificates()
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(
             identity: TLSIdentity(
@@ -105,18 +105,19 @@ import Testing
         let broker = try await LoopbackBroker.start(options)
         let url = "mqtts://localhost:\(broker.ports.mqtts ?? 0)"
         // The same certificate as PEM, as PEM in a file that ends in .crt, and as DER.
-        let crt = certificates.authority.certificate + ".crt"
+        let scratch = try ScratchDirectory("company")
+        let crt = scratch.file("authority.crt")
         try FileManager.default.copyItem(atPath: certificates.authority.certificate, toPath: crt)
         for authority in [certificates.authority.certificate, crt, certificates.authorityDER] {
             let configuration = makeCompanyConfiguration(
-                authority: authority, client: certificates.clientPKCS12, passphrase: certificates.clientKeyPassword)
+                authority: authority, client: certificates.client.container, passphrase: certificates.passphrase)
             #expect(configuration.tls.minimumVersion == .tls13)
             try await MQTTClient(url, configuration: configuration).withConnection { client in
                 try await client.publish("x", to: "company", qos: .atLeastOnce)
             }
         }
         var nameless = makeCompanyConfiguration(
-            authority: crt, client: certificates.clientPKCS12, passphrase: certificates.clientKeyPassword)
+            authority: crt, client: certificates.client.container, passphrase: certificates.passphrase)
         nameless.tls.identity = nil
         let client = MQTTClient(url, configuration: nameless)
         await #expect(throws: MQTTError.self) { try await client.connect() }

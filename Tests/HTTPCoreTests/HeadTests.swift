@@ -1,6 +1,7 @@
 import HTTPCore
 import TestSupport
 import Testing
+import Wire
 
 /// What a server reads from the bytes of a request.
 struct RequestVector: Sendable, CustomTestStringConvertible {

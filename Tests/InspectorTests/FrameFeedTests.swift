@@ -3,6 +3,7 @@ import Messaging
 import Synchronization
 import Testing
 import Transport
+import Wire
 
 @testable import Inspector
 

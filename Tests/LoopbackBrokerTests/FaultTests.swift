@@ -125,6 +125,64 @@ import Testing
         }
     }
 
+    // MARK: A strict broker
+
+    @Test func `a forbidden topic ends the connection after the messages before it`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.faults = .strict(forbiddenTopics: ["no"])
+        try await withBroker(options) { broker in
+            let old = try await RawClient.mqtt(broker, MQTTBytes.connect("old"))
+            try await old.send(
+                MQTTBytes.publish("yes", "1", qos: 1, id: 1) + MQTTBytes.publish("no", "2", qos: 1, id: 2)
+                    + MQTTBytes.publish("yes", "3", qos: 1, id: 3))
+            try await old.expect([0x40, 2, 0, 1])
+            try await old.expectEnd()
+            let new = try await RawClient.open(broker.ports.mqtt)
+            try await new.send(MQTTBytes.connect("new", level: 5))
+            #expect(try await new.read(4).starts(with: [0x20]))
+            try await new.send(MQTTBytes.packet(0x30, MQTTBytes.text("no") + [0]))
+            let rest = try await new.connection.receive { _ in false }
+            #expect(rest.suffix(3) == [0xE0, 1, 0x87])
+        }
+    }
+
+    @Test func `forbidden filters, too many filters and QoS 2 are not answered by a strict broker`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.faults = .strict(forbiddenFilters: ["no/#"])
+        try await withBroker(options) { broker in
+            for count in [8, 9] {
+                let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+                let filters = (0..<count).flatMap { MQTTBytes.text("f\($0)") + [UInt8(1)] }
+                try await client.send(MQTTBytes.packet(0x82, [0, 1] + filters))
+                if count == 8 {
+                    try await client.expect([0x90, 10, 0, 1] + Array(repeating: 1, count: 8))
+                } else {
+                    try await client.expectEnd()
+                }
+            }
+            let client = try await RawClient.mqtt(broker, MQTTBytes.connect("a"))
+            try await client.send(MQTTBytes.subscribe("yes", qos: 2))
+            try await client.expectNothing(before: MQTTBytes.ping, [0xD0, 0])
+            try await client.send(MQTTBytes.subscribe("no/#", qos: 1))
+            try await client.expectEnd()
+        }
+    }
+
+    @Test func `forbidden destinations are answered by ERROR without a receipt`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.faults.forbiddenTopics = ["/topic/no"]
+        options.faults.forbiddenFilters = ["/queue/no"]
+        try await withBroker(options) { broker in
+            for frame in ["SEND\ndestination:/topic/no", "SUBSCRIBE\nid:1\ndestination:/queue/no"] {
+                let client = try await RawClient.stomp(broker)
+                try await client.send("\(frame)\nreceipt:r\n\n\0")
+                let answer = try await client.readFrame()
+                #expect(answer.hasPrefix("ERROR\n") && !answer.contains("receipt-id"))
+                try await client.expectEnd()
+            }
+        }
+    }
+
     // MARK: Clients
 
     @Test func clientsHaveTheirNamesAndAreCutOneByOne() async throws {

@@ -17,6 +17,9 @@ public enum PublicCalls {
         for path in paths where path.hasSuffix(".swift") {
             let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
             for match in text.matches(of: /public (?:nonisolated(?:\(nonsending\))? )?(?:mutating )?func (\w+)/) {
+                let attributes = text[..<match.range.lowerBound].split(separator: "\n\n").last ?? ""
+                // It exists for its message, and cannot be called.
+                if attributes.contains("@available(") && attributes.contains("*, unavailable") { continue }
                 guard let call = call(String(match.1), text[match.range.upperBound...]) else { continue }
                 calls.insert(call)
             }

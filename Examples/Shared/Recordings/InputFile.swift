@@ -48,9 +48,9 @@ final class InputFile: Sendable {
         while true {
             let count = unsafe buffer.withUnsafeMutableBytes { bytes in
                 #if canImport(Darwin)
-                    Darwin.read(descriptor, bytes.baseAddress! + start, size)
+                    unsafe Darwin.read(descriptor, bytes.baseAddress! + start, size)
                 #elseif canImport(Musl)
-                    Musl.read(descriptor, bytes.baseAddress! + start, size)
+                    unsafe Musl.read(descriptor, bytes.baseAddress! + start, size)
                 #else
                     unsafe Glibc.read(descriptor, bytes.baseAddress! + start, size)
                 #endif

@@ -15,9 +15,9 @@ enum Descriptor {
             var rest = UnsafeRawBufferPointer(bytes)
             while let base = rest.baseAddress, unsafe !rest.isEmpty {
                 #if canImport(Darwin)
-                    let count = Darwin.write(descriptor, base, rest.count)
+                    let count = unsafe Darwin.write(descriptor, base, rest.count)
                 #elseif canImport(Musl)
-                    let count = Musl.write(descriptor, base, rest.count)
+                    let count = unsafe Musl.write(descriptor, base, rest.count)
                 #else
                     let count = unsafe Glibc.write(descriptor, base, rest.count)
                 #endif

@@ -42,6 +42,7 @@ struct STOMPClientHandler {
     private func handle(_ event: STOMPEngineEvent.Kind) {
         switch event {
         case .subscribeReceived(let request):
+            if hub.currentFaults.forbiddenFilters.contains(request.destination) { return forbid() }
             process(request.receipt) { (router, effects) throws(STOMPRefusal) in
                 guard !hub.currentFaults.refusedFilters.contains(request.destination) else {
                     throw STOMPRefusal(message: "not allowed to subscribe to '\(request.destination)'")
@@ -108,9 +109,11 @@ struct STOMPClientHandler {
         guard !records.isEmpty, isOpen else { return }
         hub.counters.add(.messagesIn, records.count)
         let reader = STOMPHeaderReader(version: version, command: .send)
+        let forbidden = hub.currentFaults.forbiddenTopics
         for record in records {
             var headers = reader.headers(in: bytes.extracting(record.headers))
             guard let destination = headers["destination"] else { continue }
+            if forbidden.contains(destination) { return forbid() }
             let receipt = headers["receipt"]
             let transaction = headers["transaction"]
             let body = bytes.bytes(in: record.body)
@@ -124,6 +127,12 @@ struct STOMPClientHandler {
     }
 
     // MARK: Answers
+
+    /// Ends the connection of a client that asked for something forbidden. ERROR does not name the frame.
+    private func forbid() {
+        link.perform { try? $0.engine.sendError(message: "access refused", at: now) }
+        ended()
+    }
 
     /// Lets the router process a frame, then sends what the client asked for: RECEIPT, or ERROR instead.
     @discardableResult

@@ -9,9 +9,10 @@ extension MQTTClient {
     /// acknowledged, over a reconnect if need be. After a reconnect messages of every QoS are sent once the server has
     /// answered the subscriptions. Cancelling the task ends the wait, and never the exchange.
     /// - Returns: the server's reason code; for QoS 0 always success.
-    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be. ``MQTTError/Code/notConnected`` at once,
-    ///   with the reason, before ``connect()``, after ``disconnect()``, and when the client has stopped connecting; calls
-    ///   that wait at that moment fail with that reason, and their messages are dropped unless they have been sent already.
+    /// - Throws: ``MQTTError``, before anything is sent if the message cannot be. ``MQTTError/Code/notConnected`` at once
+    ///   before ``connect()`` and after ``disconnect()``. When the client has stopped connecting, the reason with its code:
+    ///   at once, or when it stops for calls that wait at that moment; their messages are dropped unless they have been sent
+    ///   already.
     @discardableResult
     public nonisolated(nonsending) func publish(
         _ payload: [UInt8], to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
@@ -59,6 +60,25 @@ extension MQTTClient {
         properties: MQTTProperties = MQTTProperties()
     ) async throws(MQTTError) -> MQTTReasonCode {
         try await publish(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
+    /// Publishes any sequence of bytes, such as `Data`; see ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    @discardableResult
+    public nonisolated(nonsending) func publish(
+        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
+        properties: MQTTProperties = MQTTProperties()
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await publish(Array(payload), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
+    /// Names what is missing where a value is published without a format.
+    @available(*, unavailable, message: "Name the format of the value: publish(value, as: .json, to: topic).")
+    @discardableResult
+    public nonisolated(nonsending) func publish(
+        _ value: some Encodable & Sendable, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
+        properties: MQTTProperties = MQTTProperties()
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        throw .invalidRequest("A value needs a format. Call publish(value, as: .json, to: topic).")
     }
 
     /// Publishes many messages in their order and returns when the guarantees of all are fulfilled, with a single wait.

@@ -22,10 +22,13 @@ extension MQTTClient {
             throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to 5.0.")
         }
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
-        let late =
-            "No response to the request to '\(topic)' arrived within \(timeout). "
-            + "Check that a client answers there, or raise the timeout."
-        return try await replies.reply(correlation: correlation, within: timeout, late: late) {
+        let core = core
+        return try await replies.reply(
+            correlation: correlation, within: timeout,
+            late: core.lateReply(
+                "No response to the request to '\(topic)' arrived within \(timeout).",
+                advice: "Check that a client answers there, or raise the timeout.")
+        ) {
             (address) async throws(MQTTError) in
             var properties = properties
             properties.responseTopic = address

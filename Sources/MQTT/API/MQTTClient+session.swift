@@ -24,6 +24,8 @@ extension MQTTClient {
             core.link.perform { $0.engine.cleanStart = true }
             try? await core.supervisor.connect(cancelled: .cancelledWait)
             await core.supervisor.stop { core.sayGoodbye() }
+            // Whatever becomes of the store: later connections continue their sessions.
+            core.link.perform { $0.engine.cleanStart = cleanStart }
         }
         do throws(MQTTError) {
             try await core.persistence?.removeAll(core)

@@ -19,7 +19,8 @@ extension MQTTClient {
     /// - Parameters:
     ///   - filter: a topic filter: `+` matches one level, `#` the rest; with `$share/name/` before it the subscription is
     ///     shared.
-    ///   - qos: the highest QoS that messages are delivered with. Default: 2.
+    ///   - qos: the highest QoS that messages are delivered with. Where a server's Maximum QoS is lower, that is requested
+    ///     instead. Default: 1.
     ///   - buffer: the bounds of the buffer for a slow receiver. Default: see ``BufferPolicy``.
     ///   - acknowledgement: whether the client or the receiver acknowledges QoS 1 and 2. Default: the client.
     ///   - noLocal: whether the server sends no messages of this client; 5.0 only. Default: false.
@@ -31,7 +32,7 @@ extension MQTTClient {
     ///     of each message that the subscription matches; sent again with each SUBSCRIBE; 5.0 only.
     /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses.
     public nonisolated(nonsending) func subscribe(
-        to filter: String, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
+        to filter: String, qos: QoS = .atLeastOnce, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTSubscription {
@@ -64,6 +65,51 @@ extension MQTTClient {
         let answer = try await core.subscriptions.subscribe(route)
         let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
         return MQTTSubscription(handle: handle, reasonCodes: answer.codes, grantProperties: answer.properties)
+    }
+
+    /// Declares a subscription and returns its messages as a sequence, without waiting for the server.
+    ///
+    /// Call this before ``connect()`` or ``start()``: every connection then subscribes before anything else is sent, and
+    /// the messages that a resumed session brings with CONNACK come to this sequence. A worker that acknowledges manually
+    /// misses none, however late it begins to read:
+    ///
+    ///     let jobs = client.subscription(to: "jobs/#", acknowledgement: .manual)
+    ///     try await client.connect()
+    ///     for try await job in jobs { … }
+    ///
+    /// While the client is connected, SUBSCRIBE is sent at once. ``MQTTEvent/subscribed(filter:_:)`` reports the server's
+    /// answer, which ``MQTTSubscription/reasonCodes`` does not hold. A refusal and an invalid filter are thrown by the
+    /// sequence. Otherwise as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)-(String,_,_,_,_,_,_,_)``,
+    /// with the same parameters; the sequence ends when the client stops connecting, so declare it again after
+    /// ``disconnect()``.
+    public nonisolated func subscription(
+        to filter: String, qos: QoS = .atLeastOnce, buffer: BufferPolicy = BufferPolicy(),
+        acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
+        retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
+    ) -> MQTTSubscription {
+        let request = MQTTSubscriptionRequest(
+            filter: filter, qos: qos, noLocal: noLocal, retainAsPublished: retainAsPublished,
+            retainHandling: retainHandling)
+        return subscription(to: [request], buffer: buffer, acknowledgement: acknowledgement, properties: properties)
+    }
+
+    /// Declares a subscription to several filters, whose messages are one sequence; otherwise as
+    /// ``subscription(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)-(String,_,_,_,_,_,_,_)``.
+    public nonisolated func subscription(
+        to requests: [MQTTSubscriptionRequest], buffer: BufferPolicy = BufferPolicy(),
+        acknowledgement: MQTTAcknowledgement = .automatic, properties: MQTTProperties = []
+    ) -> MQTTSubscription {
+        let route = MQTTRoute(
+            requests: requests, properties: properties, policy: buffer, acknowledgement: acknowledgement)
+        let first = core.firstQueue(of: route)
+        do throws(MQTTError) {
+            try check(requests.map(\.filter))
+            core.loop.execute { [core] in core.subscriptions.declare(route) }
+        } catch {
+            route.finish(.failed(error))
+        }
+        let handle = MQTTSubscriptionHandle(core: core, route: route, first: first)
+        return MQTTSubscription(handle: handle, reasonCodes: [], grantProperties: [])
     }
 
     /// Unsubscribes a filter of a session that an earlier process made, and returns the server's UNSUBACK; otherwise as

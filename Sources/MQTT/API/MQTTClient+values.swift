@@ -123,7 +123,8 @@ extension MQTTClient {
     ///   - type: the type of the values; for text see
     ///     ``subscribe(to:as:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)``.
     ///   - coding: the format of the payloads. Default: JSON.
-    ///   - qos: the highest QoS that messages are delivered with. Default: 2.
+    ///   - qos: the highest QoS that messages are delivered with. Where a server's Maximum QoS is lower, that is requested
+    ///     instead. Default: 1.
     ///   - buffer: the bounds of the buffer for a slow receiver. Default: see ``BufferPolicy``.
     ///   - acknowledgement: whether the client or the receiver acknowledges QoS 1 and 2. Default: the client.
     ///   - noLocal: whether the server sends no messages of this client; 5.0 only. Default: false.
@@ -132,7 +133,7 @@ extension MQTTClient {
     ///   - properties: user properties of SUBSCRIBE; 5.0 only.
     /// - Throws: ``MQTTError`` as `subscribe` without a type does.
     public nonisolated(nonsending) func subscribe<Value: Decodable & Sendable>(
-        to filter: String, as type: Value.Type, coding: some PayloadCoding = .json, qos: QoS = .exactlyOnce,
+        to filter: String, as type: Value.Type, coding: some PayloadCoding = .json, qos: QoS = .atLeastOnce,
         buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic,
         noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
@@ -146,11 +147,39 @@ extension MQTTClient {
     /// Subscribes and returns the messages with their texts: `subscribe(to: "house/+/door", as: String.self)`. A payload
     /// that is not UTF-8 is an element whose `value` throws.
     public nonisolated(nonsending) func subscribe(
-        to filter: String, as text: String.Type, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
+        to filter: String, as text: String.Type, qos: QoS = .atLeastOnce, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTDecodedMessages<String> {
         try await subscribe(
+            to: MQTTTopic.text(filter), qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
+            retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
+    }
+
+    /// Declares a subscription and returns the messages with their values, without waiting for the server:
+    /// `client.subscription(to: "jobs/#", as: Job.self, acknowledgement: .manual)` before ``connect()``.
+    ///
+    /// The parameters are those of `subscribe(to:as:)`; otherwise as
+    /// ``subscription(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)-(String,_,_,_,_,_,_,_)``.
+    public nonisolated func subscription<Value: Decodable & Sendable>(
+        to filter: String, as type: Value.Type, coding: some PayloadCoding = .json, qos: QoS = .atLeastOnce,
+        buffer: BufferPolicy = BufferPolicy(), acknowledgement: MQTTAcknowledgement = .automatic,
+        noLocal: Bool = false, retainAsPublished: Bool = false,
+        retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
+    ) -> MQTTDecodedMessages<Value> {
+        subscription(
+            to: filter, qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
+            retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties
+        ).values(type, as: coding)
+    }
+
+    /// Declares a subscription and returns the messages with their texts; otherwise as for other types.
+    public nonisolated func subscription(
+        to filter: String, as text: String.Type, qos: QoS = .atLeastOnce, buffer: BufferPolicy = BufferPolicy(),
+        acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
+        retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
+    ) -> MQTTDecodedMessages<String> {
+        subscription(
             to: MQTTTopic.text(filter), qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
             retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
     }
@@ -260,17 +289,36 @@ extension MQTTClient {
     /// Subscribes to a topic and returns its messages with their values. A payload that is not such a value is an
     /// element too.
     ///
-    /// The highest QoS that messages are delivered with is 2 by default, not the QoS of the topic.
-    /// - Throws: as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)``.
+    /// The highest QoS that messages are delivered with is 1 by default, not the QoS of the topic.
+    /// - Throws: as ``subscribe(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)-(String,_,_,_,_,_,_,_)``.
     public nonisolated(nonsending) func subscribe<Value>(
-        to topic: MQTTTopic<Value>, qos: QoS = .exactlyOnce, buffer: BufferPolicy = BufferPolicy(),
+        to topic: MQTTTopic<Value>, qos: QoS = .atLeastOnce, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTDecodedMessages<Value> {
         let subscription = try await subscribe(
             to: topic.filter, qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
             retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
-        return DecodedMessages(subscription) { [format = topic.format] in
+        return values(of: subscription, topic)
+    }
+
+    /// Declares a subscription to a topic and returns its messages with their values, without waiting for the server;
+    /// otherwise as ``subscription(to:qos:buffer:acknowledgement:noLocal:retainAsPublished:retainHandling:properties:)-(String,_,_,_,_,_,_,_)``.
+    public nonisolated func subscription<Value>(
+        to topic: MQTTTopic<Value>, qos: QoS = .atLeastOnce, buffer: BufferPolicy = BufferPolicy(),
+        acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,
+        retainHandling: MQTTSubscriptionRequest.RetainHandling = .sendAtSubscribe, properties: MQTTProperties = []
+    ) -> MQTTDecodedMessages<Value> {
+        let subscription = subscription(
+            to: topic.filter, qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
+            retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
+        return values(of: subscription, topic)
+    }
+
+    private nonisolated func values<Value>(
+        of subscription: MQTTSubscription, _ topic: MQTTTopic<Value>
+    ) -> MQTTDecodedMessages<Value> {
+        DecodedMessages(subscription) { [format = topic.format] in
             format.value(in: $0.payload, mediaType: $0.mediaType)
         }
     }

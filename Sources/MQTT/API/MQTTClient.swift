@@ -62,17 +62,19 @@ public actor MQTTClient: MessagingClient {
     }
 
     /// Makes a client on a loop and over streams of the caller's choice. Without a loop it gets the shared one of the
-    /// system's clock, and without a network the system's.
+    /// system's clock, and without a network or a resolver the system's.
     package init(
         _ urls: [String], clientID: String = "", configuration: MQTTConfiguration, loop: EventLoop?,
-        override: StreamOpener.Override? = nil, clock: ManualClock? = nil, network: NetworkMonitor? = nil
+        override: StreamOpener.Override? = nil, clock: ManualClock? = nil, network: NetworkMonitor? = nil,
+        resolver: Resolver = .shared
     ) {
         self.clock = clock
         var configuration = configuration
         if !clientID.isEmpty { configuration.clientID = clientID }
         let loop = loop ?? .shared(for: configuration.threadQuality)
         let settings = MQTTSettings.of(configuration)
-        let opener = StreamOpener(urls: urls, options: settings.streams, loop: loop, override: override)
+        let opener = StreamOpener(
+            urls: urls, options: settings.streams, loop: loop, override: override, resolver: resolver)
         publisher = MQTTPublisher(
             core: MQTTClientCore(
                 opener: opener, settings: settings, clientID: configuration.clientID, loop: loop, network: network))

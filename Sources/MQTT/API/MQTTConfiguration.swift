@@ -27,6 +27,13 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// session at the end of every connection, and the client subscribes again. For a session that survives set it to
     /// false, with a client identifier that does not change.
     public var cleanStart = true
+    /// Whether every filter is subscribed again when the server has kept the session; otherwise only shared filters are,
+    /// which some servers forget (Mosquitto 2.0 does when it restarts). Default: false.
+    ///
+    /// For servers that resume a session without its subscriptions. With 5.0 such a SUBSCRIBE asks for retained messages
+    /// only where the server has lost the subscription (Retain Handling 1); with 3.1.1 it brings the retained messages of
+    /// every filter again, after each reconnect. The messages that wait to be published leave one round trip later.
+    public var resubscribesWithSessionPresent = false
     /// How long the server keeps the session after the connection ended, rounded up to whole seconds; 5.0 only. Default: 0
     /// seconds.
     public var sessionExpiry: Duration = .zero
@@ -73,11 +80,14 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// When lost connections are opened again. Default: automatically, with growing delays.
     public var reconnect = ReconnectPolicy.automatic
     /// Whether the client follows the network of the device on Apple's systems: it connects as soon as a network is
-    /// available or has changed, and makes no attempts without one. Default: true.
+    /// available or has changed. Default: true.
     ///
-    /// Attempts pause in the state `waitingForNetwork` unless a server is on the same machine. On other
-    /// systems call ``MQTTClient/networkChanged()``.
+    /// Without a network it is in the state `waitingForNetwork` unless a server is on the same machine, and makes one
+    /// attempt after each ``ReconnectPolicy/maximumDelay``, which does not count as one of the policy's. On other systems
+    /// call ``MQTTClient/networkChanged()``.
     public var usesNetworkMonitor = true
+    /// Which of the device's networks connections may use, and from where they leave. Default: as the system decides.
+    public var network = NetworkOptions()
     /// How urgent the traffic of the connection is for the network: `.background`, `.standard` or `.responsive`. Default:
     /// `.standard`.
     ///
@@ -93,6 +103,20 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var connectTimeout: Duration = .seconds(30)
     /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH. Default: 10 seconds.
     public var requestTimeout: Duration = .seconds(10)
+    /// The longest time without any PUBACK, PUBREC or PUBCOMP while messages of this client wait for one; nil waits for
+    /// ever. Then the connection ends, and the next server is tried. Default: 30 seconds.
+    ///
+    /// It is counted from the last of them, or from the time when the server's system had taken the bytes of the messages:
+    /// a large message on a slow link may take longer. (Network.framework does not report that time: on Apple's systems it
+    /// is counted from the publish.) With each connection in a row that ended for it the time doubles, until an
+    /// acknowledgement arrives. ``MQTTEvent/acknowledgementTimedOut(topic:_:after:)`` names the message that has waited
+    /// longest. Acknowledgements that the server waits for never end a connection.
+    public var acknowledgementTimeout: Duration? = .seconds(30)
+    /// The number of topic filters in one SUBSCRIBE or UNSUBSCRIBE; more filters go into further packets, which leave
+    /// together. Default: 8, the most that AWS IoT Core accepts.
+    ///
+    /// There are 65,535 packet identifiers: one call cannot subscribe more packets than that.
+    public var maximumFiltersPerRequest = 8
     /// Timeout for a response after PINGREQ has been written. Default: 10 seconds.
     public var pingTimeout: Duration = .seconds(10)
     /// The largest packet that is accepted, in bytes; `.max` omits the property Maximum Packet Size from CONNECT, so that the
@@ -103,7 +127,14 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var maximumControlPacketSize = 256 << 10
     /// The number of QoS 1 and 2 messages that the server may send before the client acknowledges one; 5.0 only.
     /// Default: 1024.
+    ///
+    /// A server that sends more is reported by ``MQTTEvent/receiveMaximumExceeded(_:)``.
     public var receiveMaximum: UInt16 = 1024
+    /// Whether a server that exceeds ``receiveMaximum`` ends the connection, as the specification demands [MQTT-3.3.4-9];
+    /// otherwise up to 65,535 messages without an acknowledgement are received. 5.0 only. Default: false.
+    ///
+    /// Mosquitto 2.0.11 exceeds it after a session was resumed and under load, and would do so on the next connection too.
+    public var enforcesReceiveMaximum = false
     /// The number of this client's QoS 1 and 2 messages in flight. Default: nil, which uses the server's limit in 5.0 (at
     /// most 1024), and 20 before, where the server cannot send one: Mosquitto closes the connection of a client that
     /// sends more with QoS 2.

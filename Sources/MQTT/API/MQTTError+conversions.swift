@@ -36,9 +36,7 @@ extension MQTTError {
                 (
                     .protocolError,
                     Self.sentence("The server broke the MQTT protocol: \(violation.message)")
-                        + (isAnswerToConnect5 && !Self.isAboutAuthentication(violation)
-                            ? " If it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions."
-                            : " Check that the server speaks MQTT on this port.")
+                        + " \(Self.advice(on: violation, isAnswerToConnect5: isAnswerToConnect5))"
                 )
             case .connectTimeout:
                 (
@@ -49,6 +47,11 @@ extension MQTTError {
                 (
                     .connectionLost,
                     "The server did not answer PINGREQ within pingTimeout. Check the network, or raise pingTimeout."
+                )
+            case .acknowledgementTimeout(let topic, let qos, let silence):
+                (
+                    .connectionLost,
+                    "The server acknowledged no message for \(Duration.nanoseconds(silence)); the one to '\(topic)' with QoS \(qos.rawValue) has waited longest. Try a lower QoS, since some servers never answer QoS 2, or raise acknowledgementTimeout if the server needs longer."
                 )
             case .keepAliveTimeout:
                 (
@@ -63,7 +66,7 @@ extension MQTTError {
             case .subscribeTimeout:
                 (
                     .timedOut,
-                    "The server did not answer SUBSCRIBE within requestTimeout after a reconnect. Raise requestTimeout if it needs longer."
+                    "The server did not answer SUBSCRIBE within requestTimeout after a reconnect. \(MQTTSubscriptions.adviceForSubscribe)"
                 )
             }
         let violation: MQTTProtocolError? = if case .violation(let violation) = failure { violation } else { nil }
@@ -100,11 +103,7 @@ extension MQTTError {
                 reasonCode: reason, properties: properties)
             return
         }
-        // 0x00 is called success in every other packet (MQTT 5.0, 3.14.2.1).
-        let answer =
-            reason == .normalDisconnection
-            ? "normal disconnection (0x00)" + (properties.reasonString.map { ": \($0)" } ?? "")
-            : properties.text(after: reason)
+        let answer = properties.text(afterDisconnect: reason)
         self.init(
             .connectionLost,
             Self.sentence("The server ended the connection: \(answer)") + " See the server's log for the reason.",
@@ -160,6 +159,19 @@ extension MQTTError {
                 + " Repair or replace it, then call connect() again."
         self.init(.storeFailed, message, underlying: error)
     }
+
+    /// What to do about a server that broke the protocol.
+    private static func advice(on violation: MQTTProtocolError, isAnswerToConnect5: Bool) -> String {
+        if violation.reasonCode == .receiveMaximumExceeded { return adviceOnReceiveMaximum }
+        if isAnswerToConnect5, !isAboutAuthentication(violation) {
+            return "If it is older than MQTT 5.0, set version to 3.1.1, or fallbackVersions."
+        }
+        return "Check that the server speaks MQTT on this port."
+    }
+
+    /// What to do about a server that sends more messages without an acknowledgement than Receive Maximum.
+    static let adviceOnReceiveMaximum =
+        "Acknowledge messages earlier, raise receiveMaximum, or leave enforcesReceiveMaximum off, which accepts up to 65,535."
 
     /// Whether it is about AUTH or the authentication method, which only MQTT 5.0 has (4.12, 3.15).
     private static func isAboutAuthentication(_ violation: MQTTProtocolError) -> Bool {

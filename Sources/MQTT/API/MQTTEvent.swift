@@ -37,6 +37,13 @@ public enum MQTTEvent: ClientEvent {
     /// The server acknowledged a QoS 2 message as if it had QoS 1, as RabbitMQ 3 does with all of them: the messages of
     /// this connection arrive at least once, and may arrive more often. Reported once for each connection.
     case exactlyOnceUnavailable
+    /// The server acknowledged no message for this time while some were awaited, and the connection ends: the message that
+    /// has waited longest was published to this topic with this QoS. See ``MQTTConfiguration/acknowledgementTimeout``.
+    case acknowledgementTimedOut(topic: String, QoS, after: Duration)
+    /// The server has sent more QoS 1 and 2 messages without an acknowledgement than the client allows with this Receive
+    /// Maximum, as Mosquitto 2.0.11 does. They are received all the same, unless
+    /// ``MQTTConfiguration/enforcesReceiveMaximum`` is set. Reported once for each connection.
+    case receiveMaximumExceeded(UInt16)
     /// The client has sent PINGREQ.
     case pingSent
     /// The server answered PINGREQ after this time.
@@ -55,6 +62,13 @@ public enum MQTTEvent: ClientEvent {
     /// the system had accepted may be lost as well, and are not counted. With TLS, WebSocket or a proxy the count may
     /// include messages that were sent.
     case unsentMessagesDiscarded(Int)
+    /// Messages that nobody has acknowledged were acknowledged by the client, because no subscription that matches them
+    /// followed within ten seconds. ``MQTTConfiguration/unmatchedMessagePolicy`` then keeps or drops them.
+    ///
+    /// They are those that a subscription with manual acknowledgement and these filters left when it ended; without filters
+    /// those of a resumed session that no subscription matched. With a session that ends with its connection, or a session
+    /// store, the messages of a subscription are acknowledged when it ends.
+    case messagesUnclaimed(filters: [String], count: Int)
     /// A message that was retained because it matched no subscription was dropped; see
     /// ``MQTTConfiguration/unmatchedMessagePolicy``.
     case unmatchedMessageDropped(topic: String, reason: MQTTUnmatchedMessagePolicy.DropReason)
@@ -69,8 +83,16 @@ extension MQTTEvent: CustomStringConvertible {
     public var description: String {
         switch self {
         case .exactlyOnceUnavailable: "exactlyOnceUnavailable"
+        case .pingSent: "pingSent"
         case .reauthenticated: "reauthenticated"
-        default: OneLine.values(of: self) ?? "event"
+        case .disconnectedByServer(let reason, let properties):
+            "disconnectedByServer(\(properties.text(afterDisconnect: reason)))"
+        case .stateChanged, .connecting, .attemptFailed, .connected, .sessionLost, .credentialsRequested,
+            .connectionLost, .subscribed, .unsubscribed, .resubscribed, .subscriptionLost, .invalidMessageDropped,
+            .acknowledgementTimedOut, .receiveMaximumExceeded, .pingAnswered, .redirected, .versionChanged,
+            .undelivered,
+            .unsentMessagesDiscarded, .messagesUnclaimed, .unmatchedMessageDropped, .storeDamaged:
+            OneLine.values(of: self)
         }
     }
 }

@@ -1,4 +1,5 @@
 import MQTTCore
+import Wire
 
 extension MQTTProperties {
     /// These properties, then others; one that is allowed only once keeps its first value.
@@ -19,11 +20,20 @@ extension MQTTProperties {
         return properties
     }
 
-    /// A reason code, with the Reason String that came with it, unless that only repeats the name of the code.
+    /// A reason code, with the Reason String that came with it on one line, unless that only repeats the name of the code.
     func text(after code: MQTTReasonCode) -> String {
-        guard let reason = reasonString, !reason.isEmpty else { return code.description }
+        text(after: code, named: code.description)
+    }
+
+    /// The same for DISCONNECT, where 0x00 is not called success (MQTT 5.0, 3.14.2.1).
+    func text(afterDisconnect code: MQTTReasonCode) -> String {
+        text(after: code, named: code == .normalDisconnection ? "normal disconnection (0x00)" : code.description)
+    }
+
+    private func text(after code: MQTTReasonCode, named name: String) -> String {
+        guard let reason = reasonString, !reason.isEmpty else { return name }
         // Servers spell it differently: `bad_username_or_password`, `Not authorized.`
         let letters = { (text: String) in text.lowercased().filter(\.isLetter) }
-        return code.name.map(letters) == letters(reason) ? code.description : "\(code): \(reason)"
+        return code.name.map(letters) == letters(reason) ? name : "\(name): \(OneLine.text(reason))"
     }
 }

@@ -46,6 +46,7 @@ final class MQTTSettings: Sendable {
         streams.tls = options.tls
         streams.webSocket = options.webSocket
         streams.serviceClass = options.serviceClass
+        streams.network = options.network
         streams.subprotocols = [options.version == .v3_1 ? "mqttv3.1" : "mqtt"]
         streams.schemes = [.mqtt, .mqtts, .ws, .wss, .unix]
         self.streams = .of(streams, orKnown: known?.streams)
@@ -62,6 +63,7 @@ final class MQTTSettings: Sendable {
         engine.sessionExpiry = UInt32(clamping: options.sessionExpiry.inSecondsRoundedUp)
         engine.will = options.will
         engine.receiveMaximum = options.receiveMaximum
+        engine.enforcesReceiveMaximum = options.enforcesReceiveMaximum
         engine.maximumPacketSize = UInt32(clamping: options.maximumPacketSize)
         engine.maximumControlPacketSize = UInt32(clamping: options.maximumControlPacketSize)
         engine.maximumInFlight = maximumInFlight(options.version, options)
@@ -77,6 +79,7 @@ final class MQTTSettings: Sendable {
         engine.connectTimeout = options.connectTimeout.inNanoseconds
         engine.pingTimeout = options.pingTimeout.inNanoseconds
         engine.requestTimeout = options.requestTimeout.inNanoseconds
+        engine.acknowledgementTimeout = options.acknowledgementTimeout?.inNanoseconds ?? .max
         // The server may hold a session of an earlier process of this client.
         engine.acceptsUnknownSession = true
         return engine

@@ -1,5 +1,6 @@
 import MQTTCore
 public import Messaging
+import Synchronization
 import Wire
 
 /// The messages that one read brought to one subscription: their records, and the bytes they point into.
@@ -24,6 +25,8 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// How many messages were lost just before the first one.
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
     private let pool: MQTTBatchPool?
+    /// How many messages a receiver has taken.
+    private let taken = Atomic(0)
 
     init(
         _ storage: MQTTBatchStorage, aliasTopics: [UInt8] = [], commonTopic: String? = nil, version: MQTTVersion,
@@ -59,7 +62,22 @@ public final class MQTTBatch: DeliveryBatch, @unchecked Sendable {
     /// The message at a place from 0 to `count`.
     @inlinable public subscript(index: Int) -> MQTTMessage { MQTTMessage(batch: self, index: index) }
 
-    @usableFromInline package var byteCount: Int { storage.count + aliasTopics.count }
+    /// How many of the messages a receiver has taken, as far as the queue and the receiver's place show: all of a batch whose
+    /// receiver is in the middle of it.
+    var takenCount: Int { taken.load(ordering: .relaxed) }
+
+    /// From the first to the last of the messages of QoS 1 and 2 that the engine delivered; nil without any.
+    var deliveries: ClosedRange<UInt64>? {
+        var range: ClosedRange<UInt64>?
+        for record in records where record.delivery != 0 {
+            range = (range?.lowerBound ?? record.delivery)...record.delivery
+        }
+        return range
+    }
+
+    @usableFromInline package func noteTaken(_ count: Int) { taken.store(count, ordering: .relaxed) }
+
+    @usableFromInline package var byteCount: Int { storage.memory + aliasTopics.capacity }
 
     /// The topic of a message; made for each call unless all messages have one topic.
     @inlinable

@@ -2,7 +2,8 @@ public import MQTTCore
 public import Messaging
 import Wire
 
-/// The messages that match one topic filter, as a sequence; made by `subscribe` of ``MQTTClient``.
+/// The messages that match one topic filter, as a sequence; made by `subscribe` and `subscription` of
+/// ``MQTTClient``.
 ///
 /// The subscription lives as long as this value or an iterator of it: when the last copy is released, the client
 /// unsubscribes. It survives reconnects. An iterator continues where the one before it was released, so that a loop may be
@@ -26,7 +27,7 @@ public struct MQTTSubscription: MessageSubscription {
     /// The topic filters; empty for the messages that match no subscription.
     public var filters: [String] { handle.route.requests.map(\.filter) }
     /// The server's answer to each filter when the subscription was made: the QoS that it granted, or why it refused
-    /// [MQTT-3.9.3-1].
+    /// [MQTT-3.9.3-1]. Empty for a declared subscription; ``MQTTEvent/subscribed(filter:_:)`` reports its answers.
     public let reasonCodes: [MQTTReasonCode]
     /// The properties of SUBACK: Reason String, user properties; 5.0 only.
     public let grantProperties: MQTTProperties

@@ -56,8 +56,8 @@ extension MQTTMachine {
             for route in routes { scratch.assign(UInt32(index), to: route) }
             let message = effects.messages[index]
             if message.delivery == 0 { continue }
-            if routes.isEmpty, unmatched.isOn {
-                retain(message, of: bytes, effects, at: now, into: scratch)
+            if routes.isEmpty {
+                receiveUnmatched(message, of: bytes, effects, at: now, into: scratch)
             } else {
                 withheld.acknowledge(message.delivery, for: routes, &engine, at: now)
             }
@@ -85,20 +85,20 @@ extension MQTTMachine {
             }
             for route in routes { scratch.assign(UInt32(index), to: route) }
             guard message.delivery != 0 else { continue }
-            if matching.isEmpty, unmatched.isOn {
-                retain(message, of: bytes, effects, at: now, into: scratch)
+            if matching.isEmpty {
+                receiveUnmatched(message, of: bytes, effects, at: now, into: scratch)
             } else {
                 withheld.acknowledge(message.delivery, for: routes, &engine, at: now)
             }
         }
     }
 
-    private mutating func retain(
+    private mutating func receiveUnmatched(
         _ message: MQTTMessageRecord, of bytes: RawSpan, _ effects: MQTTEffects, at now: Int64,
         into scratch: MQTTScratch
     ) {
         let topic = effects.topic(of: message, in: bytes)
-        scratch.work.unmatchedDrops += unmatched.retain(message, of: bytes, topic: topic, &engine, at: now)
+        scratch.work.unmatched.add(unmatched.receive(message, of: bytes, topic: topic, &engine, at: now))
         flushRecords()
     }
 }

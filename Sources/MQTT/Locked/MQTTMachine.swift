@@ -15,6 +15,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var publishers: MQTTPublishers
     /// Received messages that are acknowledged later.
     var withheld = MQTTWithheldMessages()
+    /// Received messages that their receivers acknowledge.
+    var unanswered = MQTTUnansweredMessages()
     /// Received messages without a subscription.
     var unmatched: MQTTUnmatchedMessages
     private var reading = MQTTReadingPause()
@@ -23,7 +25,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// Of QoS 0.
     var unsentCount = 0
     var wantsClose = false
-    /// The server did not answer PINGREQ: what is in the outbox need not be written.
+    /// The server did not answer PINGREQ, or acknowledged nothing: what is in the outbox need not be written.
     private(set) var abandonsOutput = false
 
     init(
@@ -89,7 +91,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     mutating func connectionClosed(_ error: TransportError?, at now: Int64, into scratch: MQTTScratch) {
         scratch.work.core = core
         engine.connectionClosed(at: now, into: &scratch.work.effects)
-        withheld.removeAll()
+        withheld.connectionClosed(engine)
+        unanswered.connectionClosed(engine)
+        unmatched.connectionClosed(&engine)
         wantsClose = false
         reading = MQTTReadingPause()
         scratch.work.closed = .some(error)
@@ -105,6 +109,10 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         } else {
             consumed = engine.receive(bytes, at: now, into: &scratch.work.effects)
         }
+        for event in scratch.work.effects.events {
+            // Messages may follow CONNACK in the same read.
+            if case .connected(let info) = event.kind { unmatched.connected(info, engine, at: now) }
+        }
         if !scratch.work.effects.messages.isEmpty { route(bytes, into: scratch, at: now) }
         if journal != nil { reading.update(&engine, at: now) }
         collect(into: scratch, at: now)
@@ -113,17 +121,20 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTScratch) {
         scratch.work.core = core
-        // A deadline of a waiting caller does not mean that the connection is quiet.
-        scratch.work.isQuiet = now >= min(engine.nextDeadline, unmatched.nextDeadline)
+        // A deadline of a waiting caller or of an acknowledgement does not mean that the connection is quiet.
+        scratch.work.isQuiet = now >= min(engine.nextQuietDeadline, unmatched.nextDeadline)
         publishers.table.look(at: now, into: &scratch.work.resumptions)
         let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
         let pings = engine.pingCount
         engine.handleTimeout(at: now, progress: progress, into: &scratch.work.effects)
         scratch.work.hasPinged = engine.pingCount != pings
         for event in scratch.work.effects.events {
-            if case .connectionFailed(.pingTimeout) = event.kind { abandonsOutput = true }
+            switch event.kind {
+            case .connectionFailed(.pingTimeout), .connectionFailed(.acknowledgementTimeout): abandonsOutput = true
+            default: break
+            }
         }
-        if now >= unmatched.nextDeadline { scratch.work.unmatchedDrops += unmatched.expire(at: now, &engine) }
+        if now >= unmatched.nextDeadline { scratch.work.unmatched.add(unmatched.expire(at: now, &engine)) }
         collect(into: scratch, at: now)
     }
 
@@ -169,6 +180,32 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         flushRecords()
     }
 
+    /// Acknowledges a message for its receiver; on any thread.
+    mutating func acknowledge(_ delivery: UInt64, at now: Int64) {
+        if delivery & MQTTUnmatchedMessages.deliveryBit != 0 {
+            unmatched.confirm(delivery: delivery, &engine, at: now)
+        } else {
+            engine.acknowledge(delivery, at: now)
+            unmatched.answered(delivery, &engine, at: now)
+            unanswered.removeAnswered(engine)
+        }
+        flushRecords()
+    }
+
+    /// A subscription ends: what it received and has not acknowledged belongs to the others that received it, or else is
+    /// unclaimed.
+    mutating func subscriptionEnded(_ route: MQTTRoute, at now: Int64) -> MQTTUnmatchedMessages.Report {
+        withheld.subscriptionEnded(route)
+        var left: [MQTTUnansweredMessages.Message] = []
+        if route.acknowledgement == .manual {
+            left = unanswered.take(route, engine).filter { !withheld.contains($0.delivery) }
+        }
+        let report = unmatched.subscriptionEnded(route, leaving: left, &engine, at: now)
+        withheld.acknowledge(&engine, at: now)
+        flushRecords()
+        return report
+    }
+
     /// Discards the session, after the connection has ended. Returns the errors of enqueued messages.
     ///
     /// - Parameter cleanStart: for the next connection.
@@ -178,6 +215,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         try? engine.discardSession(into: &effects)
         engine.cleanStart = cleanStart
         publishers.forgetEarlierProperties()
+        unanswered.removeAll()
         unmatched.removeAll()
         flushRecords()
         return effects.completions.compactMap { completion in

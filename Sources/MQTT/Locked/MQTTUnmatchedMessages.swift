@@ -3,8 +3,13 @@ import Messaging
 import Transport
 import Wire
 
-/// Messages of QoS 1 and 2 that were acknowledged although no subscription matched them, retained for the next
-/// subscription that does. Part of ``MQTTMachine``, under the link's lock.
+/// Messages of QoS 1 and 2 without a subscription, retained for the next one that matches. Part of ``MQTTMachine``, under the
+/// link's lock.
+///
+/// A message is *unclaimed* for up to ten seconds: it is not acknowledged, so that the server keeps it if this process ends,
+/// and it holds up the acknowledgements of messages that arrived later. These are the messages that a subscription with
+/// manual acknowledgement leaves behind when it ends, and those that a resumed session brings before the application has
+/// subscribed. After that, and all others at once, a message is acknowledged and *kept* within the bounds of the policy.
 ///
 /// With a session store every end of such a message is noted there; the caller hands the engine's records to the journal
 /// (``MQTTMachine/flushRecords()``).
@@ -12,20 +17,60 @@ struct MQTTUnmatchedMessages: Sendable {
     typealias Drop = MQTTUnmatchedList.Drop
     typealias Message = MQTTUnmatchedList.Message
 
+    /// Unclaimed messages that were acknowledged, because no subscription matched them in time.
+    struct Release: Sendable, Equatable {
+        /// The filters of the subscription that left them; none for messages that no subscription has received.
+        let filters: [String]
+        var count = 1
+    }
+
+    /// What became of messages, for events.
+    struct Report: Sendable {
+        var drops: [Drop] = []
+        var releases: [Release] = []
+
+        var isEmpty: Bool { drops.isEmpty && releases.isEmpty }
+
+        mutating func add(_ other: Report) {
+            drops += other.drops
+            for release in other.releases { add(release.filters, count: release.count) }
+        }
+
+        /// Counts messages that the same subscription has left.
+        mutating func add(_ filters: [String], count: Int) {
+            if let last = releases.indices.last, releases[last].filters == filters {
+                releases[last].count += count
+            } else {
+                releases.append(Release(filters: filters, count: count))
+            }
+        }
+    }
+
+    /// Whether a resumed session's messages that match no subscription are unclaimed.
+    private enum Start {
+        /// Since `connect()` or `start()` no server has resumed a session.
+        case awaited
+        /// On the first connection that resumed it, until this time.
+        case claiming(until: Int64)
+        case over
+    }
+
     /// Set in the delivery tokens of these messages; the rest is the sequence number.
     static let deliveryBit: UInt64 = 1 << 63
+    /// How long messages are unclaimed.
+    static let claimTime: Int64 = 10_000_000_000
 
     private let policy: Shared<MQTTUnmatchedMessagePolicy>
+    private var start = Start.awaited
     /// Made for the first message.
     private var known: MQTTUnmatchedList?
 
     init(_ policy: Shared<MQTTUnmatchedMessagePolicy>) { self.policy = policy }
 
-    var isOn: Bool { policy.value.isOn }
     var isEmpty: Bool { known?.messages.isEmpty ?? true }
     var count: Int { known?.messages.count ?? 0 }
 
-    /// When the first of them expires; `Int64.max` for never.
+    /// When the first of them expires or is acknowledged; `Int64.max` for never.
     var nextDeadline: Int64 { known?.nextDeadline ?? .max }
 
     private var list: MQTTUnmatchedList {
@@ -37,46 +82,132 @@ struct MQTTUnmatchedMessages: Sendable {
         }
     }
 
-    /// Retains a message and acknowledges it once it is stored. Returns the messages that were dropped for it.
-    mutating func retain(
-        _ record: MQTTMessageRecord, of bytes: RawSpan, topic: String, _ engine: inout MQTTEngine, at now: Int64
-    ) -> [Drop] {
-        let payload = bytes.bytes(in: record.payload)
-        var properties = MQTTProperties()
-        var deadline = now.advanced(byNanoseconds: policy.value.timeToLive.inNanoseconds)
-        if !record.properties.isEmpty {
-            properties = record.decodeProperties(in: bytes)
-            properties.topicAlias = nil
-            if let expiry = properties.messageExpiryInterval {
-                deadline = min(deadline, now.advanced(byNanoseconds: Int64(expiry) * 1_000_000_000))
-            }
+    // MARK: Connections
+
+    /// `connect()` or `start()` begins: messages of the session that the server resumes next are unclaimed at first.
+    mutating func clientStopped() { start = .awaited }
+
+    /// CONNACK arrived.
+    mutating func connected(_ info: MQTTConnectionInfo, _ engine: borrowing MQTTEngine, at now: Int64) {
+        guard case .awaited = start else { return }
+        // 3.1 has no Session Present.
+        guard info.sessionPresent || info.version == .v3_1, engine.sessionOutlivesConnection else { return }
+        // A store keeps the messages in place of the server.
+        start = engine.options.value.persists ? .over : .claiming(until: now.advanced(byNanoseconds: Self.claimTime))
+    }
+
+    /// The connection has closed. The server sends messages again that were not acknowledged; one of QoS 2 that no receiver
+    /// has taken is forgotten with its identifier, so that the repetition is delivered.
+    mutating func connectionClosed(_ engine: inout MQTTEngine) {
+        if case .claiming = start { start = .over }
+        guard let known, known.hasUnclaimed else { return }
+        known.remove { message in
+            guard message.isUnclaimed else { return false }
+            guard engine.awaitsAnswer(message.delivery) else { return true }
+            if message.isTaken || message.holder != nil { return false }
+            engine.forget(message.delivery)
+            return true
         }
-        let message = Message(
-            sequence: list.nextSequence(), topic: topic, properties: properties.publishBytes, payload: payload,
-            flags: record.flags, packetID: record.packetID, deadline: deadline)
-        let drops = list.expire(at: now) + list.add(message)
-        if engine.options.value.persists {
-            let wallClock = deadline.advanced(byNanoseconds: engine.options.value.wallClockOffset) / 1_000_000
+    }
+
+    // MARK: Messages
+
+    /// A message arrived that matches no subscription.
+    mutating func receive(
+        _ record: MQTTMessageRecord, of bytes: RawSpan, topic: String, _ engine: inout MQTTEngine, at now: Int64
+    ) -> Report {
+        guard policy.value.isOn else {
+            engine.markAcknowledged(record.delivery, at: now)
+            return Report()
+        }
+        var report = expire(at: now, &engine)
+        var message = list.makeMessage(record, of: bytes, topic: topic, at: now)
+        if case .claiming(let deadline) = start, now < deadline {
+            if list.hasRoom(for: message) {
+                message.claim = .init(deadline: min(deadline, message.deadline), filters: [])
+                list.add(message)
+                return report
+            }
+            // The bounds apply to what is unclaimed as well: the memory is the same.
+            start = .over
+            list.endClaims()
+            report.add(expire(at: now, &engine))
+        }
+        list.add(message)
+        report.drops += keep([message], &engine, at: now)
+        return report
+    }
+
+    /// A subscription has ended: the messages that it was handed are free again, and so are those that it left without an
+    /// acknowledgement.
+    mutating func subscriptionEnded(
+        _ route: MQTTRoute, leaving messages: [MQTTUnansweredMessages.Message], _ engine: inout MQTTEngine,
+        at now: Int64
+    ) -> Report {
+        let filters = route.requests.map(\.filter)
+        let deadline = now.advanced(byNanoseconds: Self.claimTime)
+        known?.release(route, claimedUntil: route.acknowledgement == .manual ? deadline : nil, filters)
+        let isConnected = engine.phase != .closed
+        let persists = engine.options.value.persists
+        // With a session that ends, waiting would lose them; with a store they are as safe as at the server.
+        let keepsAtOnce = persists || isConnected && !engine.sessionOutlivesConnection
+        for left in messages {
+            // Without a connection only messages of QoS 2 are left. With a store they come again, as after the end of the
+            // process.
+            if !isConnected, !left.isTaken || persists {
+                engine.forget(left.delivery)
+                continue
+            }
+            var message = list.makeMessage(left, at: now)
+            message.claim = .init(deadline: keepsAtOnce ? now : min(deadline, message.deadline), filters: filters)
+            message.wasLeft = true
+            if left.isTaken { message.markTaken() }
+            list.add(message)
+        }
+        return expire(at: now, &engine)
+    }
+
+    /// Acknowledges messages that the list keeps from now on, once they are stored. Returns those that the bounds do not
+    /// allow.
+    private mutating func keep(_ messages: [Message], _ engine: inout MQTTEngine, at now: Int64) -> [Drop] {
+        for message in messages {
+            guard engine.options.value.persists else {
+                engine.markAcknowledged(message.delivery, at: now)
+                continue
+            }
+            let wallClock = message.deadline.advanced(byNanoseconds: engine.options.value.wallClockOffset) / 1_000_000
             engine.acknowledge(
-                record.delivery,
+                message.delivery,
                 storing: .kept(
                     .init(
-                        sequence: message.sequence, packetID: record.packetID, topic: topic, payload: payload,
-                        qos: record.flags.qos, retain: record.flags.isRetained, properties: properties, time: wallClock)
-                ), at: now)
-        } else {
-            engine.acknowledge(record.delivery, at: now)
+                        sequence: message.sequence, packetID: message.packetID, topic: message.topic,
+                        payload: message.payload, qos: message.flags.qos, retain: message.flags.isRetained,
+                        properties: MQTTProperties(publishBytes: message.properties), time: wallClock)), at: now)
         }
+        let drops = list.keepBounds()
         noteEnds(drops.map(\.sequence), &engine)
         return drops
     }
 
-    /// Takes out the messages that are too old.
-    mutating func expire(at now: Int64, _ engine: inout MQTTEngine) -> [Drop] {
-        let drops = known?.expire(at: now) ?? []
-        noteEnds(drops.map(\.sequence), &engine)
-        return drops
+    /// Acknowledges what nobody claimed in time, and takes out the messages that are too old.
+    mutating func expire(at now: Int64, _ engine: inout MQTTEngine) -> Report {
+        var report = Report()
+        guard let known, now >= known.nextDeadline else { return report }
+        let unclaimed = known.takeUnclaimed(at: now, keeping: policy.value.isOn)
+        for message in unclaimed { report.add(message.claim?.filters ?? [], count: 1) }
+        if policy.value.isOn {
+            report.drops = keep(unclaimed, &engine, at: now)
+        } else {
+            for message in unclaimed { engine.markAcknowledged(message.delivery, at: now) }
+        }
+        engine.writeAnswers(at: now)
+        let expired = known.expire(at: now)
+        noteEnds(expired.map(\.sequence), &engine)
+        report.drops += expired
+        return report
     }
+
+    // MARK: Subscriptions
 
     /// Gives a subscription the messages that match its filters; all of them without a filter. They stay here until
     /// they are confirmed.
@@ -88,37 +219,62 @@ struct MQTTUnmatchedMessages: Sendable {
         }
     }
 
-    /// A subscription owns the messages that it was handed: forgets them.
-    mutating func confirm(_ route: MQTTRoute, _ engine: inout MQTTEngine) {
-        if let known { noteEnds(known.confirm(route), &engine) }
+    /// The batch in which a subscription was handed messages.
+    func handed(_ batch: MQTTBatch) { known?.handed(batch) }
+
+    /// A subscription owns the messages that it was handed: acknowledges and forgets them.
+    mutating func confirm(_ route: MQTTRoute, _ engine: inout MQTTEngine, at now: Int64) {
+        finish({ $0.holder === route }, &engine, at: now)
     }
 
     /// A message was acknowledged by its receiver: forgets it.
-    mutating func confirm(delivery: UInt64, _ engine: inout MQTTEngine) {
-        if let known { noteEnds(known.confirm(delivery & ~Self.deliveryBit), &engine) }
+    mutating func confirm(delivery: UInt64, _ engine: inout MQTTEngine, at now: Int64) {
+        let sequence = delivery & ~Self.deliveryBit
+        finish({ $0.sequence == sequence }, &engine, at: now)
+    }
+
+    /// A message was acknowledged by the receiver that had it first, after its subscription had ended.
+    mutating func answered(_ delivery: UInt64, _ engine: inout MQTTEngine, at now: Int64) {
+        guard known?.hasLeft ?? false else { return }
+        finish({ $0.delivery == delivery && $0.wasLeft }, &engine, at: now)
+    }
+
+    private func finish(
+        _ isDone: (Message) -> Bool, _ engine: inout MQTTEngine, at now: Int64
+    ) {
+        guard let known, !known.messages.isEmpty else { return }
+        var sequences: [UInt64] = []
+        known.remove { message in
+            guard isDone(message) else { return false }
+            if message.isUnclaimed { engine.markAcknowledged(message.delivery, at: now) }
+            sequences.append(message.sequence)
+            return true
+        }
+        noteEnds(sequences, &engine)
+        engine.writeAnswers(at: now)
     }
 
     func removeAll() { known?.removeAll() }
 
     /// Restores what an earlier process retained, within the bounds of this one.
-    mutating func restore(_ records: [MQTTStoreRecord], _ engine: inout MQTTEngine, at now: Int64) -> [Drop] {
-        var drops: [Drop] = []
+    mutating func restore(_ records: [MQTTStoreRecord], _ engine: inout MQTTEngine, at now: Int64) -> Report {
+        var report = Report()
         for case .kept(let message) in records {
             // The wall clock may have been changed: no message is retained for longer than this process would.
             let longest = max(0, policy.value.timeToLive.inNanoseconds)
             let present = now.advanced(byNanoseconds: engine.options.value.wallClockOffset) / 1_000_000
             let (left, isFar) = max(0, message.time).subtractingReportingOverflow(present)
             let nanoseconds = isFar || left > longest / 1_000_000 ? longest : max(0, left) * 1_000_000
-            drops += list.add(
+            list.add(
                 Message(
                     sequence: message.sequence, topic: message.topic, properties: message.properties.publishBytes,
-                    payload: message.payload, flags: MQTTPublishFlags(message.qos, retain: message.retain),
-                    packetID: message.packetID,
-                    deadline: now.advanced(byNanoseconds: nanoseconds)))
+                    payload: message.payload, packetID: message.packetID,
+                    deadline: now.advanced(byNanoseconds: nanoseconds),
+                    flags: MQTTPublishFlags(message.qos, retain: message.retain)))
+            report.drops += keep([], &engine, at: now)
         }
-        drops += known?.expire(at: now) ?? []
-        noteEnds(drops.map(\.sequence), &engine)
-        return drops
+        report.add(expire(at: now, &engine))
+        return report
     }
 
     /// Notes in the store that messages are retained no longer.
@@ -128,25 +284,49 @@ struct MQTTUnmatchedMessages: Sendable {
     }
 }
 
-/// The messages of ``MQTTUnmatchedMessages``, oldest first, within the bounds of their policy.
+/// The messages of ``MQTTUnmatchedMessages``, oldest first; those that are kept within the bounds of their policy.
 final class MQTTUnmatchedList: @unchecked Sendable {
     // Sendable because it is used under the link's lock only.
     struct Message: Sendable {
+        /// Until when a message is not acknowledged, and whose it was.
+        struct Claim: Sendable {
+            var deadline: Int64
+            var filters: [String]
+        }
+
         let sequence: UInt64
         let topic: String
         /// As in PUBLISH, without their length.
         let properties: [UInt8]
         let payload: [UInt8]
-        /// DUP, QoS and RETAIN as received.
-        let flags: MQTTPublishFlags
         let packetID: UInt16
-        /// When it expires, by the monotonic clock.
+        /// When it expires once it is kept, by the monotonic clock.
         let deadline: Int64
+        /// DUP, QoS and RETAIN as received; DUP also if a receiver has taken the message.
+        var flags: MQTTPublishFlags
+        /// The engine's token; 0 for a message of an earlier process.
+        var delivery: UInt64 = 0
+        /// Nil once the message is acknowledged.
+        var claim: Claim?
+        /// Whether a subscription had it before.
+        var wasLeft = false
+        /// Whether a receiver of an earlier subscription took it.
+        var isTaken = false
         /// The subscription that was handed the message and has not confirmed it. If it is released without that, the
         /// message is free again.
         weak var holder: MQTTRoute?
+        /// Where the holder has it.
+        weak var batch: MQTTBatch?
+        var place = 0
 
+        var isUnclaimed: Bool { claim != nil }
         var size: Int { topic.utf8.count + properties.count + payload.count }
+
+        mutating func markTaken() {
+            isTaken = true
+            flags = MQTTPublishFlags(flags.qos, retain: flags.isRetained, isDuplicate: true)
+        }
+
     }
 
     struct Drop: Sendable {
@@ -157,93 +337,188 @@ final class MQTTUnmatchedList: @unchecked Sendable {
 
     private let policy: MQTTUnmatchedMessagePolicy
     private(set) var messages: [Message] = []
+    /// Of all messages.
     private var bytes = 0
-    /// When the first message without a holder expires; `Int64.max` for never.
+    /// Of the messages that are acknowledged.
+    private var keptCount = 0
+    private var keptBytes = 0
+    /// How many messages an earlier subscription has left.
+    private var leftCount = 0
+    /// When the first message without a holder expires or is acknowledged; `Int64.max` for never.
     private(set) var nextDeadline = Int64.max
     private var lastSequence: UInt64 = 0
 
     init(policy: MQTTUnmatchedMessagePolicy) { self.policy = policy }
 
-    func nextSequence() -> UInt64 {
-        lastSequence += 1
-        return lastSequence
+    var hasUnclaimed: Bool { keptCount < messages.count }
+    var hasLeft: Bool { leftCount > 0 }
+
+    // MARK: Messages
+
+    /// The message of a record, with the next number.
+    func makeMessage(_ record: MQTTMessageRecord, of bytes: RawSpan, topic: String, at now: Int64) -> Message {
+        var properties = MQTTProperties()
+        var deadline = now.advanced(byNanoseconds: policy.timeToLive.inNanoseconds)
+        if !record.properties.isEmpty {
+            properties = record.decodeProperties(in: bytes)
+            properties.topicAlias = nil
+            if let expiry = properties.messageExpiryInterval {
+                deadline = min(deadline, now.advanced(byNanoseconds: Int64(expiry) * 1_000_000_000))
+            }
+        }
+        return Message(
+            sequence: lastSequence + 1, topic: topic, properties: properties.publishBytes,
+            payload: bytes.bytes(in: record.payload), packetID: record.packetID, deadline: deadline,
+            flags: record.flags, delivery: record.delivery)
     }
 
-    /// Adds a message; returns the older ones that it displaced, and the message itself if it is too large.
-    func add(_ message: Message) -> [Drop] {
+    /// The same for a message that a subscription leaves behind.
+    func makeMessage(_ left: MQTTUnansweredMessages.Message, at now: Int64) -> Message {
+        // A constant that is read in place. The bytes of an array of bytes: nothing to reinterpret.
+        let bytes = left.batch.bytes
+        return unsafe makeMessage(
+            left.batch.records[left.place], of: bytes.span.bytes, topic: left.batch.topic(at: left.place), at: now)
+    }
+
+    /// Whether the bounds allow another message that is not acknowledged.
+    func hasRoom(for message: Message) -> Bool {
+        messages.count < policy.maximumMessages && bytes + message.size <= policy.maximumBytes
+    }
+
+    /// Adds a message; ``keepBounds()`` follows for one that is acknowledged.
+    func add(_ message: Message) {
         lastSequence = max(lastSequence, message.sequence)
-        guard message.size <= policy.maximumBytes else {
-            return [Drop(sequence: message.sequence, topic: message.topic, reason: .bytes)]
-        }
-        var drops: [Drop] = []
-        while !messages.isEmpty, messages.count >= policy.maximumMessages || bytes + message.size > policy.maximumBytes
-        {
-            let oldest = messages.removeFirst()
-            bytes -= oldest.size
-            // Its holder has received it.
-            guard oldest.holder == nil else { continue }
-            let reason: MQTTUnmatchedMessagePolicy.DropReason =
-                messages.count + 1 >= policy.maximumMessages ? .count : .bytes
-            drops.append(Drop(sequence: oldest.sequence, topic: oldest.topic, reason: reason))
-        }
         messages.append(message)
         bytes += message.size
-        nextDeadline = min(nextDeadline, message.deadline)
+        if message.wasLeft { leftCount += 1 }
+        if !message.isUnclaimed { count(message, by: 1) }
+        nextDeadline = min(nextDeadline, message.claim?.deadline ?? message.deadline)
+    }
+
+    private func count(_ kept: Message, by change: Int) {
+        keptCount += change
+        keptBytes += change * kept.size
+    }
+
+    /// Removes what the bounds do not allow: messages that are too large, and the oldest. Returns those that no subscription
+    /// has received.
+    func keepBounds() -> [Drop] {
+        var drops: [Drop] = []
+        func drop(_ isDone: (Message) -> MQTTUnmatchedMessagePolicy.DropReason?) {
+            guard keptCount > policy.maximumMessages || keptBytes > policy.maximumBytes else { return }
+            remove { message in
+                guard !message.isUnclaimed, let reason = isDone(message) else { return false }
+                // Its holder has received it.
+                if message.holder == nil {
+                    drops.append(Drop(sequence: message.sequence, topic: message.topic, reason: reason))
+                }
+                return true
+            }
+        }
+        drop { [policy] in $0.size > policy.maximumBytes ? .bytes : nil }
+        drop { [self] _ in
+            keptCount > policy.maximumMessages ? .count : keptBytes > policy.maximumBytes ? .bytes : nil
+        }
         return drops
     }
 
-    /// Takes out the messages that are too old.
+    /// Takes out the acknowledged messages that are too old.
     func expire(at now: Int64) -> [Drop] {
         guard now >= nextDeadline else { return [] }
         var drops: [Drop] = []
         remove { message in
-            guard message.holder == nil, message.deadline <= now else { return false }
+            guard !message.isUnclaimed, message.holder == nil, message.deadline <= now else { return false }
             drops.append(Drop(sequence: message.sequence, topic: message.topic, reason: .age))
             return true
         }
         return drops
     }
 
+    // MARK: Claims
+
+    /// Ends the claims of the messages that no subscription has received.
+    func endClaims() {
+        for index in messages.indices where messages[index].isUnclaimed && !messages[index].wasLeft {
+            messages[index].claim?.deadline = .min
+        }
+        findDeadline()
+    }
+
+    /// Ends the claims that are due, and returns their messages as they were.
+    ///
+    /// - Parameter keeping: whether the messages remain here, as acknowledged ones.
+    func takeUnclaimed(at now: Int64, keeping: Bool) -> [Message] {
+        var taken: [Message] = []
+        for index in messages.indices {
+            guard messages[index].holder == nil, let claim = messages[index].claim, claim.deadline <= now else {
+                continue
+            }
+            taken.append(messages[index])
+            guard keeping else { continue }
+            messages[index].claim = nil
+            count(messages[index], by: 1)
+        }
+        if !keeping, !taken.isEmpty {
+            let sequences = Set(taken.map(\.sequence))
+            remove { sequences.contains($0.sequence) }
+        }
+        findDeadline()
+        return taken
+    }
+
+    // MARK: Subscriptions
+
     /// Makes a route the holder of the messages that match it and have no holder, and returns them.
     func hand(to route: MQTTRoute, _ matches: (String) -> Bool) -> [Message] {
         var handed: [Message] = []
         for index in messages.indices where messages[index].holder == nil && matches(messages[index].topic) {
             messages[index].holder = route
+            messages[index].place = handed.count
             handed.append(messages[index])
         }
         if !handed.isEmpty { findDeadline() }
         return handed
     }
 
-    /// Removes the messages of a holder; returns their sequence numbers.
-    func confirm(_ route: MQTTRoute) -> [UInt64] {
-        guard !messages.isEmpty else { return [] }
-        return remove { $0.holder === route }
+    /// The batch in which the holder of messages has them.
+    func handed(_ batch: MQTTBatch) {
+        for index in messages.indices where messages[index].holder === batch.route { messages[index].batch = batch }
     }
 
-    /// Removes the message with a sequence number; returns that number if the message was here.
-    func confirm(_ sequence: UInt64) -> [UInt64] {
-        remove { $0.sequence == sequence }
+    /// A subscription has ended: the messages that it was handed and has not confirmed are free again.
+    ///
+    /// - Parameters:
+    ///   - deadline: until when they are unclaimed if they are not acknowledged. Nil does not change that.
+    ///   - filters: of the subscription.
+    func release(_ route: MQTTRoute, claimedUntil deadline: Int64?, _ filters: [String]) {
+        for index in messages.indices where messages[index].holder === route {
+            let isUntaken = messages[index].batch.map { $0.takenCount <= messages[index].place } ?? false
+            messages[index].holder = nil
+            messages[index].batch = nil
+            if !isUntaken { messages[index].markTaken() }
+            if let deadline, messages[index].isUnclaimed {
+                messages[index].claim = .init(deadline: min(deadline, messages[index].deadline), filters: filters)
+            }
+        }
+        findDeadline()
     }
 
-    func removeAll() {
-        remove { _ in true }
-    }
+    func removeAll() { remove { _ in true } }
 
-    @discardableResult
-    private func remove(_ isDone: (Message) -> Bool) -> [UInt64] {
-        var removed: [UInt64] = []
+    func remove(_ isDone: (Message) -> Bool) {
         messages.removeAll { message in
             guard isDone(message) else { return false }
-            removed.append(message.sequence)
             bytes -= message.size
+            if message.wasLeft { leftCount -= 1 }
+            if !message.isUnclaimed { count(message, by: -1) }
             return true
         }
         findDeadline()
-        return removed
     }
 
     private func findDeadline() {
-        nextDeadline = messages.reduce(.max) { $1.holder == nil ? min($0, $1.deadline) : $0 }
+        nextDeadline = messages.reduce(.max) { next, message in
+            message.holder == nil ? min(next, message.claim?.deadline ?? message.deadline) : next
+        }
     }
 }

@@ -1,41 +1,60 @@
 import MQTTCore
 
-/// Received messages whose acknowledgement waits until a subscription's buffer has room, so that the server sends no
-/// more than the receivers can take. Part of ``MQTTMachine``, under the link's lock.
+/// Received messages whose acknowledgement waits for their subscriptions: until those with automatic acknowledgement have
+/// room in their buffers, so that the server sends no more than the receivers can take, and until those with manual
+/// acknowledgement that share the message have ended. Part of ``MQTTMachine``, under the link's lock.
 struct MQTTWithheldMessages: Sendable {
     private struct Message: Sendable {
         let delivery: UInt64
-        /// The subscriptions that have to have room.
-        let routes: [MQTTRoute]
+        /// The subscriptions that received it and have not ended; one at least has automatic acknowledgement.
+        var routes: [MQTTRoute]
+
+        var waits: Bool { routes.contains { $0.acknowledgement == .manual || $0.isFull } }
     }
 
     private var messages: [Message] = []
+    /// The number of messages at which those that a receiver has acknowledged are removed.
+    private var limit = 1024
 
     /// Acknowledges a message, unless a receiver does it manually or has no room. The engine writes the acknowledgements
     /// of one read together.
     mutating func acknowledge(
         _ delivery: UInt64, for routes: [MQTTRoute], _ engine: inout MQTTEngine, at now: Int64
     ) {
-        for route in routes {
-            if route.acknowledgement == .manual { return }
-            if route.isFull {
-                messages.append(Message(delivery: delivery, routes: routes))
-                return
-            }
+        let message = Message(delivery: delivery, routes: routes)
+        guard message.waits else { return engine.markAcknowledged(delivery, at: now) }
+        // Messages that have no other receivers than manual ones are theirs alone.
+        guard routes.contains(where: { $0.acknowledgement == .automatic }) else { return }
+        if messages.count >= limit {
+            removeAnswered(engine)
+            limit = max(1024, messages.count * 2)
         }
-        engine.markAcknowledged(delivery, at: now)
+        messages.append(message)
     }
 
     /// A receiver has room again: acknowledges the messages that waited for it.
     mutating func acknowledge(_ engine: inout MQTTEngine, at now: Int64) {
         messages.removeAll { message in
-            if message.routes.contains(where: { $0.isFull }) { return false }
+            if message.waits { return false }
             engine.markAcknowledged(message.delivery, at: now)
             return true
         }
         engine.writeAnswers(at: now)
     }
 
-    /// The connection has closed: the server sends them again.
-    mutating func removeAll() { messages.removeAll() }
+    /// A subscription has ended: its messages wait for the others that received them.
+    mutating func subscriptionEnded(_ route: MQTTRoute) {
+        for index in messages.indices { messages[index].routes.removeAll { $0 === route } }
+    }
+
+    /// Whether a message waits for a subscription with automatic acknowledgement.
+    func contains(_ delivery: UInt64) -> Bool { messages.contains { $0.delivery == delivery } }
+
+    /// The connection has closed: the server sends messages of QoS 1 again. Those of QoS 2 were delivered, and the engine
+    /// does not deliver the repetition: it is acknowledged when there is room.
+    mutating func connectionClosed(_ engine: borrowing MQTTEngine) { removeAnswered(engine) }
+
+    private mutating func removeAnswered(_ engine: borrowing MQTTEngine) {
+        messages = messages.filter { engine.awaitsAnswer($0.delivery) }
+    }
 }

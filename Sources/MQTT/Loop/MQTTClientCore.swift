@@ -70,22 +70,16 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     /// Opens the session store, if there is one, before anything depends on it.
-    nonisolated(nonsending) func prepareStore() async throws(MQTTError) {
-        if let persistence { try await persistence.prepare(self) }
+    ///
+    /// - Parameter isAttempt: whether an attempt to connect begins, so that there is no connection.
+    nonisolated(nonsending) func prepareStore(isAttempt: Bool = false) async throws(MQTTError) {
+        if let persistence { try await persistence.prepare(self, isAttempt: isAttempt) }
     }
 
     /// Acknowledges a message for its receiver.
     func acknowledge(_ delivery: UInt64) {
         let now = loop.now
-        link.perform { machine in
-            if delivery & MQTTUnmatchedMessages.deliveryBit != 0 {
-                // The server got its acknowledgement when the message was retained.
-                machine.unmatched.confirm(delivery: delivery, &machine.engine)
-            } else {
-                machine.engine.acknowledge(delivery, at: now)
-            }
-            machine.flushRecords()
-        }
+        link.perform { $0.acknowledge(delivery, at: now) }
     }
 
     func explain(_ refusal: MQTTUsageError) -> MQTTError {
@@ -113,6 +107,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         let queuesQoS0 = settings.options.queuesQoS0WhileOffline
         link.perform { machine in
             machine.publishers.refusal = refusal
+            if refusal != nil { machine.unmatched.clientStopped() }
             if queuesQoS0, machine.engine.options.value.queuesQoS0WhileDisconnected != (refusal == nil) {
                 machine.engine.configuration.queuesQoS0WhileDisconnected = refusal == nil
             }
@@ -138,7 +133,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
 
     func connectionClosed(_ error: TransportError?) {
         let isLost = supervisor.isConnected
-        let hint = negotiation.isAccepted ? "" : opener.hintAtTLS
+        let hint = negotiation.isAccepted ? "" : negotiation.hintAtVersion + opener.hintAtTLS
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
         negotiation.connectionClosed()
@@ -155,16 +150,21 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             connected(info)
         case .connectionRefused(let connack):
             negotiation.noteRedirection(connack.reasonCode, connack.properties)
+            negotiation.refused()
             connectionFailed(MQTTError(refusal: connack.reasonCode, properties: connack.properties))
         case .packetRefused(let packet):
             negotiation.blockedSession.refused(packet)
         case .invalidMessageDropped(let topic, let violation):
             news.tell(.invalidMessageDropped(topic: topic, violation))
         case .connectionFailed(let failure):
+            if case .acknowledgementTimeout(let topic, let qos, let silence) = failure {
+                supervisor.avoidServer()
+                news.tell(.acknowledgementTimedOut(topic: topic, qos, after: .nanoseconds(silence)))
+            }
             connectionFailed(negotiation.failed(failure))
         case .disconnectReceived(let packet):
             negotiation.noteRedirection(packet.reasonCode, packet.properties)
-            connectionFailed(MQTTError(disconnect: packet.reasonCode, properties: packet.properties))
+            connectionFailed(negotiation.disconnected(packet))
             news.tell(.disconnectedByServer(packet.reasonCode, packet.properties))
         case .subscribeCompleted(let token, let codes, let properties):
             subscriptions.subscribeCompleted(token, codes, properties)
@@ -176,6 +176,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
         case .exactlyOnceUnavailable:
             news.tell(.exactlyOnceUnavailable)
+        case .receiveMaximumExceeded(let maximum):
+            news.tell(.receiveMaximumExceeded(maximum))
         case .pingAnswered(let nanoseconds):
             news.tell(.pingAnswered(.nanoseconds(nanoseconds)))
             link.expectSilence()

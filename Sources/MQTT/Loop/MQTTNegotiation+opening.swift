@@ -8,7 +8,7 @@ extension MQTTNegotiation {
     func openStream(_ attempt: ConnectionAttempt, of core: MQTTClientCore) async throws(MQTTError) -> OpenedStream {
         try settings.checkWill()
         try core.asking { machine throws(MQTTUsageError) in try machine.engine.configuration.checkConnect() }
-        try await core.prepareStore()
+        try await core.prepareStore(isAttempt: true)
         let other = redirection.withLock { redirection in
             defer { redirection?.next = nil }
             return redirection?.next ?? redirection?.permanent[attempt.server]

@@ -30,8 +30,14 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     private var wasEverAccepted = false
     /// Whether this connection was accepted.
     private(set) var isAccepted = false
+    /// Whether CONNECT was sent on this connection and was not answered.
+    private var awaitsAnswer = false
+    /// Whether this connection's server is silent, broke the protocol or sent the client away.
+    private var serverFailed = false
     /// The place in the list of the server that is tried.
     private var triedServer: Int32 = 0
+    /// When the client last left a connection without an answer to CONNECT.
+    private var unansweredConnect: Int64?
 
     init(_ settings: MQTTSettings) {
         versionsLeft = settings.options.fallbackVersions
@@ -52,12 +58,18 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     /// A stream is open, and CONNECT is about to be sent.
     func connectionOpened() {
         isAccepted = false
+        awaitsAnswer = true
+        serverFailed = false
         connectionNumber += 1
     }
+
+    /// CONNACK with a failure.
+    func refused() { awaitsAnswer = false }
 
     /// CONNACK with success.
     func accepted(_ info: MQTTConnectionInfo) {
         isAccepted = true
+        awaitsAnswer = false
         wasEverAccepted = true
         versionsLeft = []
         // 3.1 has no Session Present.
@@ -67,15 +79,44 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
         core.link.perform { $0.engine.cleanStart = false }
     }
 
+    /// What to add to the report that the server closed the connection without CONNACK: a server that does not know 5.0
+    /// may do so [MQTT 5.0 3.1.2.2].
+    var hintAtVersion: String {
+        guard core.link.perform({ $0.engine.options.value.version }) == .v5_0 else { return "" }
+        return " If it does not support MQTT 5.0, set version to .v3_1_1, or fallbackVersions."
+    }
+
     /// The connection broke the protocol or timed out: why.
     func failed(_ failure: MQTTConnectionFailure) -> MQTTError {
+        serverFailed = true
+        if case .connectTimeout = failure, core.opener.wasHurried {
+            return MQTTError(.timedOut, "The server did not answer CONNECT " + StreamOpener.hurry)
+        }
         let server = core.opener.server.map { "\($0)" } ?? "The server"
         if let blocked = blockedSession.failed(failure, server: server) { return blocked }
         let asksFor5 = core.link.perform { $0.engine.options.value.version == .v5_0 }
         return MQTTError(failure, isAnswerToConnect5: !isAccepted && asksFor5)
     }
 
+    /// DISCONNECT arrived: why.
+    func disconnected(_ packet: MQTTPacket.Disconnect) -> MQTTError {
+        // A server that is slow may read a CONNECT after the client has left it, and take that for another client.
+        if packet.reasonCode == .sessionTakenOver, let time = unansweredConnect, core.loop.now - time <= Self.lateness {
+            return MQTTError(
+                .connectionLost,
+                "A server reports that another client connected with the same client identifier. That is probably this client's own CONNECT, which was not answered in time, so that the client connects again. If it happens again, give each client an identifier of its own.",
+                reasonCode: packet.reasonCode, properties: packet.properties)
+        }
+        serverFailed = true
+        return MQTTError(disconnect: packet.reasonCode, properties: packet.properties)
+    }
+
+    /// For how long a CONNECT that was left without an answer may still be read, in nanoseconds.
+    private static let lateness: Int64 = 120_000_000_000
+
     func connectionClosed() {
+        if awaitsAnswer { unansweredConnect = core.loop.now }
+        awaitsAnswer = false
         authenticationTask?.cancel()
         authenticationTask = nil
         blockedSession.connectionClosed()
@@ -98,7 +139,7 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
             use(version)
             core.news.tell(.versionChanged(version))
         }
-        return verdict
+        return verdict == .wait && serverFailed ? .leaveServer : verdict
     }
 
     private func use(_ version: MQTTVersion) {
@@ -185,9 +226,13 @@ struct MQTTBlockedSession {
         guard record.repetitions >= Self.maximumRepetitions else { return nil }
         record.repetitions = 0
         let what = packet.type == .publish ? "a message to the topic '\(packet.topic)'" : "\(packet.type)"
+        let advice =
+            violation.reasonCode == .receiveMaximumExceeded
+            ? MQTTError.adviceOnReceiveMaximum
+            : "Set dropsInvalidMessages to acknowledge and drop messages with invalid topics, or discard the session with discardSession() or cleanStart."
         return MQTTError(
             .sessionBlocked,
-            "\(server) resumed the session \(Self.maximumRepetitions) times with \(what) that breaks the protocol: \(violation.message) Set dropsInvalidMessages to acknowledge and drop messages with invalid topics, or discard the session with discardSession() or cleanStart.",
+            "\(server) resumed the session \(Self.maximumRepetitions) times with \(what) that breaks the protocol: \(violation.message) \(advice)",
             reasonCode: violation.reasonCode, underlying: violation)
     }
 

@@ -129,12 +129,21 @@ final class MQTTFilterEntry {
         if !properties.subscriptionIdentifiers.isEmpty { identifier = 0 }
     }
 
+    /// Whether its messages are distributed among several clients.
+    var isShared: Bool { MQTTTopicFilter.shared(request.filter) != nil }
+
     /// What the next SUBSCRIBE asks for. A server that has the subscription already repeats its retained messages only if
-    /// a caller that waits for this SUBSCRIBE wants them.
-    var nextRequest: MQTTSubscriptionRequest {
-        guard isAtServer else { return request }
+    /// a caller that waits for this SUBSCRIBE wants them. One that kept the session may have lost it nevertheless, and
+    /// sends them then.
+    ///
+    /// - Parameter mayBeKept: whether this is the first SUBSCRIBE of a 5.0 connection whose server kept the session.
+    func nextRequest(mayBeKept: Bool) -> MQTTSubscriptionRequest {
+        let isKept = mayBeKept && wasGranted
+        guard isAtServer || isKept else { return request }
+        var wishes = waiters[unwritten...].map(\.retainHandling)
+        if isKept, request.retainHandling != .doNotSend { wishes.append(.sendIfNew) }
         var next = request
-        next.retainHandling = Self.strongest(waiters[unwritten...].map(\.retainHandling))
+        next.retainHandling = Self.strongest(wishes)
         return next
     }
 

@@ -22,8 +22,8 @@ final class MQTTRouter {
         var refusing: [MQTTRoute] = []
     }
 
-    /// Callers that wait for UNSUBACK, by the token of the request.
-    var unsubscribes = PendingCalls<MQTTUnsubscribeResult, MQTTError>()
+    /// Callers that wait for UNSUBACK, by the token of the request, and the place of the request among theirs.
+    var unsubscribes: [UInt64: (wait: MQTTUnsubscribeWait, packet: Int)] = [:]
     private(set) var entries: [ByteKey: MQTTFilterEntry] = [:]
     private var tree = MQTTFilterTree<MQTTFilterEntry>()
     /// The number of the destination of each topic that was looked up since the filters changed.
@@ -276,6 +276,13 @@ final class MQTTRouter {
         for request in requests.values { forgetLater(request.forgotten) }
         requests.removeAll()
         for entry in entries.values { entry.connectionClosed() }
+    }
+
+    /// There will be no answer to any UNSUBSCRIBE.
+    func failUnsubscribes(_ failure: MQTTError) {
+        let ended = unsubscribes.values
+        unsubscribes = [:]
+        for (wait, _) in ended { wait.fail(failure) }
     }
 
     func takeAllEntries() -> [MQTTFilterEntry] {

@@ -44,8 +44,8 @@ final class MQTTScratch: ClientScratch {
             }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
             if work.hasPinged { core.news.tell(.pingSent) }
-            let drops = work.unmatchedDrops
-            if !drops.isEmpty { core.subscriptions.report(drops) }
+            let unmatched = work.unmatched
+            if !unmatched.isEmpty { core.subscriptions.report(unmatched) }
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
             if let failure = work.openFailure { core.connectionFailed(failure) }
             if work.hasDropped { core.publisher.reportDropped() }
@@ -94,7 +94,9 @@ final class MQTTScratch: ClientScratch {
         for (index, queue) in queues.enumerated() {
             // Each receiver gets its own batch, so that dropping messages from one does not affect the others. The last
             // one gets the original: from then on a full queue may drop messages from it.
-            switch queue.push(index == queues.count - 1 ? batch : batch.copy(), for: &work.receivers) {
+            let batch = index == queues.count - 1 ? batch : batch.copy()
+            if route.acknowledgement == .manual { core.link.perform { $0.unanswered.add(batch) } }
+            switch queue.push(batch, for: &work.receivers) {
             case .stored: break
             case .full where route.policy.overflow == .pauseReading: core.subscriptions.pauseReading(for: route)
             case .full, .refused: break
@@ -123,8 +125,8 @@ struct MQTTWork: ~Copyable {
     var roomWaiters = UniqueArray<Waiter<Void>>()
     /// Enqueued messages that were not delivered.
     var undelivered: [MQTTError] = []
-    /// Messages without a subscription that are retained no longer.
-    var unmatchedDrops: [MQTTUnmatchedMessages.Drop] = []
+    /// What became of messages without a subscription.
+    var unmatched = MQTTUnmatchedMessages.Report()
     /// QoS 0 messages that were not sent before their connection ended.
     var unsentCount = 0
     /// Messages were dropped for newer ones, and are not reported yet.
@@ -142,7 +144,7 @@ struct MQTTWork: ~Copyable {
     mutating func clear() {
         effects.removeAll()
         if !undelivered.isEmpty { undelivered.removeAll() }
-        if !unmatchedDrops.isEmpty { unmatchedDrops.removeAll() }
+        if !unmatched.isEmpty { unmatched = .init() }
         touchedRoutes.removeAll(keepingCapacity: true)
         uniformRoute = nil
         core = nil

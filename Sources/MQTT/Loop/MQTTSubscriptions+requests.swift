@@ -5,80 +5,122 @@ import Wire
 /// SUBSCRIBE and UNSUBSCRIBE, and the server's responses; on the loop's thread.
 extension MQTTSubscriptions {
     /// Writes SUBSCRIBE for some filters: one packet for each that has an identifier of its own, if the server supports
-    /// identifiers, and one for all others that have the same properties.
-    func send(_ keys: [ByteKey], comesFirst: Bool = false) {
-        let hasIdentifiers = core.link.perform {
-            $0.engine.version.hasProperties && $0.engine.limits.subscriptionIdentifiersAvailable
+    /// identifiers; the others share packets with those that have the same properties, up to
+    /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each.
+    ///
+    /// - Parameters:
+    ///   - comesFirst: whether the packets precede the messages of a new connection.
+    ///   - sessionPresent: as in CONNACK of that connection.
+    func send(_ keys: [ByteKey], comesFirst: Bool = false, sessionPresent: Bool = false) {
+        let (hasOptions, hasIdentifiers) = core.link.perform {
+            let version = $0.engine.version
+            return (version.hasProperties, version.hasProperties && $0.engine.limits.subscriptionIdentifiersAvailable)
         }
-        var others: [ByteKey] = []
-        var identified: [(key: ByteKey, identifier: UInt32)] = []
+        var groups: [(properties: MQTTProperties, keys: [ByteKey])] = []
+        var groupNumbers: [MQTTProperties: Int] = [:]
+        var identified: [UInt32: ByteKey] = [:]
         for key in keys {
-            guard hasIdentifiers, let entry = router.entries[key], entry.identifier != 0 else {
-                others.append(key)
-                continue
+            guard let entry = router.entries[key] else { continue }
+            if hasIdentifiers, entry.identifier != 0 {
+                identified[entry.identifier] = key
+            } else if let number = groupNumbers[entry.properties] {
+                groups[number].keys.append(key)
+            } else {
+                groupNumbers[entry.properties] = groups.count
+                groups.append((entry.properties, [key]))
             }
-            if !identified.contains(where: { $0.key == key }) { identified.append((key, entry.identifier)) }
         }
-        sendTogether(others, comesFirst: comesFirst)
+        var packets: [SubscribePacket] = []
+        func add(_ keys: [ByteKey], _ properties: MQTTProperties) {
+            let requests = keys.compactMap { router.entries[$0]?.nextRequest(mayBeKept: sessionPresent && hasOptions) }
+            packets.append(SubscribePacket(keys: keys, requests: requests, properties: properties))
+        }
+        for group in groups {
+            for keys in group.keys.inRequests(of: maximumFilters) { add(keys, group.properties) }
+        }
         // In the order of their subscription: a message that is received for a later one was sent for earlier ones too.
-        for (key, identifier) in identified.sorted(by: { $0.identifier < $1.identifier }) {
+        for (identifier, key) in identified.sorted(by: { $0.key < $1.key }) {
             var properties = router.entries[key]?.properties ?? []
             properties.subscriptionIdentifiers = [identifier]
-            write([key], properties, comesFirst: comesFirst)
+            add([key], properties)
+        }
+        write(packets, comesFirst: comesFirst)
+    }
+
+    /// What one SUBSCRIBE is about.
+    private struct SubscribePacket {
+        let keys: [ByteKey]
+        let requests: [MQTTSubscriptionRequest]
+        let properties: MQTTProperties
+
+        /// The same with a packet for each filter.
+        var split: [SubscribePacket] {
+            zip(keys, requests).map { SubscribePacket(keys: [$0], requests: [$1], properties: properties) }
         }
     }
 
-    private func sendTogether(_ keys: [ByteKey], comesFirst: Bool) {
-        guard let first = keys.first else { return }
-        let properties = router.entries[first]?.properties ?? []
-        let others = keys.filter { router.entries[$0]?.properties ?? [] != properties }
-        if !others.isEmpty {
-            sendTogether(others, comesFirst: comesFirst)
-            return sendTogether(
-                keys.filter { router.entries[$0]?.properties ?? [] == properties }, comesFirst: comesFirst)
-        }
-        write(keys, properties, comesFirst: comesFirst)
-    }
+    private var maximumFilters: Int { max(1, core.settings.options.maximumFiltersPerRequest) }
 
-    private func write(_ keys: [ByteKey], _ properties: MQTTProperties, comesFirst: Bool) {
-        let requests = keys.compactMap { router.entries[$0]?.nextRequest }
-        guard !requests.isEmpty else { return }
-        let token = router.makeToken()
+    /// Writes all packets under one lock, so that they leave together, however many there are.
+    private func write(_ packets: [SubscribePacket], comesFirst: Bool) {
+        let tokens = packets.map { _ in router.makeToken() }
         let now = core.loop.now
-        do throws(MQTTUsageError) {
-            try core.link.perform(urgent: true) { machine throws(MQTTUsageError) in
-                try machine.engine.subscribe(requests, properties: properties, token: token, at: now)
-            }
-            router.subscribeWritten(token, for: keys, comesFirst: comesFirst)
-        } catch {
-            // The connection is ending: the next one subscribes. Any other error is a mistake of the application.
-            if error.code == .notConnected || error.code == .closing { return }
-            if keys.count > 1 {
-                for key in keys { write([key], properties, comesFirst: comesFirst) }
-            } else {
-                fail(keys[0], MQTTError(error), of: 0)
+        let errors = core.link.perform(urgent: true) { machine in
+            packets.indices.map { index -> MQTTUsageError? in
+                do throws(MQTTUsageError) {
+                    try machine.engine.subscribe(
+                        packets[index].requests, properties: packets[index].properties, token: tokens[index],
+                        at: now)
+                    return nil
+                } catch {
+                    return error
+                }
             }
         }
+        var apart: [SubscribePacket] = []
+        for (index, error) in errors.enumerated() {
+            let keys = packets[index].keys
+            switch error?.code {
+            case nil: router.subscribeWritten(tokens[index], for: keys, comesFirst: comesFirst)
+            // The connection is ending: the next one subscribes. Any other error is a mistake of the application.
+            case .notConnected, .closing: break
+            case _ where keys.count > 1: apart += packets[index].split
+            case _: if let error { fail(keys[0], MQTTError(error), of: 0) }
+            }
+        }
+        if !apart.isEmpty { write(apart, comesFirst: comesFirst) }
     }
 
-    /// Writes UNSUBSCRIBE.
+    /// Writes UNSUBSCRIBE, with up to ``MQTTConfiguration/maximumFiltersPerRequest`` filters in each packet.
     ///
-    /// - Parameter call: the caller that waits for the answer. Without one a refusal is ignored: the connection is
+    /// - Parameter call: the caller that waits for the answers. Without one a refusal is ignored: the connection is
     ///   ending, and the next one tries again.
     func writeUnsubscribe(
         _ filters: [String], _ properties: MQTTProperties = [],
         _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>? = nil
     ) {
-        let token = router.makeRequest(forgetting: filters)
+        let packets = filters.inRequests(of: maximumFilters)
+        let tokens = packets.map { router.makeRequest(forgetting: $0) }
         let now = core.loop.now
-        do throws(MQTTUsageError) {
-            try core.link.perform { machine throws(MQTTUsageError) in
-                try machine.engine.unsubscribe(filters, properties: properties, token: token, at: now)
+        let errors = core.link.perform { machine in
+            packets.indices.map { index -> MQTTUsageError? in
+                do throws(MQTTUsageError) {
+                    try machine.engine.unsubscribe(
+                        packets[index], properties: properties, token: tokens[index], at: now)
+                    return nil
+                } catch {
+                    return error
+                }
             }
-            router.unsubscribes[token] = call
-            for filter in filters { core.news.tell(.unsubscribed(filter: filter)) }
-        } catch {
-            call?.end(.failure(MQTTError(error)))
+        }
+        let wait = call.map { MQTTUnsubscribeWait($0, packetCount: packets.count) }
+        for (index, error) in errors.enumerated() {
+            if let error {
+                wait?.fail(MQTTError(error))
+            } else {
+                if let wait { router.unsubscribes[tokens[index]] = (wait, index) }
+                for filter in packets[index] { core.news.tell(.unsubscribed(filter: filter)) }
+            }
         }
     }
 
@@ -104,24 +146,18 @@ extension MQTTSubscriptions {
     /// Unsubscribes filters of a session that continues, whose subscriptions ended without a connection.
     private func sendUnsubscriptions(of router: MQTTRouter, isResumed: Bool) {
         let filters = router.takeFiltersToForget()
-        guard isResumed else { return }
-        // In packets that any server accepts.
-        for start in stride(from: 0, to: filters.count, by: 100) {
-            writeUnsubscribe(Array(filters[start..<min(start + 100, filters.count)]))
-        }
+        if isResumed, !filters.isEmpty { writeUnsubscribe(filters) }
     }
 
     private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
-        let keys = router.entries.filter { !sessionPresent || !$0.value.waiters.isEmpty || !$0.value.wasGranted }
-            .map(\.key)
+        let all = !sessionPresent || core.settings.options.resubscribesWithSessionPresent
+        let keys = router.entries.filter {
+            all || $0.value.isShared || !$0.value.waiters.isEmpty || !$0.value.wasGranted
+        }
+        .map(\.key)
         let asked = Set(keys)
         for (key, entry) in router.entries where !asked.contains(key) { entry.granted = entry.lastGranted }
-        // In packets that any server accepts.
-        var start = 0
-        while start < keys.count {
-            send(Array(keys[start..<min(start + 100, keys.count)]), comesFirst: true)
-            start += 100
-        }
+        send(keys, comesFirst: true, sessionPresent: sessionPresent)
     }
 
     // MARK: Responses
@@ -138,12 +174,17 @@ extension MQTTSubscriptions {
                 fail(key, error, of: token)
                 continue
             }
+            let isKnown = entry.wasGranted
             entry.granted = code
             entry.lastGranted = code
             let waiters = entry.takeWaiters(of: token)
             core.news.tell(
-                request.comesFirst && waiters.isEmpty
+                request.comesFirst && waiters.isEmpty && isKnown
                     ? .resubscribed(filter: key.text, code) : .subscribed(filter: key.text, code))
+            // Callers confirm for themselves: theirs may have been cancelled.
+            for route in entry.routes where !waiters.contains(where: { $0.wait.route === route }) {
+                confirmUnmatched(route)
+            }
             for waiter in waiters {
                 waiter.wait.note(properties, of: token)
                 waiter.wait.answer(waiter.index, .success(code))
@@ -153,33 +194,38 @@ extension MQTTSubscriptions {
 
     func unsubscribeCompleted(_ token: UInt64, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
         _ = router.takeRequest(token)
-        guard let call = router.unsubscribes.take(token) else { return }
-        guard let refusal = codes.first, codes.allSatisfy(\.isError) else {
-            call.end(.success(MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)))
-            return
-        }
-        let error = MQTTError(
-            .refused,
-            "The server refused to unsubscribe: \(properties.text(after: refusal)). Its messages may still arrive and come to unmatchedMessages().",
-            reasonCode: refusal, properties: properties)
-        call.end(.failure(error))
+        guard let (wait, packet) = router.unsubscribes.removeValue(forKey: token) else { return }
+        wait.answer(packet, codes, properties)
     }
 
     /// The server has not answered a request in time. (A request that failed because its connection closed is repeated on
     /// the next one.)
     func requestLate(_ token: UInt64) {
+        if let (wait, _) = router.unsubscribes.removeValue(forKey: token) {
+            let error = MQTTError(
+                .timedOut,
+                "The server did not answer UNSUBSCRIBE within requestTimeout; the request may still take effect. Raise requestTimeout if the server needs longer."
+            )
+            wait.fail(error)
+        }
+        guard let request = router.takeRequest(token) else { return }
         let error = MQTTError(
             .timedOut,
-            "The server did not answer within requestTimeout; the request may still take effect. Raise requestTimeout if the server needs longer."
+            "The server did not answer SUBSCRIBE within requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"
         )
-        router.unsubscribes.take(token)?.end(.failure(error))
-        guard let request = router.takeRequest(token) else { return }
         for key in request.keys {
             guard let entry = router.entries[key] else { continue }
-            // The connection ends, and the next one subscribes what was granted before.
-            fail(key, error, of: token, othersContinue: request.comesFirst && entry.wasGranted)
+            // The connection ends, and the next one subscribes what was granted before, and what no caller waits for.
+            let isAwaited = entry.waiters.contains { $0.request == token }
+            fail(key, error, of: token, othersContinue: request.comesFirst && (entry.wasGranted || !isAwaited))
         }
+        // The server may have subscribed them nevertheless.
+        unsubscribeRemoved(request.keys.filter { router.entries[$0] == nil }.map(\.text))
     }
+
+    /// What to try when a server does not answer SUBSCRIBE.
+    static let adviceForSubscribe =
+        "Try a lower qos, since some servers never answer a request for QoS 2; a smaller maximumFiltersPerRequest; or raise requestTimeout if the server needs longer."
 
     /// A SUBSCRIBE failed for one of its filters: the callers that wait for it fail. All other routes of the filter fail
     /// too, unless the server has granted it before or is about to answer another SUBSCRIBE.
@@ -211,7 +257,7 @@ extension MQTTSubscriptions {
     /// A subscription of several filters lives as long as one of them does.
     private func lose(_ route: MQTTRoute, _ error: MQTTError) {
         route.lostFilters += 1
-        if route.lostFilters >= route.requests.count { route.finish(.failed(error)) }
+        if route.lostFilters >= route.requests.count { finish(route, .failed(error)) }
     }
 }
 
@@ -270,4 +316,49 @@ final class MQTTSubscribeWait: @unchecked Sendable {
     func fail(_ error: MQTTError) { end(.failure(error)) }
 
     private func end(_ result: Result<Answer, MQTTError>) { call.end(result) }
+}
+
+/// A caller that waits for the answers to all packets of UNSUBSCRIBE that its filters were sent in; on the loop's thread
+/// only.
+final class MQTTUnsubscribeWait {
+    private let call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
+    private var answers: [MQTTUnsubscribeResult?]
+    private var missing: Int
+
+    init(_ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>, packetCount: Int) {
+        self.call = call
+        answers = Array(repeating: nil, count: packetCount)
+        missing = packetCount
+    }
+
+    /// The server's answer to one packet.
+    func answer(_ packet: Int, _ codes: [MQTTReasonCode], _ properties: MQTTProperties) {
+        answers[packet] = MQTTUnsubscribeResult(reasonCodes: codes, properties: properties)
+        missing -= 1
+        guard missing == 0 else { return }
+        var result = MQTTUnsubscribeResult()
+        for answer in answers {
+            result.reasonCodes += answer?.reasonCodes ?? []
+            result.properties = result.properties.followed(by: answer?.properties ?? [])
+        }
+        guard let refusal = result.reasonCodes.first, result.reasonCodes.allSatisfy(\.isError) else {
+            call.end(.success(result))
+            return
+        }
+        fail(
+            MQTTError(
+                .refused,
+                "The server refused to unsubscribe: \(result.properties.text(after: refusal)). Its messages may still arrive and come to unmatchedMessages().",
+                reasonCode: refusal, properties: result.properties))
+    }
+
+    /// There will be no further answers.
+    func fail(_ error: MQTTError) { call.end(.failure(error)) }
+}
+
+extension Array {
+    /// The elements in arrays of at most `maximum` each, in their order.
+    fileprivate func inRequests(of maximum: Int) -> [[Element]] {
+        stride(from: 0, to: count, by: maximum).map { Array(self[$0..<Swift.min($0 + maximum, count)]) }
+    }
 }

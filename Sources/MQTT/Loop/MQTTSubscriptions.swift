@@ -72,15 +72,26 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     func subscribeNow(_ route: MQTTRoute, _ call: MQTTSubscribeWait.Call) {
         guard !call.isOver, core.accepts(call) else { return }
-        let wait = MQTTSubscribeWait(route, call)
+        add(route, MQTTSubscribeWait(route, call))
+    }
+
+    /// Registers a route that no caller waits for, whether or not the client tries to be connected.
+    func declare(_ route: MQTTRoute) {
+        add(route, nil)
+        // Already granted to another subscription.
+        if route.requests.allSatisfy({ router.entries[ByteKey($0.filter)]?.granted != nil }) { confirmUnmatched(route) }
+    }
+
+    private func add(_ route: MQTTRoute, _ wait: MQTTSubscribeWait?) {
         var keys: [ByteKey] = []
         for (index, request) in route.requests.enumerated() {
             let (entry, needsSubscribe) = router.add(route, request)
+            if needsSubscribe { keys.append(ByteKey(request.filter)) }
+            guard let wait else { continue }
             if let granted = entry.granted, !needsSubscribe {
                 wait.answer(index, .success(granted))
             } else {
                 entry.waiters.append(.init(wait: wait, index: index, request: needsSubscribe ? 0 : entry.pending))
-                if needsSubscribe { keys.append(ByteKey(request.filter)) }
             }
         }
         router.identify(route)
@@ -104,7 +115,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     private func unsubscribeNow(
         _ route: MQTTRoute, _ properties: MQTTProperties, _ call: PendingCall<Result<MQTTUnsubscribeResult, MQTTError>>
     ) {
-        route.finish(.finished)
+        finish(route)
         let removed = router.remove(route)
         // When the client has stopped, only the server may still have the subscription, in a session.
         let filters = core.supervisor.isActive ? removed : route.requests.map(\.filter)
@@ -136,8 +147,17 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     /// Removes a route without waiting for the server's answer; UNSUBSCRIBE is sent for filters that no other route has.
     func remove(_ route: MQTTRoute) {
-        route.finish(.finished)
+        finish(route)
         unsubscribeRemoved(router.remove(route))
+    }
+
+    /// Ends a subscription: its receivers get `end` after what has arrived, and another subscription may get what they have
+    /// not acknowledged.
+    func finish(_ route: MQTTRoute, _ end: DeliveryEnd<MQTTError> = .finished) {
+        let now = core.loop.now
+        let report = core.link.perform { $0.subscriptionEnded(route, at: now) }
+        route.finish(end)
+        self.report(report)
     }
 
     func unsubscribeRemoved(_ filters: [String]) {
@@ -150,41 +170,59 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func stop(_ failure: MQTTError) {
         for entry in knownRouter?.takeAllEntries() ?? [] {
             for waiter in entry.waiters { waiter.wait.fail(failure) }
-            for route in entry.routes { route.finish(.init(stoppedBy: failure)) }
+            for route in entry.routes { finish(route, .init(stoppedBy: failure)) }
         }
-        knownRouter?.unmatched?.finish(.finished)
-        knownRouter?.unsubscribes.fail(failure)
+        if let unmatched = knownRouter?.unmatched {
+            knownRouter?.setUnmatched(nil)
+            finish(unmatched, .init(stoppedBy: failure))
+        }
+        knownRouter?.failUnsubscribes(failure)
     }
 
     func connectionClosed(_ reason: MQTTError) {
         knownRouter?.connectionClosed()
         pausedRoutes.removeAll()
-        knownRouter?.unsubscribes.fail(reason)
+        knownRouter?.failUnsubscribes(reason)
     }
 
     // MARK: Messages that match no subscription
 
     /// Makes a route receive the messages that no other route gets; an earlier such route ends.
     func receiveUnmatched(_ route: MQTTRoute) {
-        router.unmatched?.finish(.finished)
+        if let earlier = router.unmatched { finish(earlier) }
         router.setUnmatched(route)
         handUnmatched(to: route)
         confirmUnmatched(route)
     }
 
+    /// The session store was opened: subscriptions that were made before get the messages that it holds.
+    func storeOpened() {
+        guard let router = knownRouter else { return }
+        for (_, entry) in router.entries.sorted(by: { $0.key.text < $1.key.text }) {
+            for route in entry.routes { handUnmatched(to: route) }
+        }
+        guard let unmatched = router.unmatched else { return }
+        handUnmatched(to: unmatched)
+        confirmUnmatched(unmatched)
+    }
+
     /// Gives a new subscription the retained messages that match it, before any that arrive later.
     private func handUnmatched(to route: MQTTRoute) {
         let now = core.loop.now
-        let (messages, drops) = core.link.perform { machine in
-            let drops = machine.unmatched.expire(at: now, &machine.engine)
+        let (messages, report) = core.link.perform { machine in
+            let report = machine.unmatched.expire(at: now, &machine.engine)
             machine.flushRecords()
-            return (machine.unmatched.hand(to: route), drops)
+            return (machine.unmatched.hand(to: route), report)
         }
-        report(drops)
+        self.report(report)
         guard !messages.isEmpty else { return }
         // Count before a receiver can have them.
         core.parts.counters.received(messages.count)
-        for queue in route.receivers.queues { _ = queue.push(batch(of: messages, for: route)) }
+        for queue in route.receivers.queues {
+            let batch = batch(of: messages, for: route)
+            core.link.perform { $0.unmatched.handed(batch) }
+            _ = queue.push(batch)
+        }
     }
 
     private func batch(of messages: [MQTTUnmatchedMessages.Message], for route: MQTTRoute) -> MQTTBatch {
@@ -205,16 +243,21 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
         return MQTTBatch(storage, version: .v5_0, core: core, route: route)
     }
 
-    /// Once the subscription exists, forgets the messages that it was handed, unless it acknowledges manually.
-    private func confirmUnmatched(_ route: MQTTRoute) {
+    /// Once the subscription exists, acknowledges and forgets the messages that it was handed, unless it acknowledges
+    /// manually.
+    func confirmUnmatched(_ route: MQTTRoute) {
         guard route.acknowledgement == .automatic else { return }
+        let now = core.loop.now
         core.link.perform { machine in
-            machine.unmatched.confirm(route, &machine.engine)
+            machine.unmatched.confirm(route, &machine.engine, at: now)
             machine.flushRecords()
         }
     }
 
-    func report(_ drops: [MQTTUnmatchedMessages.Drop]) {
-        for drop in drops { core.news.tell(.unmatchedMessageDropped(topic: drop.topic, reason: drop.reason)) }
+    func report(_ report: MQTTUnmatchedMessages.Report) {
+        for release in report.releases {
+            core.news.tell(.messagesUnclaimed(filters: release.filters, count: release.count))
+        }
+        for drop in report.drops { core.news.tell(.unmatchedMessageDropped(topic: drop.topic, reason: drop.reason)) }
     }
 }

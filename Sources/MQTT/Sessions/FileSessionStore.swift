@@ -1,6 +1,6 @@
 public import MQTTCore
 import Synchronization
-import Transport
+package import Transport
 import Wire
 
 /// A session store in a directory: a log to which records are appended, each with a checksum, and which is rewritten when
@@ -8,7 +8,11 @@ import Wire
 ///
 /// The log of a process that was killed is read up to the last complete record; no caller relied on an incomplete one.
 /// Damage on the disk is detected: everything before it is recovered, the damaged file is copied to `session.damaged`, and
-/// ``MQTTEvent/storeDamaged(_:)`` reports it. Only one process at a time can use the directory.
+/// ``MQTTEvent/storeDamaged(_:)`` reports it. Only one process at a time can use the directory: a file in it is locked from
+/// ``open()`` to the end of the store.
+///
+/// On Apple's systems the directory belongs in the app's own container, such as Application Support, and not in the shared
+/// container of an App Group: iOS ends an app that is suspended while it holds a lock on a file there (`0xdead10cc`).
 public final class FileSessionStore: SessionStore {
     /// When written records are forced to the disk. This matters for a loss of power only: the records of a killed process
     /// are in the system's hands and are not lost.
@@ -57,6 +61,10 @@ public final class FileSessionStore: SessionStore {
 
     private struct State: ~Copyable {
         var lock: FileLock?
+        /// Where the log is, once the store is open.
+        var directory: Directory?
+        /// Whether the log has a name that may not survive a loss of power.
+        var nameIsUnsafe = false
         var file: AppendFile?
         var size = 0
         /// The size of the log after it was last rewritten.
@@ -71,11 +79,21 @@ public final class FileSessionStore: SessionStore {
     public let directory: String
     private let options: Options
     private let state = Lock(State())
+    private let sync: @Sendable (Directory) throws -> Void
 
     /// Makes a store; the directory is not touched before ``open()``.
-    public init(directory: String, options: Options = Options()) {
+    public convenience init(directory: String, options: Options = Options()) {
+        self.init(directory: directory, options: options) { try $0.sync() }
+    }
+
+    /// - Parameter sync: makes the names in a directory survive a loss of power; a test may let it fail.
+    package init(
+        directory: String, options: Options = Options(),
+        syncingDirectories sync: @escaping @Sendable (Directory) throws -> Void
+    ) {
         self.directory = directory
         self.options = options
+        self.sync = sync
     }
 
     public var limits: SessionStoreLimits { options.limits }
@@ -87,7 +105,7 @@ public final class FileSessionStore: SessionStore {
 
     public func open() throws -> StoredSession {
         try state.withLock { state in
-            try FileSystem.makeDirectory(directory)
+            try makeDirectory()
             guard state.lock == nil, let lock = try FileLock(directory + "/lock") else {
                 throw SessionStoreError(
                     "Another client or process uses the session store in \(directory). Disconnect that client, or give each a directory of its own."
@@ -105,13 +123,13 @@ public final class FileSessionStore: SessionStore {
                 let copy = try AppendFile(directory + "/session.damaged", truncatedTo: 0)
                 try copy.append(bytes)
             }
+            state.directory = try Directory(directory)
             state.file = try AppendFile(logPath, truncatedTo: log.validSize)
             state.size = log.validSize
             state.compactSize = log.validSize
-            if state.size == 0 {
-                try write(SessionLog.header, &state)
-                try FileSystem.syncDirectory(directory)
-            }
+            // The process that made it may have ended before its name was safe.
+            state.nameIsUnsafe = true
+            if state.size == 0 { try write(SessionLog.header, &state) }
             state.lock = lock
             return StoredSession(
                 clientID: log.clientID, records: state.image.records, damage: log.isTorn ? nil : log.damage)
@@ -144,6 +162,7 @@ public final class FileSessionStore: SessionStore {
             if state.size > options.compactionSize, state.size > max(state.compactSize, needed) * 2 {
                 do {
                     try compact(&state)
+                    try secureName(&state)
                 } catch {
                     // The records are stored all the same. A full disk may have room when the log has doubled.
                     state.compactSize = state.size
@@ -162,12 +181,15 @@ public final class FileSessionStore: SessionStore {
                 (state.image, state.clientID) = (image, clientID)
                 throw error
             }
+            // Only after the store agrees with the new log, which is in place.
+            try secureName(&state)
         }
     }
 
     public func close() {
         state.withLock { state in
             state.file = nil
+            state.directory = nil
             state.lock = nil
         }
     }
@@ -182,6 +204,7 @@ public final class FileSessionStore: SessionStore {
             throw SessionStoreError("The session store in \(directory) is not open. Let a client open it.")
         }
         do {
+            try secureName(&state)
             try file.append(bytes)
             if options.sync == .always { try file.sync() }
         } catch {
@@ -190,6 +213,25 @@ public final class FileSessionStore: SessionStore {
             throw error
         }
         state.size += bytes.count
+    }
+
+    /// Makes the name of a new log survive a loss of power, before anything is accepted that depends on it.
+    private func secureName(_ state: inout State) throws {
+        guard state.nameIsUnsafe, let directory = state.directory else { return }
+        if options.sync == .always { try sync(directory) }
+        state.nameIsUnsafe = false
+    }
+
+    /// Makes the directory unless it exists, so that it survives a loss of power.
+    private func makeDirectory() throws {
+        guard try FileSystem.makeDirectory(directory), options.sync == .always else { return }
+        do {
+            try sync(Directory(Directory.parent(of: directory)))
+        } catch {
+            // So that the next attempt makes it anew, and does not take it for one that survives.
+            FileSystem.removeDirectory(directory)
+            throw error
+        }
     }
 
     /// Writes what is still needed into a new file, which replaces the log completely or not at all.
@@ -213,7 +255,8 @@ public final class FileSessionStore: SessionStore {
             try? FileSystem.remove(newPath)
             throw error
         }
-        if options.sync == .always { try FileSystem.syncDirectory(directory) }
+        // From here on the old log has no name: what is written to it would be lost.
+        state.nameIsUnsafe = true
         state.file = file
         state.size = bytes.count
         state.compactSize = max(bytes.count, options.compactionSize / 2)

@@ -30,25 +30,62 @@ final class MQTTPersistence: Sendable {
         phase.withLock { if case .open(let journal) = $0 { journal } else { nil } }
     }
 
+    private enum Step { case opens, waits, isOpen, hasFailed }
+
     /// Opens the store, unless it is open; every caller waits for the one that opens it.
-    nonisolated(nonsending) func prepare(_ core: MQTTClientCore) async throws(MQTTError) {
+    ///
+    /// - Parameter isAttempt: whether an attempt to connect begins, so that no connection depends on the store. If it has
+    ///   failed, it is then closed and opened again.
+    nonisolated(nonsending) func prepare(_ core: MQTTClientCore, isAttempt: Bool = false) async throws(MQTTError) {
         while true {
             let call = Call()
-            let opens = phase.withLock { phase -> Bool? in
+            let step = phase.withLock { phase -> Step in
                 switch phase {
                 case .unopened:
                     phase = .opening([call])
-                    return true
+                    return .opens
                 case .opening(let calls): phase = .opening(calls + [call])
-                case .open: return nil
+                case .open(let journal): return journal.failure == nil ? .isOpen : .hasFailed
                 case .closing(let calls): phase = .closing(calls + [call])
                 }
-                return false
+                return .waits
             }
-            guard let opens else { return }
-            if opens { open(core) }
+            switch step {
+            case .isOpen: return
+            case .hasFailed:
+                guard isAttempt else { return }
+                if let journal = takeJournal(core, if: { $0.failure != nil }).journal {
+                    await journal.close()
+                    closed()
+                }
+                continue
+            case .opens: open(core)
+            case .waits: break
+            }
             try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
         }
+    }
+
+    /// Takes the journal away from the client, if the condition holds. While the store is being opened or closed, `call`
+    /// waits for that, if there is one.
+    private func takeJournal(
+        _ core: MQTTClientCore, if condition: (MQTTJournal) -> Bool = { _ in true }, orWait call: Call? = nil
+    ) -> (journal: MQTTJournal?, waits: Bool) {
+        let waiting = call.map { [$0] } ?? []
+        let result = phase.withLock { phase -> (journal: MQTTJournal?, waits: Bool) in
+            switch phase {
+            case .unopened: return (nil, false)
+            case .opening(let calls): phase = .opening(calls + waiting)
+            case .closing(let calls): phase = .closing(calls + waiting)
+            case .open(let journal):
+                guard condition(journal) else { return (nil, false) }
+                phase = .closing([])
+                return (journal, false)
+            }
+            return (nil, call != nil)
+        }
+        if result.journal != nil { core.link.perform { $0.endJournal() } }
+        return result
     }
 
     /// Closes the store once it holds everything that it was given, so that another client can use it. The next request
@@ -70,19 +107,7 @@ final class MQTTPersistence: Sendable {
     /// Takes the journal away from the client. Without one, returns whether `call` waits for the thread of the store.
     private func beginClosing(_ core: MQTTClientCore, _ call: Call) -> (journal: MQTTJournal?, waits: Bool) {
         guard core.supervisor.isIdle else { return (nil, false) }
-        let result = phase.withLock { phase -> (journal: MQTTJournal?, waits: Bool) in
-            switch phase {
-            case .unopened: return (nil, false)
-            case .opening(let calls): phase = .opening(calls + [call])
-            case .closing(let calls): phase = .closing(calls + [call])
-            case .open(let journal):
-                phase = .closing([])
-                return (journal, false)
-            }
-            return (nil, true)
-        }
-        if result.journal != nil { core.link.perform { $0.endJournal() } }
-        return result
+        return takeJournal(core, orWait: call)
     }
 
     private func closed() {
@@ -156,7 +181,7 @@ final class MQTTPersistence: Sendable {
 
     private func restore(_ stored: StoredSession, clientID: String?, journal: MQTTJournal, _ core: MQTTClientCore) {
         let limits = store.limits
-        let drops = core.link.perform { machine -> [MQTTUnmatchedMessages.Drop] in
+        let report = core.link.perform { machine -> MQTTUnmatchedMessages.Report in
             var engine = machine.engine.configuration
             engine.persists = true
             engine.maximumQueuedMessages = min(engine.maximumQueuedMessages, limits.maximumMessages)
@@ -176,7 +201,9 @@ final class MQTTPersistence: Sendable {
             defer { machine.flushRecords() }
             return machine.unmatched.restore(image.kept, &machine.engine, at: now)
         }
-        core.subscriptions.report(drops)
+        core.subscriptions.report(report)
+        // Before anything that waits for the store.
+        core.loop.execute { core.subscriptions.storeOpened() }
     }
 
     private static func persisted(through ticket: UInt64, _ core: MQTTClientCore) {

@@ -8,7 +8,8 @@ import Transport
 ///
 /// All calls come from one thread that the client has for them, one at a time; they may block. Records are read in order
 /// and added at the end. What was appended when `append` returned has to survive the end of the process at any moment
-/// after that. An error ends the client's connection until `disconnect()` and `connect()`: it could not keep its promises.
+/// after that. An error stops the client, which could not keep its promises; its next `connect()` closes the
+/// store and opens it again.
 ///
 /// One client uses a store at a time, from its first request that needs the store until `disconnect()`. A store belongs to
 /// one client identifier.

@@ -11,7 +11,7 @@ public struct MQTTSubscriptionRequest: Sendable, Hashable {
 
     /// The topic filter, with `$share/name/` in front if the subscription is shared.
     public var filter: String
-    /// The highest QoS that messages are delivered with. Default: 2.
+    /// The highest QoS that messages are delivered with. Default: 1.
     public var qos: QoS
     /// Messages that this connection published do not come back; 5.0 only, never with a shared one [MQTT-3.8.3-4].
     public var noLocal: Bool
@@ -21,7 +21,7 @@ public struct MQTTSubscriptionRequest: Sendable, Hashable {
     public var retainHandling: RetainHandling
 
     public init(
-        filter: String, qos: QoS = .exactlyOnce, noLocal: Bool = false, retainAsPublished: Bool = false,
+        filter: String, qos: QoS = .atLeastOnce, noLocal: Bool = false, retainAsPublished: Bool = false,
         retainHandling: RetainHandling = .sendAtSubscribe
     ) {
         self.filter = filter

@@ -196,6 +196,12 @@ extension MQTTProperties {
     package var publishBytes: [UInt8] {
         (try? encodedCount(in: .publish)) == nil ? [] : encoded
     }
+
+    /// The properties that ``publishBytes`` are; none for other bytes.
+    package init(publishBytes bytes: [UInt8]) {
+        // The bytes of an array of bytes: nothing to reinterpret.
+        self = (try? MQTTProperties(decoding: unsafe bytes.span.bytes, 0..<bytes.count, carrier: .publish)) ?? []
+    }
 }
 
 extension MQTTProperties.Field {

@@ -99,6 +99,12 @@ struct InboundOrder: Sendable {
         }
     }
 
+    /// Whether a message has no answer yet: one of this connection, or one of QoS 2 of an earlier connection.
+    func awaitsAnswer(_ token: UInt64) -> Bool {
+        guard let position = position(of: token) else { return carried[token] != nil }
+        return token > answeredThrough && !ring[position].isAnswered
+    }
+
     /// The token of the next arrival.
     var nextToken: UInt64 { base + UInt64(count) }
 

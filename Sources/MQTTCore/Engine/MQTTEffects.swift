@@ -1,3 +1,5 @@
+import Wire
+
 /// What an input did, as plain arrays: the caller performs it after its lock is released, then clears it and hands it
 /// in again, so that its capacity is used over and over.
 public struct MQTTEffects: Sendable {

@@ -21,6 +21,24 @@ extension MQTTEngine {
         }
     }
 
+    /// Whether a received message of QoS 1 or 2 can still be acknowledged, and has not been. One of QoS 1 of an earlier
+    /// connection cannot: the peer sends it again.
+    package func awaitsAnswer(_ delivery: UInt64) -> Bool { session.inbound.awaitsAnswer(delivery) }
+
+    /// The token of the first message of this connection whose acknowledgement has not been written; all before it have
+    /// been acknowledged, except QoS 2 messages of earlier connections.
+    package var firstUnanswered: UInt64 { session.inbound.base }
+
+    /// Whether there are QoS 2 messages of earlier connections that have not been acknowledged.
+    package var holdsEarlierMessages: Bool { !session.inbound.carried.isEmpty }
+
+    /// Forgets a QoS 2 message of an earlier connection, with its packet identifier: no PUBREC was sent, so that the peer
+    /// sends it again, and that is delivered. Only without a connection.
+    package mutating func forget(_ delivery: UInt64) {
+        guard phase == .closed, let id = session.inbound.removeCarried(delivery) else { return }
+        session.received.remove(id)
+    }
+
     /// Acknowledges messages that arrived one after the other.
     package mutating func acknowledge(_ deliveries: ClosedRange<UInt64>, at now: Int64) {
         var taken: [(UInt64, UInt16)] = []

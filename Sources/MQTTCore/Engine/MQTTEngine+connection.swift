@@ -16,6 +16,7 @@ extension MQTTEngine {
         }
         output.removeAll(keepingCapacity: true)
         knowsQoS2IsMissing = false
+        knowsReceiveMaximumIsExceeded = false
         limits = MQTTPeerLimits()
         version = options.value.version
         inboundAliases.reset(maximum: options.value.topicAliasMaximum)
@@ -138,6 +139,7 @@ extension MQTTEngine {
         authentication = MQTTAuthenticationTurns()
         let seconds = properties.serverKeepAlive ?? opening.keepAlive
         keepAlive.start(seconds: seconds, pingTimeout: options.value.pingTimeout, isServer: false, at: now)
+        acknowledgementWait.start(timeout: options.value.acknowledgementTimeout, at: now)
         phase = .connected
         beginSubscribing()
         self.opening.value = nil

@@ -45,7 +45,10 @@ extension MQTTEngine {
                 payloadCount: UInt32(truncatingIfNeeded: view.payloadCount), packetID: view.packetID,
                 flags: view.flags, topicForm: topic.isAliased ? .alias : .name))
         effects.topicChanges += 1
-        if delivery != 0 { effects.add(delivery..<delivery + 1) }
+        if delivery != 0 {
+            effects.add(delivery..<delivery + 1)
+            checkReceiveMaximum(&effects)
+        }
         effects.messageBytes += header.packetCount
     }
 
@@ -101,11 +104,33 @@ extension MQTTEngine {
         }
     }
 
-    /// How many messages of QoS 1 and 2 may be unacknowledged on this connection.
-    private var inboundMaximum: Int { version.hasProperties ? Int(grantedReceiveMaximum) : 65_535 }
+    /// How many messages of QoS 1 and 2 may be unacknowledged on this connection. A server has to treat more than its
+    /// Receive Maximum as an error [MQTT-3.3.4-9, MQTT-4.13.1-1]. A client accepts as many as packet identifiers can name,
+    /// because servers exceed it after a resumed session and under load, and would do so on each connection again.
+    private var inboundMaximum: Int {
+        version.hasProperties && (isServer || options.value.enforcesReceiveMaximum)
+            ? Int(grantedReceiveMaximum) : 65_535
+    }
+
+    /// How many there are.
+    private var inboundCount: Int { session.inbound.count + session.awaitingRelease.count }
 
     /// How many more there may be.
-    var inboundRoom: Int { inboundMaximum - session.inbound.count - session.awaitingRelease.count }
+    var inboundRoom: Int { inboundMaximum - inboundCount }
+
+    /// Messages of QoS 1 or 2 have arrived: reports the first time on a connection that they are more than Receive Maximum
+    /// allows.
+    @inline(__always)
+    mutating func checkReceiveMaximum(_ effects: inout MQTTEffects) {
+        if inboundCount > Int(grantedReceiveMaximum) { reportExcess(&effects) }
+    }
+
+    @inline(never)
+    private mutating func reportExcess(_ effects: inout MQTTEffects) {
+        guard version.hasProperties, !knowsReceiveMaximumIsExceeded else { return }
+        knowsReceiveMaximumIsExceeded = true
+        effects.report(.receiveMaximumExceeded(grantedReceiveMaximum))
+    }
 
     /// Records a message of QoS 1 or 2 and returns its token, or nil if it was delivered before.
     mutating func recordArrival(_ view: MQTTPublishView, at now: Int64) throws(MQTTProtocolError) -> UInt64? {

@@ -15,6 +15,8 @@
 // in one pass (`encodePlain`), and all others on the general path (`encodeAny`). A `PublishHead` carries topic, flags, packet identifier
 // and alias through all of it.
 
+import Wire
+
 extension MQTTEngine {
     /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
     ///
@@ -54,6 +56,7 @@ extension MQTTEngine {
             session.window.releaseID(id)
             throw error
         }
+        if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         session.window.recordSent(head, payload, properties, token: token, at: now)
         keepAlive.sent(at: now)
         return .written
@@ -142,7 +145,7 @@ extension MQTTEngine {
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         try checkAll(head, payload, properties)
-        try checkRoom(for: head.topic.utf8.count + payload.count)
+        try checkRoom(for: OutboundSlot.queuedBytes(head, payload, properties))
         let index = session.window.enqueue(head, payload, properties, token: token, at: now)
         if options.value.persists && !head.flags.isAtMostOnce {
             // The identifier is part of the same record: one wait for the store, not two. Identifiers are not given to

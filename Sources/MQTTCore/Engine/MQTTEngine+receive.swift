@@ -195,6 +195,7 @@ extension MQTTEngine {
         if !tokens.isEmpty {
             session.inbound.append(effects.messages.span.extracting(firstMessage...), count: tokens.count)
             effects.add(tokens)
+            checkReceiveMaximum(&effects)
         }
         return end
     }

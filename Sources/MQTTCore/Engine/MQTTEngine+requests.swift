@@ -6,7 +6,8 @@ import Wire
 extension MQTTEngine {
     /// Writes SUBSCRIBE; the answer is ``MQTTEngineEvent/Kind/subscribeCompleted(token:codes:properties:)``.
     ///
-    /// Requests never wait for the window [MQTT 5.0 4.9.0-3].
+    /// Requests never wait for the window [MQTT 5.0 4.9.0-3]. A QoS above the server's Maximum QoS, which no message would
+    /// have, is lowered to that in the packet [MQTT-3.2.2-10].
     /// - Parameter properties: Subscription Identifier, user properties; 5.0 only.
     /// - Throws: ``MQTTUsageError/Code/notConnected``, ``MQTTUsageError/Code/noFilters``, ``MQTTUsageError/Code/invalidFilter``,
     ///   ``MQTTUsageError/Code/subscriptionNotSupported``, ``MQTTUsageError/Code/packetTooLarge``,
@@ -21,6 +22,11 @@ extension MQTTEngine {
                 "The server does not support subscription identifiers. Leave the identifier out.")
         }
         for subscription in subscriptions { try check(subscription) }
+        var subscriptions = subscriptions
+        let maximumQoS = limits.maximumQoS
+        for index in subscriptions.indices where subscriptions[index].qos > maximumQoS {
+            subscriptions[index].qos = maximumQoS
+        }
         try request(.subscribe, count: subscriptions.count, token: token, at: now) { id in
             .subscribe(.init(packetID: id, subscriptions: subscriptions, properties: properties))
         }

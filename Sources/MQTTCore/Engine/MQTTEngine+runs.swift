@@ -36,6 +36,7 @@ extension MQTTEngine {
         guard messagesMayLeave, outboundAliases.maximum == 0, !options.value.persists, qos != .atMostOnce,
             qos <= limits.maximumQoS, session.window.queue.count == 0, session.window.resend < 0
         else { return start }
+        if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         // Safe: as above.
         let next = unsafe messages.withUnsafeBufferPointer { buffer in
             var next = start
@@ -112,6 +113,7 @@ extension MQTTEngine {
     mutating func acknowledgeFirstOfRun(
         _ reason: MQTTReasonCode, _ properties: MQTTProperties, at now: Int64, into effects: inout MQTTEffects
     ) {
+        acknowledgementWait.progressed(at: now)
         let token = session.window.finishOfFirstRun(1)
         let remark = effects.remark(properties, for: token)
         effects.completions.append(

@@ -26,6 +26,8 @@ extension MQTTEngine {
             }
             reportLateRequests(at: now, into: &effects)
             guard phase == .connected else { return }
+            checkAcknowledgements(progress, at: now, into: &effects)
+            guard phase == .connected else { return }
             keepAlive.extendIfProgressed(progress, at: now)
             switch keepAlive.due(at: now) {
             case .none: break
@@ -40,6 +42,7 @@ extension MQTTEngine {
     /// write our pings.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
         keepAlive.setReadingPaused(paused, at: now)
+        acknowledgementWait.restart(at: now)
     }
 
     /// Writes PINGREQ now, whether or not the keep alive asks for it; the answer is
@@ -57,6 +60,26 @@ extension MQTTEngine {
     private mutating func writePing(at now: Int64, _ progress: MQTTOutputProgress) {
         keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)
+    }
+
+    /// Whether the server owes an acknowledgement of a message, and we would read it.
+    var awaitsAcknowledgements: Bool {
+        session.window.used > 0 && phase == .connected && !isServer && !keepAlive.readingPaused
+    }
+
+    /// Ends the connection if nothing was acknowledged for too long while something was awaited.
+    private mutating func checkAcknowledgements(
+        _ progress: MQTTOutputProgress, at now: Int64, into effects: inout MQTTEffects
+    ) {
+        guard awaitsAcknowledgements else { return }
+        // PUBREL that waits for our own store: the server has nothing to answer yet.
+        guard heldPackets.isEmpty else { return acknowledgementWait.restart(at: now) }
+        guard acknowledgementWait.isOver(total: progress.total, acknowledged: progress.acknowledged, at: now) else {
+            return
+        }
+        guard let oldest = session.window.oldestExchange else { return acknowledgementWait.restart(at: now) }
+        let silence = acknowledgementWait.gaveUp()
+        fail(.acknowledgementTimeout(topic: oldest.topic, oldest.qos, after: silence), nil, into: &effects)
     }
 
     private mutating func reportLateRequests(at now: Int64, into effects: inout MQTTEffects) {

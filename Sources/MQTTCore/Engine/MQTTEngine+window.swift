@@ -26,6 +26,7 @@ extension MQTTEngine {
             if type == .pubrec, !reason.isError { writeOrHold(.pubrel, id, .packetIdentifierNotFound, 0, at: now) }
             return
         }
+        acknowledgementWait.progressed(at: now)
         // Not the whole slot: its topic and payload would be counted references.
         let kind = session.window.slots[Int(index)].kind
         let flags = session.window.slots[Int(index)].head.flags
@@ -83,7 +84,10 @@ extension MQTTEngine {
             guard index >= 0, receivedStep(type, index, at: now, &effects) else { break }
             offset += 4
         }
-        if offset > start { pump(at: now, into: &effects) }
+        if offset > start {
+            acknowledgementWait.progressed(at: now)
+            pump(at: now, into: &effects)
+        }
         return offset
     }
 
@@ -129,6 +133,7 @@ extension MQTTEngine {
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
         guard messagesMayLeave else { return }
+        if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         while session.window.resend >= 0 {
             guard session.window.used < windowLimit else { return reportRoom(&effects) }
             resendNext(at: now, into: &effects)

@@ -1,3 +1,5 @@
+import Wire
+
 /// The MQTT protocol as a state machine, for either end of a connection and for 3.1, 3.1.1 and 5.0.
 ///
 /// # Theory of operation
@@ -90,6 +92,8 @@ public struct MQTTEngine: ~Copyable, Sendable {
     public private(set) var messagesMayLeave = false
     /// The server of this connection answered a QoS 2 message with PUBACK.
     var knowsQoS2IsMissing = false
+    /// The server of this connection has sent more than Receive Maximum allows.
+    var knowsReceiveMaximumIsExceeded = false
     /// A publish was refused because the queue was full: report when there is room.
     var owesRoom = false
     /// What the peer may have unacknowledged, and how large its packets may be, on this connection.
@@ -114,6 +118,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// What outlives the connection.
     var session = MQTTSession()
     package internal(set) var keepAlive = KeepAlive()
+    var acknowledgementWait = AcknowledgementWait()
     var inboundAliases = InboundAliases()
     var outboundAliases = OutboundAliases()
 
@@ -177,8 +182,16 @@ extension MQTTEngine {
     /// access in place does not.
     package mutating func nextDeadlineInPlace() -> Int64 { findNextDeadline() }
 
+    /// The same without the time for acknowledgements, which are awaited while there is traffic.
+    package var nextQuietDeadline: Int64 { findNextQuietDeadline() }
+
     @inline(__always)
     private borrowing func findNextDeadline() -> Int64 {
+        min(findNextQuietDeadline(), awaitsAcknowledgements ? acknowledgementWait.deadline : .max)
+    }
+
+    @inline(__always)
+    private borrowing func findNextQuietDeadline() -> Int64 {
         switch phase {
         case .closed, .closing: return .max
         case .leaving: return leaving.value?.deadline ?? .max
@@ -206,6 +219,12 @@ extension MQTTEngine {
     public var owesRoomNotice: Bool { owesRoom }
     /// The number of messages sent and not finally acknowledged.
     public var inFlightCount: Int { session.window.inFlightCount }
+
+    /// Whether the peer keeps the session when this connection, which is accepted, ends.
+    package var sessionOutlivesConnection: Bool { !sessionEndsWithConnection }
+
+    /// The number of messages received on this connection whose PUBACK or PUBREC has not been written.
+    package var unansweredCount: Int { session.inbound.count }
 
     /// The number of PINGREQ packets that were written.
     package var pingCount: UInt32 { keepAlive.pingCount }

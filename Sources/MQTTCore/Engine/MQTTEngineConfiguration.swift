@@ -63,6 +63,11 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Default: 1,024.
     public var receiveMaximum: UInt16 = 1024
 
+    /// Close the connection to a server that exceeds ``receiveMaximum`` [MQTT-3.3.4-9], instead of accepting up to 65,535
+    /// messages without an acknowledgement and reporting ``MQTTEngineEvent/Kind/receiveMaximumExceeded(_:)``. Clients only,
+    /// 5.0 only: an engine in the server's role always closes. Default: false.
+    public var enforcesReceiveMaximum = false
+
     /// The number of topic aliases that the peer may use; 5.0 only. Default: 64.
     public var topicAliasMaximum: UInt16 = 64
 
@@ -115,6 +120,13 @@ public struct MQTTEngineConfiguration: Sendable {
     /// Timeout for the answer to SUBSCRIBE, UNSUBSCRIBE and a step of an authentication; then the request is reported as
     /// late, and its packet identifier stays in use. Default: 30 seconds.
     public var requestTimeout: Int64 = 30_000_000_000
+
+    /// The longest time without any PUBACK, PUBREC or PUBCOMP while a client awaits some; then the connection ends with
+    /// ``MQTTConnectionFailure/acknowledgementTimeout(topic:_:after:)``. It is counted from the last of them, or from the
+    /// time when the peer's system acknowledged bytes of what is awaited; see ``MQTTOutputProgress``. It doubles with each
+    /// connection in a row that ended for it, until an acknowledgement arrives. `Int64.max` means none.
+    /// Default: 30 seconds.
+    public var acknowledgementTimeout: Int64 = 30_000_000_000
 
     // MARK: What a server sends in CONNACK
 

@@ -62,6 +62,10 @@ public struct MQTTEngineEvent: Sendable {
         /// than once. Reported once for each connection.
         case exactlyOnceUnavailable
 
+        /// The server has sent more messages of QoS 1 and 2 without an acknowledgement than this Receive Maximum of CONNECT
+        /// allows. Reported once for each connection.
+        case receiveMaximumExceeded(UInt16)
+
         /// PINGRESP arrived this many nanoseconds after PINGREQ.
         case pingAnswered(after: Int64)
 
@@ -93,6 +97,9 @@ public enum MQTTConnectionFailure: Sendable, Equatable {
     case connectTimeout
     /// Nothing was read after PINGREQ within the ping timeout: the connection is dead.
     case pingTimeout
+    /// The server acknowledged no message for this many nanoseconds while some were awaited: the oldest was published to
+    /// this topic with this QoS. See ``MQTTEngineConfiguration/acknowledgementTimeout``.
+    case acknowledgementTimeout(topic: String, QoS, after: Int64)
     /// A client was silent for one and a half times its keep alive [MQTT 5.0 3.1.2-22].
     case keepAliveTimeout
     /// The server did not answer an authentication step in time.

@@ -24,6 +24,14 @@ public struct MQTTOutgoingMessage: Sendable {
         self.properties = properties
     }
 
+    /// Makes a message of any sequence of bytes, such as `Data`.
+    public init(
+        topic: String, payload: some Sequence<UInt8>, qos: QoS = .atMostOnce, retain: Bool = false,
+        properties: MQTTProperties = []
+    ) {
+        self.init(topic: topic, payload: Array(payload), qos: qos, retain: retain, properties: properties)
+    }
+
     /// Makes a message of text in UTF-8.
     public init(
         topic: String, payload: String, qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []

@@ -42,7 +42,12 @@ struct OutboundSlot: Sendable {
     var isAcknowledgedByPuback: Bool { kind == .published && head.flags.isAtLeastOnce }
 
     /// What a queued message counts against the limit of bytes.
-    var queuedBytes: Int { head.topic.utf8.count + payload.count }
+    var queuedBytes: Int { Self.queuedBytes(head, payload, properties) }
+
+    /// Properties count as the bytes that they have in the packet.
+    static func queuedBytes(_ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties) -> Int {
+        head.topic.utf8.count + payload.count + properties.encoded.count
+    }
 
     // What is set together is set in one access to the array that the slot lies in.
 

@@ -45,6 +45,17 @@ struct SendWindow: Sendable {
     /// The messages sent and not finally acknowledged.
     var inFlightCount: Int { published.count + received.count + runMessageCount }
 
+    /// The message that was sent first of those that are not finally acknowledged.
+    var oldestExchange: (topic: String, qos: QoS)? {
+        let chained = [published.first, received.first].filter { $0 >= 0 }
+        let oldest = chained.min { slots[Int($0)].sequence < slots[Int($1)].sequence }
+        if runStart < runs.count, oldest.map({ runs[runStart].sequence < slots[Int($0)].sequence }) ?? true {
+            let run = runs[runStart]
+            return (run.messages[run.next].topic, run.isQoS2 ? .exactlyOnce : .atLeastOnce)
+        }
+        return oldest.map { (slots[Int($0)].head.topic, slots[Int($0)].head.flags.qos) }
+    }
+
     /// Whether the session holds anything that a server could know of.
     var hasProtocolState: Bool { inFlightCount != 0 }
 

@@ -1,37 +1,6 @@
 // Exported, so that the members of these errors can be used wherever this module is imported.
 @_exported public import struct Wire.CodedError
 
-/// Bytes from the peer that break the protocol; the connection has to be closed.
-public struct MQTTProtocolError: Error, Sendable, Hashable {
-    /// The reason code for DISCONNECT (or CONNACK) of MQTT 5.0 before closing; 3.1 and 3.1.1 close without a packet.
-    public let reasonCode: MQTTReasonCode
-    /// What is wrong: a sentence for people.
-    public let message: String
-    /// The clause that was broken, such as "MQTT-3.3.1-4", or "2.2.2.2" for prose without an id.
-    public let clause: String
-
-    public init(_ reasonCode: MQTTReasonCode, _ message: String, clause: String) {
-        self.reasonCode = reasonCode
-        self.message = message
-        self.clause = clause
-    }
-
-    static func malformed(_ message: String, _ clause: String) -> MQTTProtocolError {
-        MQTTProtocolError(.malformedPacket, message, clause: clause)
-    }
-
-    static let answersInTLS = malformed(
-        "It answers in TLS. Use a URL with TLS (mqtts://, wss://), or the port without.", "MQTT-3.2.0-1")
-
-    static func protocolError(_ message: String, _ clause: String) -> MQTTProtocolError {
-        MQTTProtocolError(.protocolError, message, clause: clause)
-    }
-}
-
-extension MQTTProtocolError: CustomStringConvertible {
-    public var description: String { "\(message) [\(clause), \(reasonCode)]" }
-}
-
 /// A packet that cannot be encoded; nothing was written.
 public typealias MQTTEncodingError = CodedError<MQTTEncoding>
 /// The domain of ``MQTTEncodingError``.
@@ -90,11 +59,17 @@ extension MQTTEncodingError {
 
     @inline(never)
     static func packetTooLarge(_ type: MQTTPacketType, _ count: Int, _ maximum: Int) -> MQTTEncodingError {
-        count > MQTTFrameHeader.largestPacket
-            ? .init(.packetTooLarge, "\(type) is larger than the format allows, 268,435,460 bytes. Split the payload.")
+        let advice =
+            switch type {
+            case .publish: "Split the payload."
+            case .subscribe, .unsubscribe: "Shorten the filters, or send fewer of them or of the properties."
+            default: "Shorten its properties and texts."
+            }
+        return count > MQTTFrameHeader.largestPacket
+            ? .init(.packetTooLarge, "\(type) is larger than the format allows, 268,435,460 bytes. \(advice)")
             : .init(
                 .packetTooLarge,
-                "\(type) would have \(count) bytes; the maximum packet size is \(maximum). Split the payload.")
+                "\(type) would have \(count) bytes; the maximum packet size is \(maximum). \(advice)")
     }
 }
 

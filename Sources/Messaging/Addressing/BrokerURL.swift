@@ -68,14 +68,40 @@ public struct BrokerURL: Sendable, Hashable {
     /// `http` and `https` are read as `ws` and `wss`.
     /// - Throws: ``TransportError`` with the code `badURL` and the part that is invalid.
     public init(_ text: String) throws(TransportError) {
+        try self.init(text, for: [])
+    }
+
+    /// The URL of a server of a client that accepts only these schemes; all if there is none. The first is the plain one.
+    package init(_ text: String, for schemes: [Scheme]) throws(TransportError) {
+        try self.init(text, plain: schemes.first ?? .mqtt)
+        guard schemes.isEmpty || schemes.contains(scheme) else {
+            let names = schemes.map(\.rawValue).joined(separator: ", ")
+            throw Self.bad(description, "the scheme '\(scheme.rawValue)' is not one of \(names)")
+        }
+    }
+
+    /// - Parameter plain: the scheme that messages propose.
+    private init(_ text: String, plain: Scheme) throws(TransportError) {
         let bytes = Array(text.utf8)
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
-            throw Self.bad(text, "it has no scheme; write for example mqtt://\(text)")
+            throw Self.bad(text, "it has no scheme; write for example \(plain.rawValue)://\(text)")
         }
         var name = URLAuthority.string(bytes[..<colon]).lowercased()
         if name == "http" { name = "ws" }
         if name == "https" { name = "wss" }
         guard let scheme = Scheme(rawValue: name) else {
+            let after = bytes[(colon + 1)...]
+            let rest = URLAuthority.string(after)
+            let proposal: String? =
+                switch name {
+                case "tcp": "\(plain.rawValue):\(rest)"
+                case "ssl", "tls": "\((plain.secured ?? plain).rawValue):\(rest)"
+                // A host and a port, as in `localhost:1883`.
+                default: after.first.map { (0x30...0x39).contains($0) } == true ? "\(plain.rawValue)://\(text)" : nil
+                }
+            if let proposal {
+                throw Self.bad(text, "its scheme has another name here, or it has none; write \(Self.masked(proposal))")
+            }
             throw Self.bad(text, "the scheme '\(name)' is not one of mqtt, mqtts, stomp, stomps, ws, wss, unix")
         }
         self.scheme = scheme
@@ -143,15 +169,6 @@ public struct BrokerURL: Sendable, Hashable {
             let isNumber = text.utf8.count { $0 == UInt8(ascii: ":") } > 1 && text.utf8.first != UInt8(ascii: "[")
             return try? BrokerURL("\(scheme.rawValue)://\(isNumber ? "[\(text)]" : text)").endpoint
         }
-    }
-
-    /// Refuses the schemes of other protocols.
-    package func limited(to schemes: [Scheme]) throws(TransportError) -> BrokerURL {
-        guard schemes.isEmpty || schemes.contains(scheme) else {
-            let names = schemes.map(\.rawValue).joined(separator: ", ")
-            throw Self.bad(description, "the scheme '\(scheme.rawValue)' is not one of \(names)")
-        }
-        return self
     }
 
     private static func bad(_ text: String, _ reason: String) -> TransportError {

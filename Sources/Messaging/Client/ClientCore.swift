@@ -124,6 +124,15 @@ extension ClientCore {
         return false
     }
 
+    /// The message for a request without a reply in time; on the loop's thread.
+    ///
+    /// - Parameter advice: what to do if the client was connected.
+    package func lateReply(_ message: String, advice: String) -> String {
+        if supervisor.isConnected { return "\(message) \(advice)" }
+        guard let failure = supervisor.lastFailure else { return "\(message) The client was not connected." }
+        return "\(message) The client was not connected: \(failure.sentence)"
+    }
+
     /// Calls the engine, and explains its refusal; on any thread.
     package func asking<Machine: LinkMachine & ~Copyable, Answer>(
         _ body: (inout Machine) throws(UsageError) -> Answer

@@ -1,4 +1,5 @@
 package import Transport
+public import Wire
 
 /// The engine of a client, and what changes together with it under the link's lock.
 package protocol ClientMachine: LinkMachine, ~Copyable where Scratch: ClientScratch, Scratch.Core == Core {

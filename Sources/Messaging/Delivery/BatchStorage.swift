@@ -13,10 +13,14 @@ package struct BatchStorage<Record: Sendable>: Sendable {
         self.records = records
     }
 
-    /// The memory that its contents take, in bytes.
-    @inlinable package var count: Int { bytes.count + records.count * MemoryLayout<Record>.stride }
-
     @inlinable package var capacity: Int { bytes.capacity + records.capacity * MemoryLayout<Record>.stride }
+
+    /// The memory of a batch with these arrays, in bytes, room that is not used included.
+    @inlinable package var memory: Int { capacity + Self.overhead }
+
+    /// What a batch takes beside its contents: its object, the heads of its arrays, its place in a queue, and what malloc
+    /// adds to each. Most of a batch of one small message.
+    @inlinable package static var overhead: Int { 256 }
 
     @inlinable
     package mutating func removeAll() {
@@ -29,13 +33,15 @@ package struct BatchStorage<Record: Sendable>: Sendable {
 /// parsing what was read. From any thread.
 ///
 /// There is one for each loop and protocol, of 4 MiB at most, which is freed when a connection of the loop has nothing to
-/// do. Inlinable, so that a client's module gets code of its own for its own records.
+/// do; until the next batch the memory of those that are released after it is freed too. Inlinable, so that a client's module gets code of its own for its own records.
 @usableFromInline
 package final class BatchPool<Record: Sendable>: Sendable {
     @usableFromInline
     struct State: Sendable {
         @usableFromInline var kept: [BatchStorage<Record>] = []
         @usableFromInline var size = 0
+        /// Nobody reads: batches that are released keep no memory.
+        @usableFromInline var isIdle = false
 
         @inlinable init() {}
     }
@@ -59,6 +65,7 @@ package final class BatchPool<Record: Sendable>: Sendable {
     @inlinable
     package func take() -> BatchStorage<Record> {
         var storage = state.withLock { state in
+            state.isIdle = false
             guard let storage = state.kept.popLast() else { return BatchStorage<Record>() }
             state.size -= storage.capacity
             return storage
@@ -72,18 +79,23 @@ package final class BatchPool<Record: Sendable>: Sendable {
     package func give(_ storage: consuming BatchStorage<Record>) {
         let storage = storage
         state.withLock { state in
-            guard state.size + storage.capacity <= Self.limit else { return }
+            guard !state.isIdle, state.size + storage.capacity <= Self.limit else { return }
             state.size += storage.capacity
             state.kept.append(storage)
         }
     }
 
+    /// The bytes that are kept now.
+    package var keptBytes: Int { state.withLock { $0.size } }
+
     /// Frees all memory.
     @inlinable
     package func trim() {
         let dropped = state.withLock { state in
-            defer { state = State() }
-            return state.kept
+            let kept = state.kept
+            state = State()
+            state.isIdle = true
+            return kept
         }
         withExtendedLifetime(dropped) {}
     }

@@ -24,6 +24,14 @@ package protocol DeliveryBatch: MessageStorage {
     /// Drops up to `count` of the oldest messages, except those that were promised to arrive; returns how many were
     /// dropped. Called only while the batch waits in a queue, under the queue's lock.
     func dropOldest(_ count: Int) -> Int
+    /// A receiver has taken this many of the messages, or all of them and may not be done with each. From any thread.
+    func noteTaken(_ count: Int)
+}
+
+extension DeliveryBatch {
+    /// Does nothing: for protocols whose servers decide about messages that were not acknowledged.
+    @inlinable
+    package func noteTaken(_ count: Int) {}
 }
 
 /// The end of a subscription.
@@ -232,6 +240,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             return batch
         }
         report(change)
+        if let taken { taken.noteTaken(taken.count) }
         return taken
     }
 

@@ -132,7 +132,10 @@ package final class SubscriptionHandle<Core: SubscriptionOwner>: DeliverySource 
             defer { parked = nil }
             return parked
         }
-        if let taken { return taken }
+        if let taken {
+            if let batch = taken.batch { batch.noteTaken(batch.count) }
+            return taken
+        }
         let queue = core.makeQueue(route.policy)
         let route = route
         core.loop.execute { route.add(queue) }
@@ -140,6 +143,7 @@ package final class SubscriptionHandle<Core: SubscriptionOwner>: DeliverySource 
     }
 
     package func park(_ place: DeliveryPlace<Batch, Failure>) {
+        place.batch?.noteTaken(place.index)
         let isParked = parked.withLock { parked in
             guard parked == nil else { return false }
             parked = place

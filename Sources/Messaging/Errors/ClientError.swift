@@ -30,7 +30,8 @@ public protocol ClientErrorCodes: TransportErrorCodes, DescribedError {
 }
 
 extension ClientErrorCodes {
-    public var description: String { message }
+    /// The message on one line: a server's text in it cannot forge further lines of a log.
+    public var description: String { OneLine.escaped(message) }
 }
 
 /// What the errors of all clients have in common: a code, a sentence, and the error below.
@@ -63,7 +64,7 @@ extension ClientError {
     }
 
     /// The client does not try to be connected: it was not started or was disconnected, or it stopped because of
-    /// `failure`.
+    /// `failure`, whose code calls get whether they waited when the client stopped or came later.
     package static func notSupervised(after failure: Self?) -> Self {
         guard let failure else {
             return Self(
@@ -71,7 +72,7 @@ extension ClientError {
                 answer: nil, underlying: nil)
         }
         return Self(
-            .notConnected,
+            failure.code,
             "The client has stopped connecting: \(withoutFullStop(failure.message)). Solve that and call connect() again.",
             answer: failure, underlying: failure)
     }
@@ -116,6 +117,16 @@ extension ClientError {
         case .noCredentials: .wait
         default: (underlying as? TransportError)?.isPermanent == true ? .giveUp : .wait
         }
+    }
+
+    /// Whether the next attempt may succeed without a change of the configuration: the network or the server was away. A
+    /// server that restarts may end a connection instead of beginning TLS.
+    package var mayPass: Bool {
+        let passing: [ErrorCode<Self>] = [
+            .unknownHost, .connectionRefused, .unreachable, .timedOut, .closedByPeer, .connectionLost, .systemLimit,
+            .noCredentials, .refused, .notTLS,
+        ]
+        return passing.contains(code)
     }
 
     /// A text that is to be continued as part of a sentence.

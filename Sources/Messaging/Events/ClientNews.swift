@@ -6,11 +6,13 @@ import Wire
 public enum ConnectionState<Failure: Error & Sendable>: Sendable {
     /// Not connected, and not connecting; with the reason unless the user disconnected.
     indirect case disconnected(Failure?)
-    /// Opening a connection; attempts count from 1 since the last success, a round through all servers as one.
+    /// Opening a connection, or about to try the next server of a round. Attempts count from 1 since the last connection that
+    /// held for ``ReconnectPolicy/stableAfter``; a round through all servers is one.
     case connecting(attempt: Int)
     /// The server has accepted the connection.
     case connected
-    /// Waiting before the next attempt; `attempt` is the number of the one that failed, or 1 after a connection was lost.
+    /// Waiting before the next attempt; `attempt` is the number of the one that failed or whose connection did not
+    /// hold, or 1 after the loss of a connection that held.
     indirect case waiting(Duration, attempt: Int, after: Failure)
     /// The device has no network, so that no attempt is made until it has one. A `waiting` with the failure came before.
     /// Apple's systems only.

@@ -1,4 +1,5 @@
 import Transport
+import Wire
 
 /// What the observers of a connection need of each frame.
 package struct FrameWishes: Sendable {

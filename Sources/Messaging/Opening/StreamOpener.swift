@@ -8,6 +8,7 @@ package struct StreamOptions: Equatable, Sendable {
     package var tls = TLSOptions()
     package var webSocket = WebSocketOptions()
     package var serviceClass = ServiceClass.standard
+    package var network = NetworkOptions()
     /// Offered in a WebSocket handshake unless the options name others.
     package var subprotocols: [String] = []
     /// Whether the protocol may come in text messages of a WebSocket.
@@ -31,12 +32,19 @@ package final class StreamOpener: Sendable {
     /// Nil without a proxy.
     private let proxies: Shared<ProxyChoice>?
     private let override: Override?
+    private let resolver: Resolver
     private let state = Lock(State())
 
     private struct State {
         /// Made for the first connection that needs it.
         var tls: TLSContexts?
         var tried = Tried.none
+        /// When the server that is being asked has been silent for too long.
+        var patienceEnd = Int64.max
+        /// The address in use and its alternatives; nil if there are none.
+        var choice: AddressChoice?
+        /// Nil as long as no address failed that has alternatives.
+        var failed: FailedAddresses?
     }
 
     private enum Tried {
@@ -47,7 +55,12 @@ package final class StreamOpener: Sendable {
 
     /// - Parameters:
     ///   - urls: kept unread until the first attempt, so that a mistake in one is reported where people await.
-    package init(urls: [String], options: Shared<StreamOptions>, loop: EventLoop, override: Override?) {
+    ///   - resolver: looks names up, unless the system does that itself.
+    package init(
+        urls: [String], options: Shared<StreamOptions>, loop: EventLoop, override: Override?,
+        resolver: Resolver = .shared
+    ) {
+        self.resolver = resolver
         servers = ServerList(urls, schemes: options.value.schemes)
         self.loop = loop
         self.options = options
@@ -75,6 +88,42 @@ package final class StreamOpener: Sendable {
         case .other(let url): url.value
         }
     }
+
+    /// When the server that is being asked has been silent for too long; see ``SupervisedClient/patienceEnd``.
+    package var patienceEnd: Int64 { state.withLock { $0.patienceEnd } }
+
+    /// Whether the server was left because of its silence although `connectTimeout` had not passed.
+    package var wasHurried: Bool { loop.now >= patienceEnd }
+
+    /// What an error says in that case.
+    package static let hurry =
+        "within \(patience / 1_000_000_000) seconds, so that the client tries another server or address. If none answers, each is given connectTimeout."
+
+    /// The address in use is of no use for now. Returns whether there is another that was not tried in this round.
+    package func addressFailed() -> Bool {
+        state.withLock { state in
+            state.patienceEnd = .max
+            guard let choice = state.choice.take() else { return false }
+            let failed = state.failed ?? FailedAddresses()
+            state.failed = failed
+            // Twice in one round: the others do not even accept connections.
+            let isRepeated = failed.tried.contains(choice.address)
+            failed.add(choice.address)
+            let hasOther = choice.others.contains { !failed.tried.contains($0) }
+            return !isRepeated && (hasOther || choice.mayHaveMore)
+        }
+    }
+
+    /// The server has accepted at the address in use.
+    package func serverAnswered() {
+        state.withLock { state in
+            state.patienceEnd = .max
+            if let choice = state.choice { state.failed?.remove(choice.address) }
+        }
+    }
+
+    /// Every address may be tried again.
+    package func roundEnded() { state.withLock { $0.failed?.tried = [] } }
 
     /// The servers that a server reference names; none if there is no URL that says how to get there.
     package func endpoints(inReference reference: String) -> [Endpoint] {
@@ -108,7 +157,7 @@ package final class StreamOpener: Sendable {
         guard let credentials, credentials.url != nil || credentials.query != nil else { return chosen }
         var url = chosen
         if let text = credentials.url {
-            url = try BrokerURL(text).limited(to: options.value.schemes)
+            url = try BrokerURL(text, for: options.value.schemes)
             if let other { url = url.redirected(to: other) }
         }
         if let query = credentials.query { url = try url.with(query: query) }
@@ -117,16 +166,21 @@ package final class StreamOpener: Sendable {
         return url
     }
 
+    /// How long a server may be silent while there is another one, or another address, to ask: until its address has
+    /// accepted the connection, and from then until it has accepted the client. Nanoseconds.
+    static let patience: Int64 = 5_000_000_000
+
     /// - Parameters:
     ///   - headers: fields of the WebSocket handshake that the options do not have.
     ///   - isRedirected: whether a server redirected the client here; a test's `override` does not replace it.
-    ///   - deadline: for name resolution, the connection and the handshakes below the protocol.
     package func open(
-        _ url: BrokerURL, headers: [String: String] = [:], isRedirected: Bool = false, deadline: Int64
+        _ url: BrokerURL, headers: [String: String] = [:], isRedirected: Bool = false, for attempt: ConnectionAttempt
     ) async throws(TransportError) -> OpenedStream {
+        state.withLock { $0.choice = nil }
+        _ = beginPatience(attempt)
         if let override, !isRedirected { return try await override() }
         do throws(TransportError) {
-            return try await openNow(url, headers, deadline)
+            return try await openNow(url, headers, attempt)
         } catch {
             // Certificates may have been replaced since they were read.
             if url.scheme.isSecure { tls().reload() }
@@ -134,17 +188,29 @@ package final class StreamOpener: Sendable {
         }
     }
 
+    /// The server has to show a sign of life. Returns until when.
+    private func beginPatience(_ attempt: ConnectionAttempt) -> Int64 {
+        let end = loop.now.advanced(byNanoseconds: Self.patience)
+        return state.withLock { state in
+            let isHurried = !attempt.isPatient && (servers.count > 1 || state.choice != nil) && end < attempt.deadline
+            state.patienceEnd = isHurried ? end : .max
+            return isHurried ? end : attempt.deadline
+        }
+    }
+
     private func openNow(
-        _ url: BrokerURL, _ headers: [String: String], _ deadline: Int64
+        _ url: BrokerURL, _ headers: [String: String], _ attempt: ConnectionAttempt
     ) async throws(TransportError) -> OpenedStream {
         // Before the connection, so that mistakes in the options are reported without a server.
         let proxy = try proxies?.value.proxy(for: url.endpoint)
         let systemDoesTLS = url.scheme.isSecure ? try tls().usesSystem() : false
         if url.scheme.isSecure { try await tls().prepare() }
         let layers = try layers(for: url, headers, proxy, systemDoesTLS: systemDoesTLS)
+        var deadline = beginPatience(attempt)
         let stream =
             systemDoesTLS
             ? try await connectSecurely(to: url, proxy, deadline) : try await connect(to: url, proxy, deadline)
+        deadline = beginPatience(attempt)
         guard !layers.isEmpty else { return OpenedStream(stream: stream) }
         let stack = LayerStack(layers, deadline: deadline, timeout: handshakeTimeout(url, proxy))
         try await LayerHandshake.run(stack, over: stream, loop: loop)
@@ -155,14 +221,19 @@ package final class StreamOpener: Sendable {
         to url: BrokerURL, _ proxy: ProxyServer?, _ deadline: Int64
     ) async throws(TransportError) -> any ByteStream {
         let timeout = max(0, deadline - loop.now)
-        let serviceClass = options.value.serviceClass
+        let (serviceClass, network) = (options.value.serviceClass, options.value.network)
+        let failed = state.withLock { $0.failed?.addresses ?? [] }
+        let chosen: @Sendable (AddressChoice?) -> Void = { [self] choice in state.withLock { $0.choice = choice } }
         guard let proxy else {
-            return try await Connector.open(to: url.endpoint, serviceClass: serviceClass, timeout: timeout, loop: loop)
+            return try await Connector.open(
+                to: url.endpoint, serviceClass: serviceClass, network: network, timeout: timeout, avoiding: failed,
+                chosen: chosen, resolver: resolver, loop: loop)
         }
         do throws(TransportError) {
             let name = "\(url.endpoint), through the proxy \(proxy),"
             return try await Connector.open(
-                to: proxy.endpoint, peerName: name, serviceClass: serviceClass, timeout: timeout, loop: loop)
+                to: proxy.endpoint, peerName: name, serviceClass: serviceClass, network: network, timeout: timeout,
+                avoiding: failed, chosen: chosen, resolver: resolver, loop: loop)
         } catch {
             throw TransportError(error.code, "Could not reach the proxy: \(error.message)", errno: error.errno)
         }
@@ -174,7 +245,8 @@ package final class StreamOpener: Sendable {
     ) async throws(TransportError) -> any ByteStream {
         try await Connector.openSecurely(
             to: url.endpoint, tls: tls(), protocols: protocols(for: url), proxy: proxy,
-            serviceClass: options.value.serviceClass, timeout: max(0, deadline - loop.now), loop: loop)
+            serviceClass: options.value.serviceClass, network: options.value.network,
+            timeout: max(0, deadline - loop.now), loop: loop)
     }
 
     /// A WebSocket begins with HTTP/1.1, and a server that prefers another version has to know.
@@ -225,4 +297,23 @@ package final class StreamOpener: Sendable {
             "\(url.endpoint) accepted the connection, but did not finish the \(handshakes) handshake in time. Check that it "
                 + "speaks that at this port.")
     }
+}
+
+/// The addresses that accepted connections and were of no use: silent, or left by the client. Used under a lock.
+private final class FailedAddresses {
+    /// Those that failed first come first. Bounded, since the addresses of a name may change for ever.
+    private(set) var addresses: [SocketAddress] = []
+    /// Those of this round.
+    var tried: [SocketAddress] = []
+
+    private static let maximumCount = 64
+
+    func add(_ address: SocketAddress) {
+        remove(address)
+        if addresses.count == Self.maximumCount { addresses.removeFirst() }
+        addresses.append(address)
+        if tried.count < Self.maximumCount { tried.append(address) }
+    }
+
+    func remove(_ address: SocketAddress) { addresses.removeAll { $0 == address } }
 }

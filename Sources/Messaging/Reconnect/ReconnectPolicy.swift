@@ -3,31 +3,42 @@ import Wire
 
 /// When and how often a lost connection is opened again.
 ///
-/// With several servers an attempt is a round in which each of them is tried, one right after the other; the client waits
-/// between rounds.
+/// With several servers, or several addresses of one, an attempt is a round in which each of them is tried, one after the
+/// other; the client waits between rounds.
+///
+/// After a connection is lost, the client waits for `failoverDelay` if it tries another server, and for a random part of
+/// `spread` if it tries the same one. The waits after further failures in a row begin with `initialDelay` and grow.
 public struct ReconnectPolicy: Sendable, Equatable {
-    /// Time before the first new attempt. Default: 0.5 seconds.
+    /// The wait after the first attempt that fails, from which the waits grow. Default: 0.5 seconds.
     public var initialDelay: Duration
-    /// The longest time between two attempts. Default: 60 seconds.
+    /// The longest wait, also of those that `failoverDelay` and `spread` demand. Default: 60 seconds.
     public var maximumDelay: Duration
     /// Factor by which each delay is longer than the one before. Default: 2.
     public var multiplier: Double
-    /// The part of each delay that is drawn at random, from 0 to 1, so that a thousand clients do not come back at once.
-    /// Default: 0.5.
+    /// The part of each growing wait that is drawn at random, from 0 to 1, so that many clients do not come back at the same
+    /// time. Default: 0.5.
     public var jitter: Double
-    /// A connection must have lasted for this long before the delays start over from `initialDelay`. Default: 10 seconds.
+    /// A connection must have lasted for this long before the waits and the count of attempts start over. Default: 10
+    /// seconds.
     public var stableAfter: Duration
-    /// Attempts in a row that may fail before the client stops connecting; nil, the default, for no limit.
+    /// Attempts in a row that may fail before the client stops connecting; nil, the default, for no limit. An attempt whose
+    /// connection is lost before `stableAfter` has failed as well.
     public var maximumAttempts: Int?
     /// Attempts that may fail before the first success; nil for no limit. With 1, the default, `connect()` throws the
     /// first failure. Not used after `start()`, where `maximumAttempts` counts from the beginning.
     public var firstConnectAttempts: Int?
+    /// The wait before another server, or another address of the same one, is tried. Default: 0.1 seconds.
+    public var failoverDelay: Duration
+    /// After a connection is lost, the wait before the same server is tried again is drawn evenly from 0 to this, so that the
+    /// clients of a broker that restarts come back one after the other. For a fleet: the number of clients divided by the
+    /// connects a second that the broker takes, with a `maximumDelay` that is no shorter. Default: 1 second.
+    public var spread: Duration
 
     /// Makes a policy.
     public init(
         initialDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(60), multiplier: Double = 2,
         jitter: Double = 0.5, stableAfter: Duration = .seconds(10), maximumAttempts: Int? = nil,
-        firstConnectAttempts: Int? = 1
+        firstConnectAttempts: Int? = 1, failoverDelay: Duration = .milliseconds(100), spread: Duration = .seconds(1)
     ) {
         self.initialDelay = initialDelay
         self.maximumDelay = maximumDelay
@@ -36,6 +47,8 @@ public struct ReconnectPolicy: Sendable, Equatable {
         self.stableAfter = stableAfter
         self.maximumAttempts = maximumAttempts
         self.firstConnectAttempts = firstConnectAttempts
+        self.failoverDelay = failoverDelay
+        self.spread = spread
     }
 
     /// Opens lost connections again for as long as the client lives.
@@ -53,8 +66,9 @@ package struct ReconnectSchedule: Sendable {
     }
 
     let policy: Shared<ReconnectPolicy>
+    /// Attempts in a row that failed, or whose connection did not hold.
     private var failures = 0
-    /// The next delay, before jitter; nil for the first one.
+    /// The next delay, before jitter; nil while the delays have not begun.
     private var nextDelay: Double?
     /// Whether failures count against `maximumAttempts`: there was a connection, or the client was told to keep trying.
     package private(set) var keepsTrying = false
@@ -71,39 +85,58 @@ package struct ReconnectSchedule: Sendable {
     /// The number of the attempt that is under way or comes next, from 1; a round through all servers is one.
     package var attempt: Int { failures + 1 }
 
+    /// The longest time between two attempts, in nanoseconds.
+    package var longestDelay: Int64 { max(0, policy.value.maximumDelay.inNanoseconds) }
+
     /// Whether the connection has lasted for as long as the policy asks for.
     package func isStable(at now: Int64) -> Bool {
         connectedAt.map { now - $0 >= policy.value.stableAfter.inNanoseconds } ?? false
     }
 
+    /// The number of the attempt that has just failed or whose connection was just lost; 1 if that connection held.
+    package func endedAttempt(at now: Int64) -> Int { isStable(at: now) ? 1 : attempt }
+
+    /// The wait before another server is tried, in nanoseconds.
+    package var failoverDelay: Int64 {
+        max(0, min(policy.value.failoverDelay, policy.value.maximumDelay).inNanoseconds)
+    }
+
     package mutating func established(at now: Int64) {
         keepsTrying = true
         connectedAt = now
-        failures = 0
     }
 
     /// A connection was lost or an attempt failed.
     ///
-    /// - Parameter random: uniform in 0..<1; draws the jitter.
-    package mutating func failed(at now: Int64, random: Double) -> Decision {
-        if connectedAt != nil {
-            // Only a stable connection resets the delay: a server that drops us at once is not helped by haste.
-            if isStable(at: now) { nextDelay = nil }
-            connectedAt = nil
-        } else {
-            failures += 1
-        }
+    /// - Parameters:
+    ///   - isFailover: whether another server or address is tried next than the one whose connection was lost.
+    ///   - random: uniform in 0..<1; draws the first wait or the jitter.
+    package mutating func failed(at now: Int64, isFailover: Bool = false, random: Double) -> Decision {
+        let wasConnected = connectedAt != nil
+        if !startedOver(at: now) { failures += 1 }
+        connectedAt = nil
         let limit = keepsTrying ? policy.value.maximumAttempts : policy.value.firstConnectAttempts
         if let limit, failures >= limit { return .giveUp }
-        return .retry(after: delay(random: random))
+        guard wasConnected, nextDelay == nil else { return .retry(after: delay(random: random)) }
+        // A server that drops clients at once is not helped by haste: the next wait belongs to those that grow.
+        nextDelay = initialDelay
+        return .retry(after: isFailover ? failoverDelay : spread(random: random))
     }
 
     /// A connection was lost or an attempt failed, and the next follows without a delay.
     ///
     /// The time that this connection lasted does not count for the next one.
     package mutating func retriesAtOnce(at now: Int64) {
-        if isStable(at: now) { nextDelay = nil }
+        _ = startedOver(at: now)
         connectedAt = nil
+    }
+
+    /// Starts over, and returns true, if the connection that was lost has held.
+    private mutating func startedOver(at now: Int64) -> Bool {
+        guard isStable(at: now) else { return false }
+        nextDelay = nil
+        failures = 0
+        return true
     }
 
     /// The first connection is tried like one that was lost.
@@ -116,14 +149,21 @@ package struct ReconnectSchedule: Sendable {
         nextDelay = nil
     }
 
+    // Any value in a policy, "not a number" included, leads to a delay from zero to the maximum.
+
+    private var maximumDelay: Double { Double(max(0, policy.value.maximumDelay.inNanoseconds)) }
+    private var initialDelay: Double { min(Double(max(0, policy.value.initialDelay.inNanoseconds)), maximumDelay) }
+
+    private func spread(random: Double) -> Int64 {
+        let spread = min(Double(max(0, policy.value.spread.inNanoseconds)), maximumDelay)
+        return Int64(exactly: (spread * random).rounded(.down)) ?? .max
+    }
+
     private mutating func delay(random: Double) -> Int64 {
         let policy = policy.value
-        // Any value in a policy, "not a number" included, leads to a delay from zero to the maximum.
-        let maximum = Double(max(0, policy.maximumDelay.inNanoseconds))
-        let initial = Double(max(0, policy.initialDelay.inNanoseconds))
-        let full = min(nextDelay ?? initial, maximum)
+        let full = nextDelay ?? initialDelay
         let longer = full * (policy.multiplier > 1 ? policy.multiplier : 1)
-        nextDelay = longer < maximum ? longer : maximum
+        nextDelay = longer < maximumDelay ? longer : maximumDelay
         let jitter = policy.jitter > 0 ? min(policy.jitter, 1) : 0
         return Int64(exactly: (full * (1 - jitter * random)).rounded(.down)) ?? .max
     }

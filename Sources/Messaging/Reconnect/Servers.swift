@@ -2,9 +2,10 @@ import Transport
 
 /// In which order the servers of a list are tried.
 ///
-/// Each server is tried once before the client waits; this is called a round. After a connection is lost, its server
-/// comes first in the next round if the connection lasted for ``ReconnectPolicy/stableAfter``. It comes last otherwise,
-/// so that a server which accepts clients and then drops them does not keep them from the others.
+/// Each server is tried once, after ``ReconnectPolicy/failoverDelay``, before the client waits for longer; this is called a
+/// round. After a connection just ended, its server comes first in the next round if the connection lasted for
+/// ``ReconnectPolicy/stableAfter``. It comes last otherwise, and if it fell silent, broke the protocol or sent the client
+/// away, so that such a server does not keep its clients from the others.
 public struct ServerOrder: Sendable, Equatable {
     enum Kind: Sendable, Equatable {
         case listed, shuffled
@@ -31,7 +32,7 @@ enum ServerList: Sendable {
     init(_ urls: [String], schemes: [BrokerURL.Scheme]) {
         do throws(TransportError) {
             var servers: [BrokerURL] = []
-            for url in urls { servers.append(try BrokerURL(url).limited(to: schemes)) }
+            for url in urls { servers.append(try BrokerURL(url, for: schemes)) }
             guard let first = servers.first else {
                 throw TransportError(.badURL, "There is no server to connect to. Pass at least one URL.")
             }

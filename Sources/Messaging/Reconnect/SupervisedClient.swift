@@ -16,6 +16,16 @@ package protocol SupervisedClient: AnyObject, Sendable {
     func openStream(_ attempt: ConnectionAttempt) async throws(Failure) -> OpenedStream
     /// Passes the stream to the link, which begins the protocol's handshake.
     func attach(_ opened: OpenedStream)
+    /// When the server that is being asked has been silent for so long that the client leaves it for another one, or for
+    /// another address; `Int64.max` if it has the whole time of the attempt.
+    var patienceEnd: Int64 { get }
+    /// The address of the attempt or connection is of no use for now: it is tried after the others. Returns whether the
+    /// same server has another one that was not tried in this round.
+    func addressFailed() -> Bool
+    /// The server has accepted.
+    func serverAnswered()
+    /// What was tried before may be tried again.
+    func roundEnded()
     /// Whether nothing more can be sent on the connection, the end of which is about to be reported.
     var isEnding: Bool { get }
     /// Closes the connection without a farewell to the server.
@@ -32,6 +42,11 @@ package protocol SupervisedClient: AnyObject, Sendable {
 }
 
 extension SupervisedClient {
+    package var patienceEnd: Int64 { .max }
+    package func addressFailed() -> Bool { false }
+    package func serverAnswered() {}
+    package func roundEnded() {}
+
     func resultOfOpening(_ attempt: ConnectionAttempt) async -> Result<OpenedStream, Failure> {
         do throws(Failure) { return .success(try await openStream(attempt)) } catch { return .failure(error) }
     }
@@ -54,7 +69,8 @@ extension ConnectingClient {
     package static func notStarted(_ error: TransportError) -> Failure { Failure(connecting: error) }
 
     package static func firstFailure(_ failure: Failure) -> Failure {
-        failure.saying(
+        guard failure.mayPass else { return failure }
+        return failure.saying(
             failure.sentence + " To keep trying, call start() instead of connect(), or set "
                 + "ReconnectPolicy.firstConnectAttempts.")
     }
@@ -102,12 +118,16 @@ extension ConnectingClient {
         try await prepare(credentials)
         do throws(TransportError) {
             return try await opener.open(
-                url, headers: credentials?.webSocketHeaders ?? [:], isRedirected: other != nil,
-                deadline: attempt.deadline)
+                url, headers: credentials?.webSocketHeaders ?? [:], isRedirected: other != nil, for: attempt)
         } catch {
             throw Failure(connecting: error)
         }
     }
+
+    package var patienceEnd: Int64 { opener.patienceEnd }
+    package func addressFailed() -> Bool { opener.addressFailed() }
+    package func serverAnswered() { opener.serverAnswered() }
+    package func roundEnded() { opener.roundEnded() }
 
     package func verdict(on failure: Failure, wasConnected: Bool) -> ReconnectVerdict {
         if !wasConnected, let server = opener.server { report(.attemptFailed(server, failure)) }
@@ -121,15 +141,18 @@ package enum ReconnectVerdict: Sendable, Equatable {
     case retryNow
     /// Connect again without a delay and ask for other credentials. The second time in a row it means `giveUp`.
     case askForCredentials
-    /// Try the next server, or wait as the policy demands.
+    /// Try the next server, or wait as the policy demands. After a connection that held, its server comes first.
     case wait
+    /// The same, but after a connection another server or address comes first: this one is silent, broke the protocol or
+    /// sent the client away.
+    case leaveServer
     /// Another attempt is pointless until a person changes something.
     case giveUp
 }
 
 /// One attempt to connect.
 package struct ConnectionAttempt: Sendable {
-    /// Counts rounds through all servers, from 1 since the last success.
+    /// Counts rounds through all servers, from 1 since the last connection that held.
     package let number: Int
     /// The server's index in the list.
     package let server: Int
@@ -137,6 +160,8 @@ package struct ConnectionAttempt: Sendable {
     package let credentialsWereRefused: Bool
     /// The time by which the server has to accept; nanoseconds of the monotonic clock.
     package let deadline: Int64
+    /// Whether a server has until then although there are others: none of them answered in the round before.
+    package let isPatient: Bool
 }
 
 /// A stream and the layers between it and the engine.

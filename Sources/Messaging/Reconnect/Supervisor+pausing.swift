@@ -1,28 +1,22 @@
 import Transport
+import Wire
 
 /// Pauses: suspended by the user, or because the device has no network.
 extension Supervisor {
     // MARK: From any thread
 
-    /// Ends the connection and opens none until `resume` or `start`; pending operations stay pending.
+    /// Ends the connection and opens none until `resume`, `connect` or `start`; pending operations stay pending.
     package func suspend(goodbye: @escaping @Sendable () -> Void) async {
         let call = PendingCall<Void>()
-        loop.execute {
-            guard self.phase != .idle, self.phase != .suspended else {
-                _ = call.end(())
-                return
-            }
-            if self.phase != .stopping { self.suspends = true }
-            self.stopNow(call, goodbye: goodbye)
-        }
+        loop.execute { self.stopNow(call, leadingTo: .suspended, goodbye: goodbye) }
         await call.answer()
     }
 
-    /// Connects again after `suspend`.
+    /// Connects again after `suspend`, or as soon as a `suspend` that is under way is done.
     package func resume() {
         loop.execute {
-            self.suspends = false
             if self.phase == .suspended { self.open() }
+            if self.phase == .stopping, self.ending == .suspended { self.ending = .resumed }
         }
     }
 
@@ -50,14 +44,21 @@ extension Supervisor {
     /// Waits for a network, and not for the next attempt, if the device has no network.
     func pauseWithoutNetwork() {
         guard phase == .waiting, let network, !network.isAvailable else { return }
+        waitForNetwork()
+    }
+
+    /// Waits until the network improves, or for the longest delay of the policy: a monitor knows the default path alone,
+    /// and may report no network where a server can be reached, over a Wi-Fi without a router for example.
+    func waitForNetwork() {
         phase = .offline
-        cancelAlarm()
+        setAlarm(loop.now.advanced(byNanoseconds: schedule.longestDelay))
         client?.stateChanged(to: .waitingForNetwork)
     }
 
     /// Ends a wait, because the network has improved.
     func openNow() {
         schedule.resetDelay()
+        triesWithoutNetwork = false
         if phase == .waiting || phase == .offline { open() }
     }
 }

@@ -3,14 +3,21 @@ import Wire
 
 /// Keeps a client connected: opens a stream, waits for the protocol to settle, and opens another after a loss.
 ///
-/// With several servers the next one is tried as soon as one has failed; the client waits after all have failed, and
-/// after a connection is lost. Between attempts there is no task, only an alarm on the loop; while a monitor reports that
-/// there is no network, there is not even that. Everything runs on the loop's thread; what the user calls posts itself
-/// there.
+/// With several servers, or several addresses of one, the next is tried shortly after one has failed; the client waits
+/// after all have failed, and after a connection is lost. Between attempts there is no task, only an alarm on the loop;
+/// while a monitor reports that there is no network, it is set to the policy's longest delay. Everything runs on the
+/// loop's thread; what the user calls posts itself there.
 package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     // Sendable because all mutable fields are touched on the loop's thread only.
     enum Phase {
         case idle, opening, settling, connected, waiting, offline, stopping, suspended
+    }
+
+    /// What follows when the connection that is being closed is closed.
+    enum Ending {
+        case disconnected, suspended
+        /// Suspended, and connected again at once: the user resumed in the meantime.
+        case resumed
     }
 
     let loop: EventLoop
@@ -20,6 +27,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private let connectTimeout: Int64
     /// When the attempt that is being made times out; on the loop's thread.
     package private(set) var attemptDeadline = Int64.max
+    /// Whether the connection ends for a fault of its server.
+    private var avoidsServer = false
+    /// Whether each server and address of this round has the whole `connectTimeout`.
+    private var isPatient = false
+    /// Whether the client left a server or address of this round before the whole `connectTimeout` had passed.
+    private var roundWasHurried = false
     /// Whether other credentials were asked for since a server has accepted.
     private var askedForCredentials = false
     var phase = Phase.idle
@@ -27,10 +40,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     let network: NetworkMonitor?
     /// From `start` to the end of supervision.
     var observation: NetworkMonitor.Observation?
-    /// Stopping leads to `suspended`.
-    var suspends = false
+    /// Whether the attempt that is being made began while the monitor reported no network; its failure does not count.
+    var triesWithoutNetwork = false
+    /// What stopping leads to.
+    var ending = Ending.disconnected
     /// Distinguishes results of an abandoned attempt from those of the current one.
     private var generation: UInt32 = 0
+    /// Connections that the client has left, and whose end has not been reported yet.
+    private var abandonedCount = 0
     /// Nil for a single server.
     private let servers: ServerRounds<Client.Failure>?
     private var task: Task<Void, Never>?
@@ -107,41 +124,56 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     /// Ends supervision, and returns when the connection is closed; `goodbye` writes the protocol's farewell.
     package func stop(goodbye: @escaping @Sendable () -> Void) async {
         let call = PendingCall<Void>()
-        loop.execute {
-            self.suspends = false
-            self.stopNow(call, goodbye: goodbye)
-        }
+        loop.execute { self.stopNow(call, leadingTo: .disconnected, goodbye: goodbye) }
         await call.answer()
     }
 
     // MARK: On the loop's thread
 
     /// Whether there is a connection, or one is being opened or waited for.
-    package var isActive: Bool { phase != .idle && (phase != .stopping || suspends) }
+    package var isActive: Bool { phase != .idle && (phase != .stopping || ending != .disconnected) }
     package var isConnected: Bool { phase == .connected }
     /// Whether the client has not been started, or has stopped and its connection is closed.
     package var isIdle: Bool { phase == .idle }
     /// Whether the connection has lasted for as long as the policy asks for.
     package func isStable(at now: Int64) -> Bool { schedule.isStable(at: now) }
 
+    /// Why the last attempt failed or the last connection ended; nil while the client is connected.
+    package private(set) var lastFailure: Client.Failure?
+
     /// The protocol's own handshake succeeded.
     package func established(at now: Int64) {
         guard phase == .settling else { return }
         phase = .connected
+        lastFailure = nil
+        avoidsServer = false
+        triesWithoutNetwork = false
         askedForCredentials = false
         schedule.established(at: now)
+        endRound()
+        isPatient = false
+        client?.serverAnswered()
         client?.stateChanged(to: .connected)
         callers.connected()
     }
 
+    /// The connection will end for a fault of its server: another one is tried first.
+    package func avoidServer() { avoidsServer = true }
+
     /// The connection is closed, or the attempt failed.
     package func ended(_ failure: Client.Failure, at now: Int64) {
+        // Not the connection of the present attempt.
+        if abandonedCount > 0 {
+            abandonedCount -= 1
+            return
+        }
         switch phase {
         case .idle, .waiting, .offline, .suspended: return
         case .stopping: return finish(nil)
         case .opening, .settling, .connected: break
         }
         guard let client else { return finish(nil) }
+        lastFailure = failure
         let wasConnected = phase == .connected
         generation &+= 1
         switch client.verdict(on: failure, wasConnected: wasConnected) {
@@ -153,22 +185,57 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             open(credentialsWereRefused: true)
         case .askForCredentials, .giveUp:
             finish(failure)
-        case .wait:
-            wait(after: failure, wasConnected: wasConnected, at: now)
+        case .wait where wasConnected: lost(failure, leavesServer: false, at: now)
+        case .leaveServer where wasConnected: lost(failure, leavesServer: true, at: now)
+        case .wait, .leaveServer: attemptFailed(failure, at: now)
         }
     }
 
-    /// Tries the next server of the round, or waits for as long as the schedule demands.
-    private func wait(after failure: Client.Failure, wasConnected: Bool, at now: Int64) {
+    /// A connection was lost: waits before the first attempt of a new round.
+    ///
+    /// - Parameter leavesServer: whether the round begins with another server or address, if there is one.
+    private func lost(_ failure: Client.Failure, leavesServer: Bool, at now: Int64) {
+        let leaves = leavesServer || avoidsServer || !schedule.isStable(at: now)
+        let server = servers?.current
+        servers?.lost(wasStable: !leaves)
+        // Before `endRound`, which forgets what was tried.
+        let hasOtherAddress = leaves && client?.addressFailed() == true
+        endRound()
+        wait(after: failure, isFailover: servers?.current != server || hasOtherAddress, at: now)
+    }
+
+    /// An attempt failed: tries the next address or server of the round, or waits before the next round.
+    private func attemptFailed(_ failure: Client.Failure, at now: Int64) {
         var failure = failure
-        if wasConnected {
-            servers?.lost(wasStable: schedule.isStable(at: now))
-        } else if let servers {
-            guard let all = servers.failed(failure) else { return open() }
+        if let client, now >= client.patienceEnd { roundWasHurried = true }
+        if client?.addressFailed() == true { return failOver(at: now) }
+        if let servers {
+            guard let all = servers.failed(failure) else { return failOver(at: now) }
             failure = client?.failure(ofAll: all) ?? failure
         }
-        let attempt = schedule.attempt
-        switch schedule.failed(at: now, random: Double.random(in: 0..<1)) {
+        isPatient = roundWasHurried
+        endRound()
+        wait(after: failure, isFailover: false, at: now)
+    }
+
+    private func endRound() {
+        roundWasHurried = false
+        client?.roundEnded()
+    }
+
+    /// Continues the round after `failoverDelay`. That is part of the attempt, and the state does not change.
+    private func failOver(at now: Int64) {
+        let delay = schedule.failoverDelay
+        guard delay > 0 else { return open() }
+        phase = .waiting
+        setAlarm(now.advanced(byNanoseconds: delay))
+    }
+
+    /// Waits for as long as the schedule demands.
+    private func wait(after failure: Client.Failure, isFailover: Bool, at now: Int64) {
+        if triesWithoutNetwork, network?.isAvailable == false { return waitForNetwork() }
+        let attempt = schedule.endedAttempt(at: now)
+        switch schedule.failed(at: now, isFailover: isFailover, random: Double.random(in: 0..<1)) {
         case .giveUp:
             finish(schedule.keepsTrying ? failure : Client.firstFailure(failure))
         case .retry(let delay):
@@ -186,8 +253,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         generation &+= 1
         task?.cancel()
         task = nil
-        if phase == .settling { client?.dropConnection() }
+        if phase == .settling { abandonConnection() }
         finish(failure)
+    }
+
+    /// Closes a connection whose end, which is reported soon, says nothing about a later attempt.
+    private func abandonConnection() {
+        abandonedCount += 1
+        client?.dropConnection()
     }
 
     private func connectNow(_ call: Call) {
@@ -198,8 +271,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             callers.addConnect(call)
         case .connected:
             call.end(nil)
-        case .stopping:
+        case .stopping where ending == .disconnected:
             call.end(Client.stopped)
+        case .stopping:
+            callers.addConnect(call)
+            ending = .resumed
         case .opening, .settling, .waiting, .offline, .idle, .suspended:
             callers.addConnect(call)
             begin()
@@ -223,8 +299,12 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             schedule = ReconnectSchedule(schedule.policy)
             servers?.begin()
             askedForCredentials = false
+            triesWithoutNetwork = false
+            isPatient = false
+            endRound()
             open()
         case .suspended:
+            triesWithoutNetwork = false
             open()
         case .opening, .settling, .waiting, .offline, .connected, .stopping:
             break
@@ -239,7 +319,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         let attempt = ConnectionAttempt(
             number: schedule.attempt, server: servers?.current ?? 0,
             credentialsWereRefused: credentialsWereRefused,
-            deadline: loop.now.advanced(byNanoseconds: connectTimeout))
+            deadline: loop.now.advanced(byNanoseconds: connectTimeout), isPatient: isPatient)
         attemptDeadline = attempt.deadline
         cancelAlarm()
         client.prepare(attempt)
@@ -266,13 +346,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         switch result {
         case .success(let opened):
             phase = .settling
+            attemptDeadline = min(attemptDeadline, client.patienceEnd)
             client.attach(opened)
         case .failure(let failure):
             ended(failure, at: loop.now)
         }
     }
 
-    private func setAlarm(_ deadline: Int64) {
+    func setAlarm(_ deadline: Int64) {
         cancelAlarm()
         alarm = LoopAlarm(loop: loop) { [weak self] now in self?.alarmFired(at: now) }
         alarm?.set(deadline)
@@ -285,25 +366,36 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
 
     private func alarmFired(at now: Int64) {
         switch phase {
-        case .waiting: open()
+        case .waiting:
+            open()
+        case .offline:
+            triesWithoutNetwork = true
+            open()
         case .stopping:
-            client?.dropConnection()
+            abandonConnection()
             finish(nil)
         default: break
         }
     }
 
-    func stopNow(_ call: PendingCall<Void>, goodbye: () -> Void) {
-        if phase == .idle {
+    /// Ends the connection, or the attempt to open one. The last call while the connection closes decides what follows.
+    func stopNow(_ call: PendingCall<Void>, leadingTo next: Ending, goodbye: () -> Void) {
+        // Nothing to suspend, or nothing to end.
+        if phase == .idle || phase == .suspended && next == .suspended {
             _ = call.end(())
             return
         }
         callers.addStop(call)
         if phase == .suspended { return finish(nil) }
-        guard phase != .stopping else { return callers.cancelRestarts() }
+        if phase == .stopping {
+            // Suspending does not undo a disconnect.
+            if ending != .disconnected { ending = next }
+            return callers.cancelRestarts()
+        }
         let wasConnected = phase == .connected
         let wasSettling = phase == .settling
         phase = .stopping
+        ending = next
         generation &+= 1
         task?.cancel()
         task = nil
@@ -312,15 +404,14 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
             setAlarm(loop.now.advanced(byNanoseconds: Self.stopTimeout))
             goodbye()
         } else {
-            if wasSettling { client?.dropConnection() }
+            if wasSettling { abandonConnection() }
             finish(nil)
         }
     }
 
     private func finish(_ failure: Client.Failure?) {
         cancelAlarm()
-        if suspends, phase == .stopping { return finishSuspending() }
-        suspends = false
+        if phase == .stopping, ending != .disconnected { return finishSuspending() }
         observation = nil
         phase = .idle
         client?.stateChanged(to: .disconnected(failure))
@@ -329,10 +420,11 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     }
 
     private func finishSuspending() {
-        suspends = false
+        let isResumed = ending == .resumed
         phase = .suspended
         client?.stateChanged(to: .suspended)
         closed()
+        if isResumed, phase == .suspended { open() }
     }
 
     private func closed() {

@@ -67,10 +67,10 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
     ///
     /// - Parameters:
     ///   - timeout: from this call to the reply.
-    ///   - late: the message of the error that is thrown at the timeout.
+    ///   - late: the message of the error that is thrown at the timeout; asked for then, on the loop's thread.
     ///   - send: sends the request, which asks for a reply to the address.
     package nonisolated(nonsending) func reply(
-        correlation: [UInt8], within timeout: Duration, late: String,
+        correlation: [UInt8], within timeout: Duration, late: @autoclosure @escaping @Sendable () -> String,
         send: (_ address: String) async throws(Failure) -> Void
     ) async throws(Failure) -> Message {
         let request = Request(correlation)
@@ -133,10 +133,10 @@ package final class PendingReplies<Message: ReplyMessage, Failure: ClientError>:
         if !isSubscribing { failWaiting(failure) }
     }
 
-    private func begin(_ request: Request, until deadline: Int64, _ late: String) {
+    private func begin(_ request: Request, until deadline: Int64, _ late: @escaping @Sendable () -> String) {
         if request.reply.isOver { return }
         let alarm = LoopAlarm(loop: loop) { [weak self] _ in
-            self?.end(request, .failure(Failure(.timedOut, late, answer: nil, underlying: nil)))
+            self?.end(request, .failure(Failure(.timedOut, late(), answer: nil, underlying: nil)))
         }
         request.alarm = alarm
         alarm.set(deadline)

@@ -31,15 +31,28 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
         @usableFromInline var isFree = false
         /// Whether `look` has found it in the first stage before.
         @usableFromInline var wasSeen = false
+        /// The slots of the callers that came to the first stage before and after this one; -1 without one.
+        @usableFromInline var before: Int32 = -1
+        @usableFromInline var after: Int32 = -1
 
         @inlinable init() {}
     }
 
     @usableFromInline var slots = UniqueArray<Slot>()
     @usableFromInline var free: [Int32] = []
+    /// The callers in the first stage, in the order in which they came: the ends of a list through their slots.
+    @usableFromInline var oldest: Int32 = -1
+    @usableFromInline var newest: Int32 = -1
+    /// The generation of new slots: above that of all which were given up, so that no token comes twice.
+    @usableFromInline var firstGeneration: UInt32 = 0
+    /// Slots that became free since the table was last checked for memory to give up.
+    @usableFromInline var releases = 0
 
     /// When to call `look(at:into:)`; `Int64.max` if no caller is in the first stage.
     @usableFromInline package var nextLook = Int64.max
+
+    /// The callers that `look(at:into:)` has visited, for tests of what it costs.
+    package private(set) var visits = 0
 
     /// Nanoseconds between two calls of `look(at:into:)`.
     @inlinable package static var patience: Int64 { 50_000_000 }
@@ -57,10 +70,15 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
         } else {
             index = slots.count
             slots.append(Slot())
+            slots[index].generation = firstGeneration
         }
         slots[index].quick = consume waiter
         slots[index].isFree = false
         slots[index].wasSeen = false
+        slots[index].before = newest
+        slots[index].after = -1
+        if newest >= 0 { slots[Int(newest)].after = Int32(index) } else { oldest = Int32(index) }
+        newest = Int32(index)
         if nextLook == .max { nextLook = now + Self.patience }
         return UInt64(index) | UInt64(slots[index].generation) << 32
     }
@@ -69,30 +87,45 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
     /// Returns nil for a caller in the second stage, which needs an `answer`.
     @inlinable
     package mutating func succeed(_ token: UInt64) -> QuickWaiter? {
-        guard let index = index(of: token), let waiter = slots[index].quick.take() else { return nil }
+        guard let index = index(of: token), let waiter = takeQuick(index) else { return nil }
         giveBack(index)
+        return waiter
+    }
+
+    /// Takes a caller out of the first stage, if it is there.
+    @inlinable
+    mutating func takeQuick(_ index: Int) -> QuickWaiter? {
+        guard let waiter = slots[index].quick.take() else { return nil }
+        let (before, after) = (slots[index].before, slots[index].after)
+        if before >= 0 { slots[Int(before)].after = after } else { oldest = after }
+        if after >= 0 { slots[Int(after)].before = before } else { newest = before }
         return waiter
     }
 
     /// Moves a caller that has just been added to the second stage: its answer may take long.
     package mutating func sendOn(_ token: UInt64) -> Resumption<QuickAnswer<Answer>>? {
-        guard let index = index(of: token), let waiter = slots[index].quick.take() else { return nil }
+        guard let index = index(of: token), let waiter = takeQuick(index) else { return nil }
         let call = PendingCall<Answer>()
         slots[index].call = call
         return Resumption(waiter, .later(call))
     }
 
-    /// Moves callers to the second stage that have been in the first for longer than `patience`.
+    /// Moves callers to the second stage that have been in the first for longer than `patience`. It visits a caller twice at
+    /// most, and none that is in the second stage.
     package mutating func look(at now: Int64, into resumptions: inout Resumptions<Answer>) {
         guard now >= nextLook else { return }
         nextLook = .max
-        for index in slots.indices where slots[index].quick != nil {
-            if slots[index].wasSeen {
-                if let ended = sendOn(token(of: index)) { resumptions.quick.append(ended) }
-            } else {
-                slots[index].wasSeen = true
-                nextLook = now + Self.patience
-            }
+        // Those that were seen came before those that were not.
+        while oldest >= 0, slots[Int(oldest)].wasSeen {
+            visits &+= 1
+            if let ended = sendOn(token(of: Int(oldest))) { resumptions.quick.append(ended) }
+        }
+        var index = oldest
+        while index >= 0 {
+            visits &+= 1
+            slots[Int(index)].wasSeen = true
+            nextLook = now + Self.patience
+            index = slots[Int(index)].after
         }
     }
 
@@ -118,7 +151,10 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
 
     /// Gives the same answer to all callers.
     package mutating func answerAll(_ answer: Answer, into resumptions: inout Resumptions<Answer>) {
-        for index in slots.indices { self.answer(token(of: index), answer, into: &resumptions) }
+        // From the end, and by number: the table may give slots up meanwhile.
+        for index in slots.indices.reversed() where index < slots.count && !slots[index].isFree {
+            self.answer(token(of: index), answer, into: &resumptions)
+        }
     }
 
     /// Whether a caller waits for the answer, in either stage: false if it was cancelled.
@@ -145,6 +181,36 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
         slots[index].isFree = true
         slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
         free.append(Int32(index))
+        releases &+= 1
+        if slots.count > Self.leastSlots, free.count == slots.count || releases >= slots.count { giveUpSlots() }
+    }
+
+    /// The number of slots.
+    package var slotCount: Int { slots.count }
+
+    /// Slots that are worth giving up: fewer of them are kept.
+    @inlinable static var leastSlots: Int { 1_024 }
+
+    /// Gives up the memory of free slots at the end, if they are most of the table. It takes time in proportion to the
+    /// table, and is called after as many releases.
+    @usableFromInline
+    mutating func giveUpSlots() {
+        releases = 0
+        var left = slots.count
+        while left > 0, slots[left - 1].isFree {
+            firstGeneration = max(firstGeneration, slots[left - 1].generation)
+            left -= 1
+        }
+        guard left <= slots.count / 2 else { return }
+        var kept = UniqueArray<Slot>()
+        var index = 0
+        slots.drain { slot in
+            if index < left { kept.append(slot) }
+            index += 1
+        }
+        slots = kept
+        // The lowest first, so that the end becomes free.
+        free = free.filter { $0 < left }.sorted(by: >)
     }
 }
 

@@ -25,10 +25,13 @@ extension STOMPClient {
         }
         let timeout = timeout ?? core.configuration.requestTimeout
         let correlation = options.correlationID ?? "request-\(core.ids.add(1, ordering: .relaxed).newValue)"
-        let late =
-            "No reply to the request to '\(destination)' arrived within \(timeout). "
-            + "Check that a client answers there and copies the correlation-id, or raise the timeout."
-        return try await replies.reply(correlation: Array(correlation.utf8), within: timeout, late: late) {
+        let core = core
+        return try await replies.reply(
+            correlation: Array(correlation.utf8), within: timeout,
+            late: core.lateReply(
+                "No reply to the request to '\(destination)' arrived within \(timeout).",
+                advice: "Check that a client answers there and copies the correlation-id, or raise the timeout.")
+        ) {
             (address) async throws(STOMPError) in
             var options = options
             options.replyTo = address

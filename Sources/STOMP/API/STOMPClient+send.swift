@@ -45,6 +45,23 @@ extension STOMPClient {
         try await send(Array(text.utf8), to: destination, options: options, in: transaction)
     }
 
+    /// Sends any sequence of bytes, such as `Data`; see ``send(_:to:options:in:)-([UInt8],_,_,_)``.
+    public nonisolated(nonsending) func send(
+        _ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        try await send(Array(body), to: destination, options: options, in: transaction)
+    }
+
+    /// Names what is missing where a value is sent without a format.
+    @available(*, unavailable, message: "Name the format of the value: send(value, as: .json, to: destination).")
+    public nonisolated(nonsending) func send(
+        _ value: some Encodable & Sendable, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        throw .invalidRequest("A value needs a format. Call send(value, as: .json, to: destination).")
+    }
+
     /// Sends a message and returns when the broker has processed it (RECEIPT).
     ///
     /// Many may wait at the same time. Cancelling the task ends the wait. In a transaction RabbitMQ confirms only with the
@@ -68,6 +85,26 @@ extension STOMPClient {
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
         try await sendAndConfirm(Array(text.utf8), to: destination, options: options, in: transaction)
+    }
+
+    /// Sends any sequence of bytes, such as `Data`, and returns when the broker has processed it (RECEIPT); see
+    /// ``sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)``.
+    public nonisolated(nonsending) func sendAndConfirm(
+        _ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        try await sendAndConfirm(Array(body), to: destination, options: options, in: transaction)
+    }
+
+    /// Names what is missing where a value is sent without a format.
+    @available(
+        *, unavailable, message: "Name the format of the value: sendAndConfirm(value, as: .json, to: destination)."
+    )
+    public nonisolated(nonsending) func sendAndConfirm(
+        _ value: some Encodable & Sendable, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        throw .invalidRequest("A value needs a format. Call sendAndConfirm(value, as: .json, to: destination).")
     }
 }
 

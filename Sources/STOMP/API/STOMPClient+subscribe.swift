@@ -23,17 +23,45 @@ extension STOMPClient {
         options: STOMPSubscribeOptions = STOMPSubscribeOptions(),
         buffer: BufferPolicy = BufferPolicy()
     ) async throws(STOMPError) -> STOMPSubscription {
-        guard !destination.isEmpty else {
-            throw .invalidRequest("A destination must not be empty. Write for example /queue/orders.")
+        if let mistake = mistake(in: destination) { throw mistake }
+        let (route, first) = makeRoute(destination, acknowledgement, options, buffer)
+        try await core.subscriptions.register(route)
+        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
+    }
+
+    /// Declares a subscription and returns its messages as a sequence, without waiting for the broker.
+    ///
+    /// Call this before ``connect()`` or ``start()``: every connection then subscribes before anything else is sent. While
+    /// the client is connected, SUBSCRIBE is sent at once. ``STOMPEvent/subscribed(destination:)`` reports the broker's
+    /// confirmation. A refusal is thrown by the sequence. Otherwise as ``subscribe(to:acknowledgement:options:buffer:)-(String,_,_,_)``, with
+    /// the same parameters; the sequence ends when the client stops connecting, so declare it again after ``disconnect()``.
+    public nonisolated func subscription(
+        to destination: String, acknowledgement: STOMPAckMode = .auto,
+        options: STOMPSubscribeOptions = STOMPSubscribeOptions(), buffer: BufferPolicy = BufferPolicy()
+    ) -> STOMPSubscription {
+        let (route, first) = makeRoute(destination, acknowledgement, options, buffer)
+        if let mistake = mistake(in: destination) {
+            route.finish(.failed(mistake))
+        } else {
+            core.loop.execute { [core] in core.subscriptions.declare(route) }
         }
+        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
+    }
+
+    private nonisolated func mistake(in destination: String) -> STOMPError? {
+        guard destination.isEmpty else { return nil }
+        return .invalidRequest("A destination must not be empty. Write for example /queue/orders.")
+    }
+
+    private nonisolated func makeRoute(
+        _ destination: String, _ acknowledgement: STOMPAckMode, _ options: STOMPSubscribeOptions, _ buffer: BufferPolicy
+    ) -> (route: STOMPRoute, first: STOMPRoute.Queue) {
         let token = core.ids.add(1, ordering: .relaxed).newValue
         let route = STOMPRoute(
             id: options.durableName ?? "sub-\(token)", token: token, destination: destination,
             acknowledgement: acknowledgement,
             options: options, policy: buffer)
-        let first = core.firstQueue(of: route)
-        try await core.subscriptions.register(route)
-        return STOMPSubscription(handle: STOMPSubscriptionHandle(core: core, route: route, first: first))
+        return (route, core.firstQueue(of: route))
     }
 
     /// Deletes a durable subscription that an earlier process left at the broker, with the messages that wait in it.

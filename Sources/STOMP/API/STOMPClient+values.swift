@@ -153,7 +153,7 @@ extension STOMPClient {
     /// Subscribes to a destination and returns its messages with their values. A body that is not such a value is an
     /// element too.
     ///
-    /// - Throws: as ``subscribe(to:acknowledgement:options:buffer:)``.
+    /// - Throws: as ``subscribe(to:acknowledgement:options:buffer:)-(String,_,_,_)``.
     public nonisolated(nonsending) func subscribe<Value>(
         to destination: STOMPDestination<Value>, acknowledgement: STOMPAckMode = .auto,
         options: STOMPSubscribeOptions = STOMPSubscribeOptions(), buffer: BufferPolicy = BufferPolicy()
@@ -162,7 +162,46 @@ extension STOMPClient {
         options.queue = destination.queue
         let subscription = try await subscribe(
             to: destination.name, acknowledgement: acknowledgement, options: options, buffer: buffer)
-        return DecodedMessages(subscription) { [format = destination.format] in
+        return values(of: subscription, destination)
+    }
+
+    /// Declares a subscription and returns the messages with their values, without waiting for the broker; otherwise as
+    /// ``subscription(to:acknowledgement:options:buffer:)-(String,_,_,_)``. The parameters are those of `subscribe(to:as:)`.
+    public nonisolated func subscription<Value: Decodable & Sendable>(
+        to destination: String, as type: Value.Type, coding: some PayloadCoding = .json,
+        acknowledgement: STOMPAckMode = .auto, options: STOMPSubscribeOptions = STOMPSubscribeOptions(),
+        buffer: BufferPolicy = BufferPolicy()
+    ) -> STOMPDecodedMessages<Value> {
+        subscription(to: destination, acknowledgement: acknowledgement, options: options, buffer: buffer)
+            .values(type, as: coding)
+    }
+
+    /// Declares a subscription and returns the messages with their texts; otherwise as for other types.
+    public nonisolated func subscription(
+        to destination: String, as text: String.Type, acknowledgement: STOMPAckMode = .auto,
+        options: STOMPSubscribeOptions = STOMPSubscribeOptions(), buffer: BufferPolicy = BufferPolicy()
+    ) -> STOMPDecodedMessages<String> {
+        subscription(
+            to: STOMPDestination.text(destination), acknowledgement: acknowledgement, options: options, buffer: buffer)
+    }
+
+    /// Declares a subscription to a destination and returns its messages with their values, without waiting for the broker;
+    /// otherwise as ``subscription(to:acknowledgement:options:buffer:)-(String,_,_,_)``.
+    public nonisolated func subscription<Value>(
+        to destination: STOMPDestination<Value>, acknowledgement: STOMPAckMode = .auto,
+        options: STOMPSubscribeOptions = STOMPSubscribeOptions(), buffer: BufferPolicy = BufferPolicy()
+    ) -> STOMPDecodedMessages<Value> {
+        var options = options
+        options.queue = destination.queue
+        let subscription = subscription(
+            to: destination.name, acknowledgement: acknowledgement, options: options, buffer: buffer)
+        return values(of: subscription, destination)
+    }
+
+    private nonisolated func values<Value>(
+        of subscription: STOMPSubscription, _ destination: STOMPDestination<Value>
+    ) -> STOMPDecodedMessages<Value> {
+        DecodedMessages(subscription) { [format = destination.format] in
             format.value(in: $0.body, mediaType: $0.mediaType)
         }
     }

@@ -55,15 +55,17 @@ public actor STOMPClient: MessagingClient {
     }
 
     /// Makes a client on a loop and over streams of the caller's choice. Without a loop it gets the shared one of the
-    /// system's clock, and without a network the system's.
+    /// system's clock, and without a network or a resolver the system's.
     package init(
         _ urls: [String], configuration: STOMPConfiguration, loop: EventLoop?, override: StreamOpener.Override? = nil,
-        clock: ManualClock? = nil, network: NetworkMonitor? = nil
+        clock: ManualClock? = nil, network: NetworkMonitor? = nil,
+        resolver: Resolver = .shared
     ) {
         self.clock = clock
         let loop = loop ?? .shared(for: configuration.threadQuality)
         let opener = StreamOpener(
-            urls: urls, options: Shared(configuration.streamOptions), loop: loop, override: override)
+            urls: urls, options: Shared(configuration.streamOptions), loop: loop, override: override, resolver: resolver
+        )
         sender = STOMPSender(
             core: STOMPClientCore(opener: opener, configuration: configuration, loop: loop, network: network))
     }

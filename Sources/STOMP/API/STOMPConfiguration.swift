@@ -40,11 +40,14 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     /// When lost connections are opened again. Default: automatically, with back-off.
     public var reconnect = ReconnectPolicy.automatic
     /// Whether the client follows the network of the device on Apple's systems: it connects as soon as a network is
-    /// available or has changed, and makes no attempts without one. Default: true.
+    /// available or has changed. Default: true.
     ///
-    /// Attempts pause in the state `waitingForNetwork` unless a server is on the same machine. On other
-    /// systems call ``STOMPClient/networkChanged()``.
+    /// Without a network it is in the state `waitingForNetwork` unless a server is on the same machine, and makes one
+    /// attempt after each ``ReconnectPolicy/maximumDelay``, which does not count as one of the policy's. On other systems
+    /// call ``STOMPClient/networkChanged()``.
     public var usesNetworkMonitor = true
+    /// Which of the device's networks connections may use, and from where they leave. Default: as the system decides.
+    public var network = NetworkOptions()
     /// How urgent the traffic of the connection is for the network: `.background`, `.standard` or `.responsive`. Default:
     /// `.standard`.
     ///
@@ -60,6 +63,16 @@ public struct STOMPConfiguration: Sendable, CustomStringConvertible {
     public var connectTimeout: Duration = .seconds(30)
     /// Timeout for receipts and for replies to requests. Default: 30 seconds.
     public var requestTimeout: Duration = .seconds(30)
+    /// The longest time without any RECEIPT while frames of this client wait for one; nil waits for ever. Then the
+    /// connection ends, and the next server is tried. Default: 30 seconds.
+    ///
+    /// It is counted from the last RECEIPT, or from the time when the server's system had taken the bytes of the frames: a
+    /// large frame on a slow link may take longer. (Network.framework does not report that time: on Apple's systems it is
+    /// counted from the sending.) It does not run while a transaction is open, because some brokers withhold its receipts
+    /// until the end. With each connection in a row that ended for it the time doubles, until a RECEIPT arrives.
+    /// ``STOMPEvent/acknowledgementTimedOut(receiptID:after:)`` names the frame that has waited longest. Messages that this
+    /// client acknowledges late never end a connection.
+    public var acknowledgementTimeout: Duration? = .seconds(30)
     /// Limits for frames of the server, checked before memory is allocated for them.
     public var limits = STOMPLimits()
     /// The maximum number of receipts that are awaited at once. Default: 65,536.
@@ -86,6 +99,7 @@ extension STOMPConfiguration {
         options.tls = tls
         options.webSocket = webSocket
         options.serviceClass = serviceClass
+        options.network = network
         options.subprotocols = [(STOMPVersion.v12, "v12.stomp"), (.v11, "v11.stomp"), (.v10, "v10.stomp")]
             .filter { versions.contains($0.0) }.map(\.1)
         options.acceptsText = true
@@ -100,6 +114,7 @@ extension STOMPConfiguration {
         engine.connectTimeout = connectTimeout.inNanoseconds
         engine.disconnectTimeout = 2_000_000_000
         engine.receiptTimeout = requestTimeout.inNanoseconds
+        engine.acknowledgementTimeout = acknowledgementTimeout?.inNanoseconds ?? .max
         engine.maximumReceipts = maximumReceipts
         engine.profile = profile
         return engine

@@ -42,6 +42,16 @@ public struct STOMPError: ClientError, Equatable {
         "The connection ended before this message of an array was sent. Send it again when the client is connected.")
 }
 
+extension STOMPError {
+    /// A subscription that has worked before was not confirmed on a new connection.
+    static func resubscriptionLate(_ destination: String) -> STOMPError {
+        STOMPError(
+            .connectionLost,
+            "The server did not confirm the subscription to '\(destination)' within requestTimeout after a reconnect. The next connection subscribes again; raise requestTimeout if the server needs longer."
+        )
+    }
+}
+
 extension STOMPError.Code {
     /// The message or the transaction belongs to a connection that is gone.
     public static var stale: Self { Self("stale") }
@@ -74,7 +84,7 @@ extension STOMPError {
             case .versionMismatch: .unsupportedVersion
             case .violation: .protocolError
             case .connectTimeout: .timedOut
-            case .heartBeatLost, .closedBeforeConnected, .closed: .connectionLost
+            case .heartBeatLost, .acknowledgementTimeout, .closedBeforeConnected, .closed: .connectionLost
             }
         self.init(code, failure.message, serverError: failure.error, underlying: failure)
     }
@@ -83,6 +93,14 @@ extension STOMPError {
     var endedWithoutReason: Bool {
         let reason = (underlying as? STOMPConnectionFailure)?.reason
         return reason == .closedBeforeConnected || reason == .closed
+    }
+
+    /// Whether the server was silent or broke the protocol.
+    var isSilenceOrViolation: Bool {
+        switch (underlying as? STOMPConnectionFailure)?.reason {
+        case .heartBeatLost, .violation: true
+        default: false
+        }
     }
 
     /// Whether the server closed the connection without an answer to CONNECT.

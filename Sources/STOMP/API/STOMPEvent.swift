@@ -25,12 +25,18 @@ public enum STOMPEvent: ClientEvent {
     case unsentMessagesDiscarded(Int)
     /// The `credentialsProvider` is called for this server.
     case credentialsRequested(for: BrokerURL)
+    /// The server sent no RECEIPT for this time while some were awaited, and the connection ends: the frame with this
+    /// `receipt` has waited longest. See ``STOMPConfiguration/acknowledgementTimeout``.
+    case acknowledgementTimedOut(receiptID: String, after: Duration)
     /// The client has sent a heart-beat.
     case heartBeatSent
     /// The server confirmed a new subscription.
     case subscribed(destination: String)
     /// The client ended a subscription.
     case unsubscribed(destination: String)
+    /// A subscription ended while this many messages that the client had received for it were neither acknowledged nor
+    /// rejected, read or not. ActiveMQ delivers them to another consumer at once, RabbitMQ only when this connection ends.
+    case messagesLeftUnanswered(destination: String, count: Int)
     /// The server confirmed a subscription after a reconnect.
     case resubscribed(destination: String)
     /// The server refused a subscription after a reconnect: its sequence has thrown.
@@ -43,5 +49,14 @@ public enum STOMPEvent: ClientEvent {
 
 extension STOMPEvent: CustomStringConvertible {
     /// The case and its values.
-    public var description: String { OneLine.values(of: self) ?? "event" }
+    public var description: String {
+        switch self {
+        case .heartBeatSent: "heartBeatSent"
+        case .stateChanged, .connecting, .attemptFailed, .connected, .errorReceived, .connectionLost,
+            .unsentMessagesDiscarded, .credentialsRequested, .subscribed, .unsubscribed,
+            .messagesLeftUnanswered, .resubscribed, .subscriptionLost, .acknowledgementTimedOut, .unknownFrameReceived,
+            .unmatchedMessages:
+            OneLine.values(of: self)
+        }
+    }
 }

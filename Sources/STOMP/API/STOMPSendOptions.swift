@@ -143,6 +143,11 @@ public struct STOMPOutgoingMessage: Sendable {
         self.options = options
     }
 
+    /// Any sequence of bytes, such as `Data`.
+    public init(_ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
+        self.init(Array(body), to: destination, options: options)
+    }
+
     /// Text, as UTF-8.
     public init(_ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
         self.init(Array(text.utf8), to: destination, options: options)

@@ -17,6 +17,9 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// The engine's number of the connection that the messages came over.
     let connection: UInt32
     let route: STOMPRoute
+    /// The number of the first message in its subscription, if its messages are acknowledged; nil if they are not, and if
+    /// the subscription ended.
+    let firstNumber: UInt64?
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
@@ -25,13 +28,14 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
 
     init(
         _ storage: BatchStorage<STOMPMessageRecord>, version: STOMPVersion, connection: UInt32, route: STOMPRoute,
-        core: STOMPClientCore?, pool: BatchPool<STOMPMessageRecord>
+        firstNumber: UInt64?, core: STOMPClientCore?, pool: BatchPool<STOMPMessageRecord>
     ) {
         records = storage.records
         bytes = storage.bytes
         self.version = version
         self.connection = connection
         self.route = route
+        self.firstNumber = firstNumber
         self.core = core
         self.pool = pool
     }
@@ -41,15 +45,19 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
         if BatchPool<STOMPMessageRecord>.keeps(bytes) { pool.give(BatchStorage(bytes: bytes, records: records)) }
     }
 
+    /// Which message of its subscription the message at a place is. Right for every place, because messages that are
+    /// acknowledged are not dropped.
+    func number(at index: Int) -> STOMPMessageNumber? {
+        firstNumber.map { STOMPMessageNumber(subscription: route.token, number: $0 + UInt64(index)) }
+    }
+
     /// Messages that are still here.
     public var count: Int { records.count }
 
     /// The message at a place from 0 to `count`.
     @inlinable public subscript(index: Int) -> STOMPMessage { STOMPMessage(batch: self, index: index) }
 
-    @usableFromInline package var byteCount: Int {
-        bytes.count + records.count * MemoryLayout<STOMPMessageRecord>.stride
-    }
+    @usableFromInline package var byteCount: Int { BatchStorage(bytes: bytes, records: records).memory }
 
     @usableFromInline
     package func dropOldest(_ count: Int) -> Int {

@@ -67,12 +67,14 @@ public struct STOMPMessage: ReplyMessage {
     /// Acknowledges the message (ACK); in mode `client` together with all before it.
     ///
     /// - Parameter transaction: the transaction that the acknowledgement is part of.
-    /// - Throws: ``STOMPError`` for a message of an `auto` subscription, and for one of an earlier connection, which the
-    ///   broker delivers again.
+    /// - Throws: ``STOMPError``: ``STOMPError/Code/invalidRequest`` for a message of an `auto` subscription or of one that
+    ///   has ended, and for a message that has been acknowledged or rejected before; ``STOMPError/Code/stale`` for one of an
+    ///   earlier connection, which the broker delivers again. Nothing is sent then.
     public func acknowledge(in transaction: STOMPTransactionHandle? = nil) throws(STOMPError) {
         try answer(transaction) { engine, headers, now throws(STOMPUsageError) in
             try engine.ack(
-                messageHeaders: headers, connection: batch.connection, transaction: transaction?.transaction, at: now)
+                messageHeaders: headers, connection: batch.connection, message: batch.number(at: index),
+                transaction: transaction?.transaction, at: now)
         }
     }
 
@@ -87,7 +89,7 @@ public struct STOMPMessage: ReplyMessage {
         try answer(transaction) { engine, headers, now throws(STOMPUsageError) in
             let more = requeue.map { engine.profile.nackHeaders(requeue: $0) } ?? [:]
             try engine.nack(
-                messageHeaders: headers, connection: batch.connection, headers: more,
+                messageHeaders: headers, connection: batch.connection, message: batch.number(at: index), headers: more,
                 transaction: transaction?.transaction, at: now)
         }
     }

@@ -19,9 +19,14 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var sentCount = 0
     var unsentCount = 0
     var asksToClose = false
-    /// The server sent nothing for twice its heart-beat.
+    /// The server sent nothing for twice its heart-beat, or no receipt for too long.
     private(set) var abandonsOutput = false
     private(set) var wantsReadingPaused = false
+    /// When the loop's memory for large batches is freed unless another one has arrived; `Int64.max` once it is.
+    private var trimDeadline = Int64.max
+    private var lastLargeRead: Int64 = 0
+    /// How long no large batch has to arrive. Heart-beats are no sign for it: a connection may have none.
+    private static let patience: Int64 = 10_000_000_000
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
     static let requestBit: UInt64 = 1 << 63
@@ -55,7 +60,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), receipts.nextLook) } }
+    var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), receipts.nextLook, trimDeadline) } }
     var isLatencyBound: Bool { mutating get { engine.pendingReceiptsInPlace() <= 1 } }
     var isAwaited: Bool { mutating get { engine.pendingReceiptsInPlace() > 0 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
@@ -76,6 +81,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         scratch.core = core
         engine.connectionClosed(at: now, into: &scratch.effects)
         asksToClose = false
+        trimDeadline = .max
         wantsReadingPaused = false
         scratch.closed = .some(error)
         collect(into: scratch)
@@ -87,17 +93,26 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         scratch.version = engine.version
         scratch.connection = engine.connection
         if scratch.hasConnected, let core { scratch.subscriptions = core.subscriptions.writeAll(to: &engine) }
+        if bytes.byteCount >= BatchPool<STOMPMessageRecord>.minimumBytes {
+            lastLargeRead = now
+            if trimDeadline == .max { trimDeadline = now + Self.patience }
+        }
         collect(into: scratch)
         return consumed
     }
 
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: STOMPScratch) {
         scratch.core = core
+        if now >= trimDeadline {
+            scratch.isQuiet = now - lastLargeRead >= Self.patience
+            trimDeadline = scratch.isQuiet ? .max : lastLargeRead + Self.patience
+        }
         receipts.look(at: now, into: &scratch.resumptions)
         let beats = engine.heartBeatsSent
-        engine.handleTimeout(at: now, into: &scratch.effects)
+        engine.handleTimeout(
+            at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &scratch.effects)
         scratch.hasSentHeartBeat = engine.heartBeatsSent != beats
-        if scratch.hasLostHeartBeat { abandonsOutput = true }
+        if scratch.hasLostServer { abandonsOutput = true }
         collect(into: scratch)
     }
 
@@ -137,6 +152,12 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         core.deferred.drain { request in
             if let ended = send(request.message, request.waiter, core) { scratch.resumptions.quick.append(ended) }
         }
+    }
+
+    /// Ends the connection without waiting until its output is written, which the server may never take.
+    mutating func giveUp() {
+        asksToClose = true
+        abandonsOutput = true
     }
 
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {

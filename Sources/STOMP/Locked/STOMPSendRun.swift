@@ -1,4 +1,5 @@
 import STOMPCore
+import Wire
 
 /// Messages that are sent together: written into the outbox as it has room, all of them over one connection.
 ///

@@ -26,6 +26,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     let subscriptions = STOMPSubscriptions()
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: STOMPError?
+    /// Why this client ends the connection, if it does so without DISCONNECT: it explains what follows.
+    private var givenUp: STOMPError?
 
     init(opener: StreamOpener, configuration: STOMPConfiguration, loop: EventLoop, network: NetworkMonitor?) {
         parts = ClientParts(
@@ -75,7 +77,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     var credentialsSource: CredentialsSource { negotiation.credentialsSource }
 
-    func connectionWillOpen() { closeReason = nil }
+    func connectionWillOpen() { (closeReason, givenUp) = (nil, nil) }
 
     func stop(_ failure: STOMPError) {
         var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
@@ -91,7 +93,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         let engineKnowsMore = error == nil || closeReason?.endedWithoutReason != true
         var reason = engineKnowsMore ? closeReason ?? STOMPError(lost: error) : STOMPError(lost: error)
         if closeReason?.endedBeforeConnected == true { reason = reason.hinting(opener.hintAtTLS) }
-        closeReason = nil
+        reason = givenUp ?? reason
+        (closeReason, givenUp) = (nil, nil)
         subscriptions.connectionClosed(reason)
         supervisor.ended(reason, at: loop.now)
         // After the state has changed.
@@ -118,8 +121,15 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
             news.tell(.connected(connected))
         case .errorReceived(let error):
             news.tell(.errorReceived(error))
+        case .acknowledgementTimedOut(let receiptID, let silence):
+            supervisor.avoidServer()
+            news.tell(.acknowledgementTimedOut(receiptID: receiptID, after: .nanoseconds(silence)))
         case .connectionFailed(let failure):
             closeReason = STOMPError(failure)
+            if failure.reason == .connectTimeout, opener.wasHurried {
+                closeReason = STOMPError(
+                    .timedOut, "The server did not answer CONNECT " + StreamOpener.hurry, underlying: failure)
+            }
         case .disconnected:
             closeReason = .disconnectedByUser
         case .unknownFrameReceived(let frame):
@@ -134,6 +144,13 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     func unmatched(_ count: Int) { news.tell(.unmatchedMessages(count)) }
 
     // MARK: Leaving
+
+    /// Ends the connection to a server that does not answer, without DISCONNECT: the next connection repeats what was not
+    /// answered. The first reason counts.
+    func giveUpConnection(_ reason: STOMPError) {
+        givenUp = givenUp ?? reason
+        link.perform(urgent: true) { $0.giveUp() }
+    }
 
     /// Writes DISCONNECT with a receipt; the connection ends when the receipt arrives, or without it after two seconds.
     func sayGoodbye() {

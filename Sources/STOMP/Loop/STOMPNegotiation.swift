@@ -28,7 +28,8 @@ final class STOMPNegotiation: ClientNegotiation, @unchecked Sendable {
     }
 
     func verdict(on failure: STOMPError) -> ReconnectVerdict {
-        failure.verdict(hasCredentialsProvider: credentialsSource.isFresh)
+        let verdict = failure.verdict(hasCredentialsProvider: credentialsSource.isFresh)
+        return verdict == .wait && failure.isSilenceOrViolation ? .leaveServer : verdict
     }
 
     // MARK: In the task of an attempt

@@ -17,6 +17,8 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     var receivers: DeliveryReceivers<STOMPBatch, STOMPError>
     /// Waits for the broker's answer to the first SUBSCRIBE.
     var call: Call?
+    /// Whether the broker has confirmed the subscription on any connection.
+    var wasGranted = false
     /// ERROR frames in a row that named no receipt: the first may refer to another frame.
     var presumedRefusals = 0
     /// Whether a subscription that ended is over at the broker too: one that is durable is over once UNSUBSCRIBE was sent.

@@ -16,6 +16,8 @@ final class STOMPScratch: ClientScratch {
     var subscriptions: [STOMPSubscriptions.Written] = []
     /// A heart-beat was written.
     var hasSentHeartBeat = false
+    /// No large batch has arrived for a while.
+    var isQuiet = false
     /// Messages that were not sent before their connection ended.
     var unsentCount = 0
     /// Set when the connection has closed; the inner value is the error, nil for a graceful end.
@@ -24,7 +26,7 @@ final class STOMPScratch: ClientScratch {
     /// Those who waited for the messages.
     private var receivers = WaitingReceivers()
     /// Memory for batches.
-    private let pool = BatchPool<STOMPMessageRecord>()
+    let pool = BatchPool<STOMPMessageRecord>()
 
     init() {}
 
@@ -35,10 +37,11 @@ final class STOMPScratch: ClientScratch {
         if case .connected = event { true } else { false }
     }
 
-    /// Whether the connection failed because the server was silent.
-    var hasLostHeartBeat: Bool {
+    /// Whether the connection failed because the server was silent or sent no receipt.
+    var hasLostServer: Bool {
         effects.events.contains { record in
-            if case .connectionFailed(let failure) = record.kind { failure.reason == .heartBeatLost } else { false }
+            guard case .connectionFailed(let failure) = record.kind else { return false }
+            return failure.reason == .heartBeatLost || failure.reason == .acknowledgementTimeout
         }
     }
 
@@ -68,8 +71,7 @@ final class STOMPScratch: ClientScratch {
             if unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(unsentCount)) }
             if let closed { core.connectionClosed(closed) }
         }
-        // Without traffic the memory may not be needed for long.
-        if hasSentHeartBeat || closed != nil { pool.trim() }
+        if isQuiet || closed != nil { pool.trim() }
         // Last, so that the resumed callers find the state that belongs to their answer.
         resumptions.resume()
         effects.removeAll()
@@ -77,6 +79,7 @@ final class STOMPScratch: ClientScratch {
         if !subscriptions.isEmpty { subscriptions = [] }
         core = nil
         hasSentHeartBeat = false
+        isQuiet = false
         unsentCount = 0
         closed = nil
     }
@@ -119,8 +122,13 @@ final class STOMPScratch: ClientScratch {
         }
         // Before a receiver can see them.
         core.parts.counters.received(records.count)
+        // Nothing is received meanwhile: this is the loop's thread.
+        let received =
+            route.acknowledgement == .auto
+            ? nil : core.link.perform { $0.engine.messagesReceived(bySubscription: route.id) }
+        let first = received.flatMap { $0 >= UInt64(records.count) ? $0 - UInt64(records.count) : nil }
         for queue in route.receivers.queues {
-            let batch = makeBatch(records, of: bytes, owned, route, core)
+            let batch = makeBatch(records, of: bytes, owned, route, core, firstNumber: first)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
             if queue.push(batch, for: &receivers) == .full,
                 route.policy.overflow == .pauseReading || route.acknowledgement != .auto
@@ -134,7 +142,7 @@ final class STOMPScratch: ClientScratch {
     /// Copies the frames out of the read buffer, unless they are most of an array that can be kept.
     private func makeBatch(
         _ records: [STOMPMessageRecord], of bytes: RawSpan, _ owned: [UInt8], _ route: STOMPRoute,
-        _ core: STOMPClientCore
+        _ core: STOMPClientCore, firstNumber: UInt64? = nil
     ) -> STOMPBatch {
         let start = records[0].frame.lowerBound
         let end = records[records.count - 1].frame.upperBound
@@ -156,6 +164,8 @@ final class STOMPScratch: ClientScratch {
                 bytes.extracting(record.frame).append(to: &storage.bytes)
             }
         }
-        return STOMPBatch(storage, version: version, connection: connection, route: route, core: core, pool: pool)
+        return STOMPBatch(
+            storage, version: version, connection: connection, route: route, firstNumber: firstNumber, core: core,
+            pool: pool)
     }
 }

@@ -51,8 +51,13 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     func subscribeNow(_ route: STOMPRoute, _ call: STOMPRoute.Call) {
         guard !call.isOver, core.accepts(call) else { return }
-        routes[route.token] = route
         route.call = call
+        declare(route)
+    }
+
+    /// Registers a route, whether or not the client tries to be connected.
+    func declare(_ route: STOMPRoute) {
+        routes[route.token] = route
         // Without a connection the next one subscribes it.
         if core.supervisor.isConnected { send(route) }
     }
@@ -148,10 +153,13 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
             case .refused
             where error.serverError?.receiptID == nil && route.call == nil && route.presumedRefusals == 0:
                 route.presumedRefusals += 1
+            case .timedOut where route.call == nil:
+                // The server is at fault, not the subscription: the next connection subscribes.
+                core.giveUpConnection(.resubscriptionLate(route.destination))
             case .timedOut:
                 fail(route, error)
                 // The broker may have subscribed it nevertheless.
-                core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: core.loop.now) }
+                unsubscribeWithoutWaiting(route)
             default: fail(route, error)
             }
         }
@@ -162,10 +170,11 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
         if let call = route.call {
             route.call = nil
             call.end(.success(()))
-            core.news.tell(.subscribed(destination: route.destination))
-        } else {
-            core.news.tell(.resubscribed(destination: route.destination))
         }
+        core.news.tell(
+            route.wasGranted
+                ? .resubscribed(destination: route.destination) : .subscribed(destination: route.destination))
+        route.wasGranted = true
         route.receivers.replies?.subscribedAgain()
     }
 
@@ -194,33 +203,46 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func remove(_ route: STOMPRoute) {
         finish(route, .finished)
         guard routes.removeValue(forKey: route.token) != nil else { return }
-        // After UNSUBSCRIBE is written: frames that are sent in reaction to the event follow it.
-        defer { core.news.tell(.unsubscribed(destination: route.destination)) }
-        guard core.supervisor.isConnected else { return }
+        // After UNSUBSCRIBE is written: frames that are sent in reaction to the events follow it.
+        let unanswered = core.supervisor.isConnected ? unsubscribeWithoutWaiting(route) : 0
+        tellEnd(of: route, unanswered)
+    }
+
+    /// Writes UNSUBSCRIBE without a receipt. Returns the number of unanswered messages.
+    @discardableResult
+    private func unsubscribeWithoutWaiting(_ route: STOMPRoute) -> Int {
         // An error means that the connection is ending, and the subscription with it.
-        core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: core.loop.now) }
+        core.link.perform { try? $0.engine.unsubscribe(id: route.id, at: core.loop.now) } ?? 0
+    }
+
+    private func tellEnd(of route: STOMPRoute, _ unanswered: Int) {
+        core.news.tell(.unsubscribed(destination: route.destination))
+        guard unanswered > 0 else { return }
+        core.news.tell(.messagesLeftUnanswered(destination: route.destination, count: unanswered))
     }
 
     private func unsubscribeNow(_ route: STOMPRoute, _ receipt: UInt64, _ call: STOMPRoute.Call) {
         finish(route, .finished)
         let isKnown = routes.removeValue(forKey: route.token) != nil
         guard isKnown, core.supervisor.isConnected else {
-            if isKnown { core.news.tell(.unsubscribed(destination: route.destination)) }
+            if isKnown { tellEnd(of: route, 0) }
             call.end(route.endedAtBroker ? .success(()) : .failure(Self.remainsAtBroker(route)))
             return
         }
         route.endedAtBroker = true
-        defer { core.news.tell(.unsubscribed(destination: route.destination)) }
+        var unanswered = 0
+        defer { tellEnd(of: route, unanswered) }
         let durable = route.options.durableName.flatMap { core.negotiation.profile.durableHeaders(name: $0) }
         do throws(STOMPError) {
-            try core.sender.write(urgent: true) { engine, now throws(STOMPUsageError) in
+            unanswered = try core.sender.write(urgent: true) { engine, now throws(STOMPUsageError) in
                 let token = STOMPMachine.requestBit | receipt
                 guard let durable, engine.profile.deletesDurableApart else {
                     return try engine.unsubscribe(
                         id: route.id, headers: durable ?? [:], receiptToken: token, at: now)
                 }
-                try engine.unsubscribe(id: route.id, at: now)
+                let unanswered = try engine.unsubscribe(id: route.id, at: now)
                 try engine.deleteDurable(id: route.id, headers: durable, receiptToken: token, at: now)
+                return unanswered
             }
             unsubscribes[receipt] = call
         } catch {

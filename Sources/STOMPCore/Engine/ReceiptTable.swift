@@ -30,6 +30,11 @@ struct ReceiptTable {
     /// When the oldest expires.
     var nextDeadline: Int64 { pending == 0 ? .max : ring[head].deadline }
 
+    /// The `receipt` header of a number that is awaited.
+    func id(of number: UInt64) -> String {
+        names[number].map { String(decoding: $0, as: UTF8.self) } ?? "\(number)"
+    }
+
     /// The number that the next receipt gets.
     var nextNumber: UInt64 { first &+ UInt64(used) }
 
@@ -79,6 +84,9 @@ struct ReceiptTable {
         }
         return token
     }
+
+    /// The number of the oldest awaited receipt.
+    var oldest: UInt64? { pending == 0 ? nil : first }
 
     /// Ends the oldest wait; nil if no receipt is awaited.
     mutating func takeOldest() -> UInt64? { pending == 0 ? nil : take(first) }

@@ -74,7 +74,7 @@ extension STOMPEngine {
         }
         if let receipt {
             let isOurs = !receipt.isEmpty && receipt.allSatisfy { (0x30...0x39).contains($0) }
-            guard !receipt.isEmpty, !isOurs, !receipts.isPending(name: receipt) else {
+            guard !receipt.isEmpty, !isOurs, !isPending(receipt) else {
                 throw STOMPUsageError(
                     .invalidReceiptID,
                     "The receipt id \"\(String(decoding: receipt, as: UTF8.self))\" is empty, all digits or in flight. Choose another."
@@ -82,6 +82,12 @@ extension STOMPEngine {
             }
         }
         return receipt
+    }
+
+    private mutating func isPending(_ receipt: [UInt8]) -> Bool {
+        if receipts.isPending(name: receipt) { return true }
+        // UInt8 has no padding, so all bytes are initialised.
+        return unsafe transactionReceipts.number(for: receipt.span.bytes, 0, receipt.count) != nil
     }
 
     /// A broker that refuses a frame in the middle reads the rest of it as commands, so such a frame is not sent.
@@ -136,6 +142,10 @@ extension STOMPEngine {
     }
 
     mutating func addReceipt(_ token: UInt64, _ name: [UInt8]?, at now: Int64) {
+        if owedReceipt == 0 {
+            owedReceipt = receipts.nextNumber
+            receiptWait.restart(at: now)
+        }
         receipts.add(token: token, deadline: now.advanced(byNanoseconds: configuration.receiptTimeout), name: name)
     }
 

@@ -32,6 +32,7 @@ extension STOMPEngine {
         phase = .connected
         phaseDeadline = .max
         timing = HeartBeatTiming(heartBeat, at: now)
+        receiptWait.start(timeout: configuration.acknowledgementTimeout, at: now)
         effects.report(
             .connected(
                 STOMPConnected(
@@ -50,7 +51,9 @@ extension STOMPEngine {
             return try handleMessage(bytes, base, into: &effects)
         }
         switch scanner.command {
-        case .receipt where phase != .connecting: try handleReceipt(bytes, base, into: &effects)
+        case .receipt where phase != .connecting:
+            try handleReceipt(bytes, base, into: &effects)
+            receiptsArrived(at: now)
         case .connected where phase == .connecting: try handleConnected(bytes, base, at: now, into: &effects)
         case .error: handleError(bytes, base, into: &effects)
         case .connected, .message, .receipt: throw unexpected(bytes, base)
@@ -71,10 +74,10 @@ extension STOMPEngine {
             let start = base &+ Int(scanner.subscription.start)
             let end = base &+ Int(scanner.subscription.end)
             if let index = subscriptions.index(of: bytes, start, end) ?? reescapedIndex(bytes, start, end) {
-                record.subscription = subscriptions.entries[index].token
+                record.subscription = subscriptions.received(at: index)
             }
         } else if let index = indexByDestination(bytes, base) {
-            record.subscription = subscriptions.entries[index].token
+            record.subscription = subscriptions.received(at: index)
             record.flags.insert(.matchedByDestination)
         }
         effects.messages.append(record)
@@ -114,8 +117,26 @@ extension STOMPEngine {
         // A receipt that is not awaited arrived too late or is unknown; ignore it.
         guard let number = receiptNumber(bytes, base) else { return }
         if number == disconnectReceipt { return finishDisconnect(into: &effects) }
+        if !transactionReceipts.isEmpty {
+            if transactionReceipts.holdsBack(number) { return }
+            // After the completion of the SEND, if that has one.
+            let commit = transactionReceipts.received(number)
+            complete(number, into: &effects)
+            if let commit { complete(commit, into: &effects) }
+            return
+        }
+        complete(number, into: &effects)
+    }
+
+    private mutating func complete(_ number: UInt64, into effects: inout STOMPEffects) {
         guard let token = receipts.take(number) else { return }
         effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .received))
+    }
+
+    /// RECEIPT arrived, also one that nobody waits for any longer.
+    mutating func receiptsArrived(at now: Int64) {
+        owedReceipt = receipts.oldest ?? 0
+        receiptWait.progressed(at: now)
     }
 
     private func receiptNumber(_ bytes: RawSpan, _ base: Int) -> UInt64? {
@@ -123,6 +144,7 @@ extension STOMPEngine {
         let start = base + Int(scanner.receiptID.start)
         let end = base + Int(scanner.receiptID.end)
         if let number = receipts.number(for: bytes, start, end) { return number }
+        if let number = transactionReceipts.number(for: bytes, start, end) { return number }
         let id = Array(STOMPHeaderReader(version: version).string(in: bytes, start..<end).utf8)
         // UInt8 has no padding, so all bytes are initialised.
         return receipts.number(for: unsafe id.span.bytes, 0, id.count)
@@ -140,6 +162,11 @@ extension STOMPEngine {
                     isAboutCredentials ? .credentialsRefused : .refused,
                     "The server refused the connection: \(error.sentence)\(hint)", error: error),
                 waits: .connectionLost, into: &effects)
+        }
+        // What ERROR refuses is not a COMMIT whose receipt has arrived: whether its messages arrived is unknown.
+        for number in transactionReceipts.heldBack {
+            guard let token = receipts.take(number) else { continue }
+            effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .sessionEnded))
         }
         // The waiter that ERROR names, or the only one; without a name the oldest is the best guess, since servers
         // handle frames in order.
@@ -161,10 +188,10 @@ extension STOMPEngine {
     /// Reads RECEIPT frames that hold a number and nothing else, as long as one follows the other, and returns where they
     /// end.
     ///
-    /// Everything else (names of the user's own, other headers, CRLF, a body, incomplete frames, the receipt of
+    /// Everything else (names of the user's own, transactions, other headers, CRLF, a body, incomplete frames, the receipt of
     /// DISCONNECT) is left to the general path.
     mutating func receivePlainReceipts(_ bytes: RawSpan, from start: Int, into effects: inout STOMPEffects) -> Int {
-        guard receipts.pending > 0, !receipts.hasNames else { return start }
+        guard receipts.pending > 0, !receipts.hasNames, transactionReceipts.isEmpty else { return start }
         let end = bytes.byteCount
         var base = start
         // The shortest has one digit and ends with two line ends and NUL.

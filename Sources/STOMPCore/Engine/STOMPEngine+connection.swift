@@ -44,6 +44,7 @@ extension STOMPEngine {
     /// nothing. Heart-beats are still written.
     public mutating func setReadingPaused(_ paused: Bool, at now: Int64) {
         if paused { timing.pause() } else { timing.resume(at: now) }
+        receiptWait.restart(at: now)
     }
 
     /// ``output`` was taken out to be written. Optional: it makes the time of the last byte sent, on which heart-beats
@@ -51,13 +52,26 @@ extension STOMPEngine {
     public mutating func outputTaken(at now: Int64) { timing.wrote(at: now) }
 
     /// Does what is due at `now`. Calls that come early, late or twice do no harm.
-    public mutating func handleTimeout(at now: Int64, into effects: inout STOMPEffects) {
+    ///
+    /// - Parameters:
+    ///   - bytesWritten: the bytes of this connection so far: those that were written and those that wait, ``output``
+    ///     included. With `bytesAcknowledged` it lets a client whose frames take long on a slow link wait for their
+    ///     receipts. Default: 0, not known.
+    ///   - bytesAcknowledged: how many of them the peer's system has acknowledged; a lower bound will do. Default: 0.
+    public mutating func handleTimeout(
+        at now: Int64, bytesWritten: Int = 0, bytesAcknowledged: Int = 0, into effects: inout STOMPEffects
+    ) {
         guard phase != .closed else { return }
         if now >= phaseDeadline { handlePhaseTimeout(at: now, into: &effects) }
         guard phase == .connected || phase == .leaving else { return }
-        while now >= receipts.nextDeadline, let token = receipts.takeOldest() {
+        let isLate =
+            awaitsReceipts && receiptWait.isOver(total: bytesWritten, acknowledged: bytesAcknowledged, at: now)
+        let owed = isLate ? receipts.id(of: owedReceipt) : ""
+        while now >= receipts.nextDeadline, let oldest = receipts.oldest, let token = receipts.take(oldest) {
+            if !transactionReceipts.isEmpty { transactionReceipts.expired(oldest) }
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: .timedOut))
         }
+        if isLate { return failForReceipts(owed, into: &effects) }
         if now >= timing.readDeadline {
             let message =
                 "Nothing arrived from the other end for twice the agreed heart-beat of \(heartBeat.incoming) ms. The connection counts as lost: connect again."
@@ -68,6 +82,15 @@ extension STOMPEngine {
             heartBeatsSent &+= 1
             timing.wrote(at: now)
         }
+    }
+
+    /// The server sent no receipt for too long.
+    private mutating func failForReceipts(_ receiptID: String, into effects: inout STOMPEffects) {
+        let silence = receiptWait.gaveUp()
+        effects.report(.acknowledgementTimedOut(receiptID: receiptID, after: silence))
+        let message =
+            "The server sent no RECEIPT for \(Duration.nanoseconds(silence)); the frame with the receipt \(receiptID) has waited longest. Check the server, or raise acknowledgementTimeout if it needs longer."
+        fail(STOMPConnectionFailure(.acknowledgementTimeout, message), waits: .connectionLost, into: &effects)
     }
 
     private mutating func handlePhaseTimeout(at now: Int64, into effects: inout STOMPEffects) {
@@ -106,6 +129,7 @@ extension STOMPEngine {
     private mutating func end(waits outcome: STOMPReceiptCompletion.Outcome, into effects: inout STOMPEffects) {
         if let disconnectReceipt { _ = receipts.take(disconnectReceipt) }
         disconnectReceipt = nil
+        transactionReceipts.removeAll()
         while let token = receipts.takeOldest() {
             effects.completions.append(STOMPReceiptCompletion(token: token, outcome: outcome))
         }
@@ -130,7 +154,9 @@ extension STOMPEngine {
         bytesLeft = 0
         subscriptions.removeAll()
         transactions.removeAll()
+        transactionReceipts.removeAll()
         disconnectReceipt = nil
+        owedReceipt = 0
         version = .v12
         profile = configuration.profile ?? .generic
         heartBeat = .none

@@ -18,7 +18,9 @@ extension STOMPEngine {
                     lineEndsReceived &+= UInt64(skipped.count)
                     base &+= skipped.bytes
                     if phase == .connected, role == .client {
+                        let start = base
                         base = receivePlainReceipts(bytes, from: base, into: &effects)
+                        if base > start { receiptsArrived(at: now) }
                     }
                 }
                 let known: STOMPVersion? = phase == .connecting ? nil : version

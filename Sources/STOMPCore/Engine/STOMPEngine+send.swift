@@ -25,7 +25,10 @@ extension STOMPEngine {
         if receiptToken != nil { try checkReceipts() }
         let number = receiptToken != nil && receiptName == nil ? receipts.nextNumber : 0
         let isCounted = Self.isCounted(body, omitsContentLength)
-        let transactionName = transaction.flatMap { transactions[$0.number] } ?? ""
+        let transactionName = transaction.flatMap { transactions[$0.number]?.name } ?? ""
+        // COMMIT waits for it.
+        let isAwaited = transaction != nil && profile.confirmsCommitEarly
+        let added = isAwaited && receiptToken == nil ? makeTransactionReceipt() : nil
         try FrameWriter.writeFrame(
             into: &output, "SEND", STOMPEscaping(version), headRoom: FrameWriter.room(for: destination) &+ 96,
             headers: headers,
@@ -33,11 +36,22 @@ extension STOMPEngine {
         ) { writer in
             writer.put("destination", destination)
             if number != 0 { writer.put("receipt", number) }
+            if let added { writer.put("receipt", added.id) }
             if let transaction { writer.put(transaction, named: transactionName) }
         }
         timing.wrote(at: now)
+        if isAwaited, let transaction {
+            transactionReceipts.add(added?.number ?? receipts.nextNumber, of: transaction.number)
+        }
         if let receiptToken { addReceipt(receiptToken, receiptName, at: now) }
         if transaction == nil, receiptName == nil { sendHead.sent(headers, STOMPEscaping(version)) }
+    }
+
+    private mutating func makeTransactionReceipt() -> (number: UInt64, id: String) {
+        // In place: the two tables are apart.
+        guard receipts.hasNames else { return transactionReceipts.makeReceipt { _ in false } }
+        let receipts = receipts
+        return transactionReceipts.makeReceipt { receipts.isPending(name: Array($0.utf8)) }
     }
 
     @inline(__always)

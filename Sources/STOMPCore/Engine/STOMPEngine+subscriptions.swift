@@ -51,12 +51,14 @@ extension STOMPEngine {
         subscriptions.insert(.init(id: wireID, destination: destination, ackMode: .auto, token: token))
     }
 
-    /// Unsubscribes. Messages that still come are reported as unmatched.
+    /// Unsubscribes. Messages that still come are reported as unmatched. Returns how many of those that came were neither
+    /// acknowledged nor rejected: ``STOMPBrokerProfile/unanswered`` says who gets them.
     ///
     /// - Parameter headers: RabbitMQ requires those of a durable subscription again.
+    @discardableResult
     public mutating func unsubscribe(
         id: String, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
-    ) throws(STOMPUsageError) {
+    ) throws(STOMPUsageError) -> Int {
         try requireConnected()
         guard let index = subscriptions.index(of: wireForm(id)) else {
             throw STOMPUsageError(
@@ -65,7 +67,15 @@ extension STOMPEngine {
         try writeFrame(
             "UNSUBSCRIBE", headers, ReservedHeaders.unsubscribe, room: FrameWriter.room(for: id), receiptToken, at: now
         ) { $0.put("id", id) }
-        _ = subscriptions.remove(at: index)
+        return subscriptions.remove(at: index).unanswered.count
+    }
+
+    /// The number of messages that the subscription received on this connection, which is the number of its next one:
+    /// ``STOMPMessageNumber``. Nil for one that is unknown, and for one in mode `auto`.
+    public mutating func messagesReceived(bySubscription id: String) -> UInt64? {
+        guard let index = subscriptions.index(of: wireForm(id)) else { return nil }
+        let entry = subscriptions.entries[index]
+        return entry.ackMode == .auto ? nil : entry.unanswered.next
     }
 
     /// Deletes a durable subscription that has no consumer any more.
@@ -84,28 +94,29 @@ extension STOMPEngine {
     ///   - messageHeaders: the header lines of the MESSAGE, as ``STOMPMessageRecord/headers`` bounds them. What names
     ///     the message is copied from there byte by byte: `message-id` in 1.0, `subscription` too in 1.1, `ack` in 1.2.
     ///   - connection: the engine's ``connection`` when the message came.
+    ///   - message: which message of its subscription it is. With it a second answer is refused; without it, it is written.
     public mutating func ack(
-        messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],
+        messageHeaders: RawSpan, connection: UInt32, message: STOMPMessageNumber? = nil, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
-        try acknowledge("ACK", messageHeaders, connection, headers, transaction, receiptToken, at: now)
+        try acknowledge("ACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
     }
 
     /// Refuses a message, or in mode `client` all of its subscription up to it. What becomes of it is the broker's
     /// decision: RabbitMQ hands it out again at once. From 1.1 on.
     public mutating func nack(
-        messageHeaders: RawSpan, connection: UInt32, headers: STOMPHeaders = [:],
+        messageHeaders: RawSpan, connection: UInt32, message: STOMPMessageNumber? = nil, headers: STOMPHeaders = [:],
         transaction: STOMPTransaction? = nil, receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
         try require(
             version.hasNegativeAcknowledgement, .unsupportedByVersion,
             "STOMP 1.0 has no NACK. Leave the message unacknowledged and disconnect, or use a broker of 1.1 or later.")
-        try acknowledge("NACK", messageHeaders, connection, headers, transaction, receiptToken, at: now)
+        try acknowledge("NACK", messageHeaders, connection, message, headers, transaction, receiptToken, at: now)
     }
 
     private mutating func acknowledge(
-        _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ headers: STOMPHeaders,
-        _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
+        _ command: StaticString, _ message: RawSpan, _ connection: UInt32, _ number: STOMPMessageNumber?,
+        _ headers: STOMPHeaders, _ transaction: STOMPTransaction?, _ receiptToken: UInt64?, at now: Int64
     ) throws(STOMPUsageError) {
         // Without a session the message is stale, too: waiting for the next one would not help.
         try require(
@@ -119,6 +130,7 @@ extension STOMPEngine {
         if let subscription {
             try checkAckMode(message, subscription)
         }
+        let place = try number.map { (number) throws(STOMPUsageError) in try unansweredPlace(of: number) }
         let naming = reader.rawValue(of: version == .v12 ? "ack" : "message-id", in: message)
         guard let naming, version != .v11 || subscription != nil else {
             throw STOMPUsageError(
@@ -127,7 +139,7 @@ extension STOMPEngine {
             )
         }
         let version = version
-        let transactionName = transaction.flatMap { transactions[$0.number] } ?? ""
+        let transactionName = transaction.flatMap { transactions[$0.number]?.name } ?? ""
         try writeFrame(
             command, headers, ReservedHeaders.acknowledge, room: message.byteCount, receiptToken, at: now
         ) { writer in
@@ -141,6 +153,27 @@ extension STOMPEngine {
             }
             if let transaction { writer.put(transaction, named: transactionName) }
         }
+        guard let number, let place else { return }
+        let first = subscriptions.answer(number.number, at: place)
+        if let transaction {
+            transactions[transaction.number]?.answers.append(
+                UnansweredMessages.Answer(
+                    subscription: number.subscription, number: number.number, first: first))
+        }
+    }
+
+    /// The place of the subscription of a message that is unanswered.
+    private func unansweredPlace(of message: STOMPMessageNumber) throws(STOMPUsageError) -> Int {
+        guard let place = subscriptions.entries.firstIndex(where: { $0.token == message.subscription }) else {
+            throw STOMPUsageError(
+                .unknownSubscription, "The subscription of the message has ended. \(profile.unansweredAdvice)")
+        }
+        try require(
+            subscriptions.entries[place].unanswered.contains(message.number), .alreadyAnswered,
+            subscriptions.entries[place].ackMode == .client
+                ? "The message, or one after it, has been acknowledged or rejected already, which in mode client is the answer to all before it too. Answer only the last message of several."
+                : "The message has been acknowledged or rejected already. Answer each message once.")
+        return place
     }
 
     private mutating func checkAckMode(_ message: RawSpan, _ range: Range<Int>) throws(STOMPUsageError) {
@@ -148,8 +181,7 @@ extension STOMPEngine {
         guard let index = subscriptions.index(of: wireForm(id)) else {
             throw STOMPUsageError(
                 .unknownSubscription,
-                "The subscription \"\(id)\" of the message has ended. Do not acknowledge it: the broker delivers it again."
-            )
+                "The subscription \"\(id)\" of the message has ended. \(profile.unansweredAdvice)")
         }
         try require(
             subscriptions.entries[index].ackMode != .auto, .acknowledgingAutoSubscription,

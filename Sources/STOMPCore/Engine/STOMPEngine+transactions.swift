@@ -12,6 +12,14 @@ public struct STOMPTransaction: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "tx-\(connection)-\(number)" }
 }
 
+/// What is known about a transaction until COMMIT or ABORT.
+struct OpenTransaction: Sendable {
+    /// The name that its user has given it; empty without one.
+    var name = ""
+    /// The answers to messages that are part of it.
+    var answers: [UnansweredMessages.Answer] = []
+}
+
 extension STOMPEngine {
     /// Begins a transaction.
     ///
@@ -25,11 +33,11 @@ extension STOMPEngine {
                 !name.isEmpty && !name.utf8.starts(with: "tx-".utf8), .invalidOption,
                 "'\(name)' cannot name a transaction: it is empty, or begins with 'tx-' as the engine's own names do.")
             try require(
-                !transactions.values.contains { $0.hasSameBytes(as: name) }, .invalidOption,
+                !transactions.values.contains { $0.name.hasSameBytes(as: name) }, .invalidOption,
                 "A transaction of the name '\(name)' is open on this connection. Commit or abort it first.")
         }
         let transaction = STOMPTransaction(connection: connection, number: nextTransaction)
-        transactions[transaction.number] = name ?? ""
+        transactions[transaction.number] = OpenTransaction(name: name ?? "")
         do throws(STOMPUsageError) {
             try writeTransaction("BEGIN", transaction, headers, receiptToken, at: now)
         } catch {
@@ -41,34 +49,39 @@ extension STOMPEngine {
     }
 
     /// Makes all of a transaction count. RabbitMQ sends the receipts of its SENDs only now.
+    ///
+    /// Where the receipt of COMMIT does not mean that the messages have arrived
+    /// (``STOMPBrokerProfile/confirmsCommitEarly``), each SEND has a receipt too, and the completion with `receiptToken`
+    /// follows the last of them. If one does not arrive, it is that of a lost receipt.
     public mutating func commit(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
-        try end("COMMIT", transaction, headers, receiptToken, at: now)
+        try requireConnected()
+        try check(transaction)
+        let number = receipts.nextNumber
+        try writeTransaction("COMMIT", transaction, headers, receiptToken, at: now)
+        transactionReceipts.committed(transaction.number, receipt: receiptToken == nil ? nil : number)
+        transactions[transaction.number] = nil
+        receiptWait.restart(at: now)
     }
 
-    /// Takes all of a transaction back.
+    /// Takes all of a transaction back: messages that were acknowledged or rejected in it are unanswered again.
     public mutating func abort(
         _ transaction: STOMPTransaction, headers: STOMPHeaders = [:], receiptToken: UInt64? = nil, at now: Int64
     ) throws(STOMPUsageError) {
-        try end("ABORT", transaction, headers, receiptToken, at: now)
-    }
-
-    private mutating func end(
-        _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
-        at now: Int64
-    ) throws(STOMPUsageError) {
         try requireConnected()
         try check(transaction)
-        try writeTransaction(command, transaction, headers, receiptToken, at: now)
-        transactions[transaction.number] = nil
+        try writeTransaction("ABORT", transaction, headers, receiptToken, at: now)
+        transactionReceipts.forget(transaction.number)
+        if let open = transactions.removeValue(forKey: transaction.number) { subscriptions.takeBack(open.answers) }
+        receiptWait.restart(at: now)
     }
 
     private mutating func writeTransaction(
         _ command: StaticString, _ transaction: STOMPTransaction, _ headers: STOMPHeaders, _ receiptToken: UInt64?,
         at now: Int64
     ) throws(STOMPUsageError) {
-        let name = transactions[transaction.number] ?? ""
+        let name = transactions[transaction.number]?.name ?? ""
         try writeFrame(
             command, headers, ReservedHeaders.transaction, room: 64 + name.utf8.count * 2, receiptToken, at: now
         ) {

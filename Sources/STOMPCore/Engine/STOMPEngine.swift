@@ -1,3 +1,5 @@
+import Wire
+
 /// The STOMP protocol as a state machine, for either end of a connection and for 1.0, 1.1 and 1.2.
 ///
 /// # Theory of operation
@@ -71,8 +73,13 @@ public struct STOMPEngine: ~Copyable, Sendable {
     var bytesLeft = 0
     var subscriptions = SubscriptionTable()
     var receipts = ReceiptTable()
-    /// The open transactions by their numbers, with the names that their users have given them; empty without one.
-    var transactions: [UInt32: String] = [:]
+    /// The number of the oldest receipt that the server has not sent, whether or not its caller still waits; 0 for none
+    /// since the last one arrived.
+    var owedReceipt: UInt64 = 0
+    var receiptWait = AcknowledgementWait()
+    /// The open transactions by their numbers.
+    var transactions: [UInt32: OpenTransaction] = [:]
+    var transactionReceipts = TransactionReceipts()
     var nextTransaction: UInt32 = 1
     /// The receipt of DISCONNECT.
     var disconnectReceipt: UInt64?
@@ -100,7 +107,14 @@ public struct STOMPEngine: ~Copyable, Sendable {
 
     @inline(__always)
     private borrowing func findNextDeadline() -> Int64 {
-        phase == .closed ? .max : min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline)
+        if phase == .closed { return .max }
+        let late = awaitsReceipts ? receiptWait.deadline : .max
+        return min(phaseDeadline, receipts.nextDeadline, timing.nextDeadline, late)
+    }
+
+    /// Whether the server owes a receipt, and we would read it. RabbitMQ withholds those of a transaction until its end.
+    var awaitsReceipts: Bool {
+        owedReceipt != 0 && phase == .connected && role == .client && transactions.isEmpty && !timing.isPaused
     }
 
     /// Whether the connection is over: write ``output``, then close it and call ``connectionClosed(at:into:)``.

@@ -15,6 +15,11 @@ public struct STOMPEngineConfiguration: Sendable {
     public var disconnectTimeout: Int64 = 5_000_000_000
     /// How long a receipt is awaited, the same for all. Default: 60 seconds.
     public var receiptTimeout: Int64 = 60_000_000_000
+    /// The longest time without any RECEIPT while a client awaits some, transactions aside; then the connection ends with
+    /// ``STOMPConnectionFailure/Reason/acknowledgementTimeout``. It is counted from the last RECEIPT, or from the time when
+    /// the peer's system acknowledged the bytes of what is awaited. It doubles with each connection in a row that ended for
+    /// it, until a RECEIPT arrives. Default: 30 seconds.
+    public var acknowledgementTimeout: Int64 = 30_000_000_000
     /// The number of receipts that may be awaited at the same time. Default: 65,536.
     public var maximumReceipts = 65_536
     /// Replaces the profile that the `server` header selects. Default: none.

@@ -18,6 +18,10 @@ public struct STOMPEngineEvent: Sendable {
         /// An ERROR frame; ``connectionFailed(_:)`` follows.
         indirect case errorReceived(STOMPServerError)
 
+        /// The server sent no RECEIPT for this many nanoseconds while some were awaited, this one for longest;
+        /// ``connectionFailed(_:)`` follows. See ``STOMPEngineConfiguration/acknowledgementTimeout``.
+        indirect case acknowledgementTimedOut(receiptID: String, after: Int64)
+
         // At both.
         /// The end that was asked for: RECEIPT of DISCONNECT, the end of the stream after it, or its deadline. At a server:
         /// the client closed after DISCONNECT. Comes once per connection, or ``connectionFailed(_:)`` does.
@@ -69,6 +73,8 @@ public struct STOMPConnectionFailure: Error, Sendable, Hashable, CustomStringCon
         case violation(STOMPProtocolError.Code)
         /// Nothing was read for longer than the heart-beats allow.
         case heartBeatLost
+        /// No RECEIPT came for too long while some were awaited.
+        case acknowledgementTimeout
         /// CONNECTED, or at a server CONNECT, did not come in time.
         case connectTimeout
         /// The stream ended before CONNECTED.

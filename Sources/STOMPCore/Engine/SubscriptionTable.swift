@@ -11,6 +11,13 @@ struct SubscriptionTable {
         var destination: String
         var ackMode: STOMPAckMode
         var token: UInt64
+        /// Those of mode `auto` are not counted.
+        var unanswered: UnansweredMessages
+
+        init(id: [UInt8], destination: String, ackMode: STOMPAckMode, token: UInt64) {
+            (self.id, self.destination, self.ackMode, self.token) = (id, destination, ackMode, token)
+            unanswered = UnansweredMessages(ackMode)
+        }
     }
 
     private(set) var entries: [Entry] = []
@@ -51,6 +58,25 @@ struct SubscriptionTable {
             for index in entries.indices { place(index) }
         } else {
             place(entries.count - 1)
+        }
+    }
+
+    /// A message arrived for an entry. Returns the entry's token.
+    @inline(__always)
+    mutating func received(at index: Int) -> UInt64 {
+        if entries[index].ackMode != .auto { entries[index].unanswered.received() }
+        return entries[index].token
+    }
+
+    /// A message of an entry is answered. Returns the first number of those that the answer is for.
+    mutating func answer(_ number: UInt64, at index: Int) -> UInt64 { entries[index].unanswered.answer(number) }
+
+    /// Answers did not count after all, in the order in which they were given.
+    mutating func takeBack(_ answers: [UnansweredMessages.Answer]) {
+        guard !answers.isEmpty else { return }
+        let indices = Dictionary(entries.enumerated().map { ($1.token, $0) }) { first, _ in first }
+        for answer in answers.reversed() {
+            if let index = indices[answer.subscription] { entries[index].unanswered.takeBack(answer) }
         }
     }
 

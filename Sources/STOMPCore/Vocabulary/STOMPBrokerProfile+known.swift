@@ -17,6 +17,8 @@ extension STOMPBrokerProfile {
         profile.nackRequeueHeader = "requeue"
         profile.nackRedeliversAtOnce = true
         profile.receiptFollowsError = true
+        profile.confirmsCommitEarly = true
+        profile.unanswered = .keptUntilConnectionEnds
         profile.unescapesConnect = true
         profile.sendsBytesAsText = true
         profile.refusedCredentials = ["access refused for user"]
@@ -42,6 +44,7 @@ extension STOMPBrokerProfile {
             prefixes: ["/topic/", "/queue/"])
         profile.durable = .named(header: "activemq.subscriptionName")
         profile.deletesDurableApart = true
+        profile.unanswered = .redelivered
         profile.prefetchHeader = "activemq.prefetchSize"
         profile.supportsSelectors = true
         profile.temporaryQueues = .subscribeFirst
@@ -65,6 +68,7 @@ extension STOMPBrokerProfile {
         profile.temporaryQueues = .subscribeFirst
         profile.nackRequeueHeader = "requeue"
         profile.errorNamesReceipt = true
+        profile.unanswered = .redelivered
         profile.refusedCredentials = ["invalid user credentials"]
         return profile
     }()

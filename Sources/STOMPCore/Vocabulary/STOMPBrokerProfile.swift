@@ -32,6 +32,15 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         case relative
     }
 
+    /// What a broker does with the unanswered messages of a subscription that ended, while its connection is open.
+    public enum Unanswered: Sendable, Hashable {
+        case unknown
+        /// It gives them to the destination's other consumers at once.
+        case redelivered
+        /// It keeps them until the connection ends; nobody else gets them before.
+        case keptUntilConnectionEnds
+    }
+
     public var name: String
     /// What the `server` header begins with.
     public var serverPrefix: String
@@ -58,6 +67,12 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
     public var errorNamesReceipt = false
     /// A frame that failed gets a RECEIPT after its ERROR; the RECEIPT then means nothing.
     public var receiptFollowsError = false
+    /// The receipt of COMMIT does not wait until the messages of the transaction are in their queues; that of each SEND
+    /// does. So each SEND of a transaction has a receipt, and the client's commit waits for all of them.
+    public var confirmsCommitEarly = false
+    /// What becomes of messages that were delivered and not answered when their subscription ends and the connection
+    /// does not.
+    public var unanswered = Unanswered.unknown
     /// CONNECT's headers are unescaped there against the specification.
     public var unescapesConnect = false
     /// Frames come in text messages of a WebSocket even where their bodies are not UTF-8.
@@ -96,6 +111,17 @@ public struct STOMPBrokerProfile: Sendable, Hashable {
         guard let prefetchHeader, messages > 0 else { return nil }
         let (bytes, overflow) = messages.multipliedReportingOverflow(by: max(1, bytesPerMessage))
         return [prefetchHeader: prefetchUnit == .messages ? "\(messages)" : "\(overflow ? .max : bytes)"]
+    }
+
+    /// What to do with a message whose subscription has ended.
+    var unansweredAdvice: String {
+        switch unanswered {
+        case .unknown:
+            "Do not answer it: the broker delivers it again, some only when this connection ends."
+        case .redelivered: "Do not answer it: \(name) has given it to the destination's next consumer."
+        case .keptUntilConnectionEnds:
+            "\(name) accepts no answer any more, and delivers the message again when this connection ends: disconnect, or use a client of its own for each worker."
+        }
     }
 
     /// The header of a NACK that puts the message back into its queue or not; empty where the broker decides.

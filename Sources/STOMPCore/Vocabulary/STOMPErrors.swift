@@ -108,6 +108,8 @@ extension STOMPUsageError.Code {
     public static var unsupportedByVersion: Self { Self("unsupportedByVersion") }
     /// The transaction was ended, or its connection was.
     public static var transactionEnded: Self { Self("transactionEnded") }
+    /// The message has been acknowledged or rejected before.
+    public static var alreadyAnswered: Self { Self("alreadyAnswered") }
     /// The message came over a connection that is gone.
     public static var staleMessage: Self { Self("staleMessage") }
     /// A receipt id that is in flight, or looks like one of the engine's own.
@@ -136,56 +138,5 @@ extension STOMPUsageError {
             case .emptyName: "A header has an empty name"
             }
         self.init(.unencodableHeader, "\(text), and \(place). Change the header or put the text into the body.")
-    }
-}
-
-/// An ERROR frame. It ends the session, whether or not the server closes the connection (STOMP 1.2 "ERROR").
-public struct STOMPServerError: Sendable, Hashable, CustomStringConvertible {
-    /// The short text in the `message` header; empty if the header is missing.
-    public var message: String
-    /// The receipt id of the frame that failed, where the server names it.
-    public var receiptID: String?
-    public var headers: STOMPHeaders
-    /// The server's explanation, as bytes.
-    public var body: [UInt8]
-
-    public init(_ frame: STOMPFrame) {
-        message = frame.headers["message"] ?? ""
-        receiptID = frame.headers["receipt-id"]
-        headers = frame.headers
-        body = frame.body
-    }
-
-    /// The first line of the body, for messages; where RabbitMQ gives the details.
-    public var detail: String {
-        let line = body.prefix(1_000).prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-        return String(decoding: line, as: UTF8.self)
-    }
-
-    /// The description with a full stop, unless it ends with one or with another mark.
-    var sentence: String {
-        guard let last = description.utf8.last else { return "no reason given." }
-        return ".!?".utf8.contains(last) ? description : description + "."
-    }
-
-    public var description: String {
-        detail.isEmpty || detail.hasSameBytes(as: message) ? message : "\(message): \(detail)"
-    }
-}
-
-extension STOMPServerError {
-    /// Whether the message or the first kilobytes of the body hold one of the texts, ASCII case apart.
-    func mentions(anyOf texts: [String]) -> Bool {
-        func lowered(_ bytes: some Sequence<UInt8>) -> [UInt8] {
-            bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
-        }
-        let places = [lowered(message.utf8), lowered(body.prefix(4_096))]
-        return texts.contains { text in
-            let wanted = lowered(text.utf8)
-            return places.contains { place in
-                place.count >= wanted.count
-                    && (0...(place.count - wanted.count)).contains { place[$0...].starts(with: wanted) }
-            }
-        }
     }
 }

@@ -54,7 +54,7 @@ package struct HeartBeatTiming: Sendable {
     private var lastRead: Int64 = 0
     private var start: Int64 = 0
     /// While we do not read, silence is our own.
-    private var isPaused = false
+    private(set) var isPaused = false
 
     static let off = HeartBeatTiming()
 

@@ -58,8 +58,9 @@ extension Endpoint {
             case .unix(let path):
                 guard let address = SocketAddress(unixPath: path) else {
                     throw TransportError(
-                        .badURL, "'\(path)' cannot be the path of a Unix socket: it must be 1 to 107 bytes without NUL."
-                    )
+                        .badURL,
+                        "'\(path)' cannot be the path of a Unix socket: it must be 1 to "
+                            + "\(SocketAddress.maximumPathSize) bytes without NUL.")
                 }
                 return [address]
             case .host(let name, let port):

@@ -76,11 +76,31 @@ package struct NameQuery: Hashable, Sendable {
         )
     }
 
-    /// As many look-ups as there may be wait for DNS.
-    static func stuck(of host: String, _ count: Int) -> TransportError {
+    /// The time to connect was over before a thread was free for the look-up.
+    static func stuck(of host: String) -> TransportError {
         TransportError(
             .unknownHost,
-            "Cannot look up the host '\(host)': \(count) other names still wait for DNS, which does not answer. Check the name servers of this machine."
+            "Cannot look up the host '\(host)': other names still wait for DNS, which does not answer. Check the name servers of this machine."
         )
+    }
+}
+
+extension NameQuery {
+    /// The addresses that the system's file of hosts has for the name; nil if it has none. Reads the file, which blocks.
+    package func knownHere() -> Answer? {
+        guard let bytes = try? FileSystem.contents(of: "/etc/hosts") else { return nil }
+        return known(in: String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// The addresses that lines of addresses and names have for this one.
+    package func known(in hosts: String) -> Answer? {
+        var addresses: [SocketAddress] = []
+        let wanted = name.lowercased()
+        for line in hosts.split(whereSeparator: \.isNewline) {
+            let words = line.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace)
+            guard words.count > 1, words.dropFirst().contains(where: { $0.lowercased() == wanted }) else { continue }
+            addresses += NameQuery(String(words[0]), family).literal ?? []
+        }
+        return addresses.isEmpty ? nil : .success(addresses)
     }
 }

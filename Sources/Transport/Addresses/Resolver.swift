@@ -4,8 +4,8 @@ import Wire
 /// Looks names up on threads of its own, since that blocks: never on a cooperative thread or a loop's.
 ///
 /// Equal questions share one look-up. Each look-up has a thread, up to `maximumThreads`, so that names whose server is
-/// silent hold up no others; beyond that they queue. While all threads are stuck, a query fails at once. A query whose
-/// callers have all cancelled leaves the queue; one that a thread has started cannot be stopped.
+/// silent hold up no others; beyond that they queue. What this machine knows by itself does not queue: one more thread
+/// answers it. A query whose callers have all cancelled leaves the queue; one that a thread has started cannot be stopped.
 package final class Resolver: Sendable {
     /// Names a caller's interest in an answer, for `cancel`.
     package typealias Ticket = UInt64
@@ -15,8 +15,8 @@ package final class Resolver: Sendable {
 
     private struct LookUp {
         var receivers: [(ticket: Ticket, receive: Receiver)] = []
-        /// When its thread began; nil in the queue.
-        var start: Int64?
+        /// Whether it has a thread; false in the queue.
+        var hasBegun = false
         /// Whether it leaves most of the threads to others.
         var isOptional: Bool
     }
@@ -28,23 +28,26 @@ package final class Resolver: Sendable {
         var queries: [Ticket: NameQuery] = [:]
         var lastTicket: Ticket = 0
         var threads = 0
+        /// Those in the queue that may be known to this machine.
+        var unchecked: [NameQuery] = []
+        var checks = false
     }
 
     private let state = Lock(State())
     private let maximumThreads: Int
     private let ask: @Sendable (NameQuery) -> NameQuery.Answer
 
-    private let patience: Int64
+    private let known: @Sendable (NameQuery) -> NameQuery.Answer?
 
     /// - Parameters:
-    ///   - patience: nanoseconds after which a thread that waits for an answer counts as stuck.
     ///   - ask: looks one name up and may block; the system's way unless a test has another.
+    ///   - known: what needs no network, or nil: the system's file of hosts unless a test has another.
     package init(
-        maximumThreads: Int = 16, patience: Int64 = 1_000_000_000,
-        ask: @escaping @Sendable (NameQuery) -> NameQuery.Answer = { $0.lookUp() }
+        maximumThreads: Int = 16, ask: @escaping @Sendable (NameQuery) -> NameQuery.Answer = { $0.lookUp() },
+        known: @escaping @Sendable (NameQuery) -> NameQuery.Answer? = { $0.knownHere() }
     ) {
-        self.patience = patience
         self.maximumThreads = max(2, maximumThreads)
+        self.known = known
         self.ask = ask
     }
 
@@ -54,22 +57,15 @@ package final class Resolver: Sendable {
     ///   the threads is busy, until `hurry` is called.
     @discardableResult
     package func start(_ query: NameQuery, isOptional: Bool = false, _ receive: @escaping Receiver) -> Ticket {
-        let now = MonotonicClock.now
-        let (ticket, step, stuck) = state.withLock { state in
+        let (ticket, step) = state.withLock { state in
             state.lastTicket += 1
             let ticket = state.lastTicket
-            let step = add(query, isOptional, ticket, receive, at: now, &state)
-            // What queues then would wait for nothing.
-            let stuck = step == .refuse ? takeQueue(&state) : []
-            return (ticket, step, stuck)
+            return (ticket, add(query, isOptional, ticket, receive, &state))
         }
         switch step {
         case .wait: break
         case .run: runThread(query)
-        case .refuse: receive(.failure(NameQuery.stuck(of: query.name, maximumThreads)))
-        }
-        for (query, receivers) in stuck {
-            for receive in receivers { receive(.failure(NameQuery.stuck(of: query.name, maximumThreads))) }
+        case .check: runCheck()
         }
         return ticket
     }
@@ -79,10 +75,16 @@ package final class Resolver: Sendable {
         state.withLock { state in
             guard let query = state.queries.removeValue(forKey: ticket) else { return }
             state.lookUps[query]?.receivers.removeAll { $0.ticket == ticket }
-            guard let lookUp = state.lookUps[query], lookUp.start == nil, lookUp.receivers.isEmpty else { return }
+            guard let lookUp = state.lookUps[query], !lookUp.hasBegun, lookUp.receivers.isEmpty else { return }
             state.lookUps[query] = nil
             state.queue.removeAll { $0 == query }
+            state.unchecked.removeAll { $0 == query }
         }
+    }
+
+    /// Whether a question still waits for a thread, because others wait for their answers.
+    package func isQueued(_ ticket: Ticket) -> Bool {
+        state.withLock { state in state.queries[ticket].map { state.queue.contains($0) } ?? false }
     }
 
     /// The answer is needed after all.
@@ -90,10 +92,11 @@ package final class Resolver: Sendable {
         let started = state.withLock { state -> NameQuery? in
             guard let query = state.queries[ticket], state.lookUps[query]?.isOptional == true else { return nil }
             state.lookUps[query]?.isOptional = false
-            guard state.lookUps[query]?.start == nil, hasThread(isOptional: false, state) else { return nil }
+            guard state.lookUps[query]?.hasBegun == false, hasThread(isOptional: false, state) else { return nil }
             state.queue.removeAll { $0 == query }
+            state.unchecked.removeAll { $0 == query }
             state.threads += 1
-            state.lookUps[query]?.start = MonotonicClock.now
+            state.lookUps[query]?.hasBegun = true
             return query
         }
         if let started { runThread(started) }
@@ -102,23 +105,25 @@ package final class Resolver: Sendable {
     /// How many questions wait for a thread.
     package var queuedCount: Int { state.withLock { $0.queue.count } }
 
-    private enum Step { case wait, run, refuse }
+    private enum Step { case wait, run, check }
 
     private func add(
-        _ query: NameQuery, _ isOptional: Bool, _ ticket: Ticket, _ receive: @escaping Receiver, at now: Int64,
-        _ state: inout State
+        _ query: NameQuery, _ isOptional: Bool, _ ticket: Ticket, _ receive: @escaping Receiver, _ state: inout State
     ) -> Step {
         var step = Step.wait
         if state.lookUps[query] == nil {
             if hasThread(isOptional: isOptional, state) {
                 state.threads += 1
-                state.lookUps[query] = LookUp(start: now, isOptional: isOptional)
+                state.lookUps[query] = LookUp(hasBegun: true, isOptional: isOptional)
                 step = .run
-            } else if state.threads >= maximumThreads, allAreStuck(state, at: now) {
-                return .refuse
             } else {
                 state.queue.append(query)
                 state.lookUps[query] = LookUp(isOptional: isOptional)
+                if state.threads >= maximumThreads {
+                    state.unchecked.append(query)
+                    step = state.checks ? .wait : .check
+                    state.checks = true
+                }
             }
         }
         state.queries[ticket] = query
@@ -128,12 +133,6 @@ package final class Resolver: Sendable {
 
     private func hasThread(isOptional: Bool, _ state: borrowing State) -> Bool {
         state.threads < (isOptional ? max(1, maximumThreads / 4) : maximumThreads)
-    }
-
-    private func allAreStuck(_ state: borrowing State, at now: Int64) -> Bool {
-        state.lookUps.values.allSatisfy { lookUp in
-            lookUp.start.map { now >= $0.advanced(byNanoseconds: patience) } ?? true
-        }
     }
 
     private func takeQueue(_ state: inout State) -> [(NameQuery, [Receiver])] {
@@ -182,9 +181,41 @@ package final class Resolver: Sendable {
         }
         guard let index else { return nil }
         let query = state.queue.remove(at: index)
+        state.unchecked.removeAll { $0 == query }
         state.threads += 1
-        state.lookUps[query]?.start = MonotonicClock.now
+        state.lookUps[query]?.hasBegun = true
         return query
+    }
+
+    /// Answers those in the queue that this machine knows.
+    private func runCheck() {
+        do {
+            try startThread(named: "messaging-hosts") { self.check() }
+        } catch {
+            // They wait in the queue like others.
+            state.withLock { state in
+                state.unchecked = []
+                state.checks = false
+            }
+        }
+    }
+
+    private func check() {
+        while true {
+            let query = state.withLock { state -> NameQuery? in
+                if state.unchecked.isEmpty { state.checks = false }
+                return state.unchecked.isEmpty ? nil : state.unchecked.removeFirst()
+            }
+            guard let query else { return }
+            guard let answer = known(query) else { continue }
+            let receivers = state.withLock { state -> [Receiver] in
+                // It may have got a thread in the meantime, which answers then.
+                guard state.lookUps[query]?.hasBegun == false else { return [] }
+                state.queue.removeAll { $0 == query }
+                return takeReceivers(of: query, &state)
+            }
+            for receive in receivers { receive(answer) }
+        }
     }
 }
 

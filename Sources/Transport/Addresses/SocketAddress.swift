@@ -16,13 +16,16 @@ package struct SocketAddress: Sendable {
         }
     }
 
+    /// The longest path of a Unix-domain socket, in bytes: 107 on Linux, 103 on Darwin. A NUL follows it.
+    static var maximumPathSize: Int { MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1 }
+
     /// The address of a Unix-domain socket; nil when the path is empty, holds a NUL, or is too long for the system.
     package init?(unixPath path: String) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
         let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { target in
-            guard bytes.count < target.count else { return false }
+            guard bytes.count <= Self.maximumPathSize else { return false }
             unsafe target.copyBytes(from: bytes)
             return true
         }
@@ -85,6 +88,16 @@ package struct SocketAddress: Sendable {
                 }
             default: 0
             }
+        }
+    }
+}
+
+extension SocketAddress: Equatable {
+    package static func == (one: SocketAddress, other: SocketAddress) -> Bool {
+        guard one.size == other.size else { return false }
+        // Both are `size` bytes long.
+        return unsafe one.withPointer { first, size in
+            unsafe other.withPointer { second, _ in unsafe memcmp(first, second, Int(size)) == 0 }
         }
     }
 }

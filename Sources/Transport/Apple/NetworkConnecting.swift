@@ -12,32 +12,42 @@
         private let failures: NetworkFailures
         /// Ended on the loop's thread only.
         private let call = PendingCall<Result<NetworkStream, TransportError>>()
-        private var lastWaiting: TransportError?
+        private let waitsForPath: Bool
+
+        /// Whether waiting for a path is worthwhile. watchOS gives one to apps that play audio or make calls, which have it
+        /// when they ask; all others wait for ever.
+        /// https://developer.apple.com/documentation/technotes/tn3135-low-level-networking-on-watchos
+        #if os(watchOS)
+            static let aPathMayCome = false
+        #else
+            static let aPathMayCome = true
+        #endif
 
         private init(
             _ connection: NWConnection, _ endpoint: Endpoint, peerName: String, failures: NetworkFailures,
-            loop: EventLoop
+            loop: EventLoop, waitsForPath: Bool
         ) {
             self.connection = connection
             self.endpoint = endpoint
             self.peerName = peerName
             self.failures = failures
+            self.waitsForPath = waitsForPath
             super.init(loop: loop)
         }
 
         /// Opens a connection; its TLS, if any, is established when this returns.
         ///
-        /// While no network path exists, it waits for one until the deadline.
+        /// While no network path exists, it waits for one until the deadline, unless the system never grants one.
         static func open(
             to endpoint: Endpoint, parameters: NWParameters, peerName: String, failures: NetworkFailures,
-            deadline: Int64, loop: EventLoop
+            deadline: Int64, loop: EventLoop, waitsForPath: Bool = aPathMayCome
         ) async throws(TransportError) -> NetworkStream {
             guard let target = NWEndpoint(endpoint) else {
                 throw TransportError(.badURL, "'\(endpoint)' has no port to connect to. Use a port from 1 to 65535.")
             }
             let connecting = NetworkConnecting(
                 NWConnection(to: target, using: parameters), endpoint, peerName: peerName, failures: failures,
-                loop: loop)
+                loop: loop, waitsForPath: waitsForPath)
             let result = await connecting.call.answer {
                 loop.execute { connecting.start(deadline) }
             } onCancel: {
@@ -67,9 +77,10 @@
                         }))
             case .waiting(let error):
                 // Only a path that may come back is worth the wait: every address has been tried already.
-                let failure = failures.error(error, isOpen: false)
-                guard connection.currentPath?.status == .unsatisfied else { return finish(.failure(failure)) }
-                lastWaiting = failure
+                guard connection.currentPath?.status == .unsatisfied else {
+                    return finish(.failure(failures.error(error, isOpen: false)))
+                }
+                guard waitsForPath else { return finish(.failure(.withoutNetworkOnWatch(peerName))) }
             case .failed(let error):
                 finish(.failure(failures.error(error, isOpen: false)))
             case .cancelled:
@@ -82,7 +93,7 @@
         override func deadlineReached(at now: Int64) {
             finish(
                 .failure(
-                    lastWaiting
+                    failures.error(without: connection.currentPath)
                         ?? TransportError(
                             .timedOut,
                             "\(endpoint) did not answer in time. Check the address, or allow more time to connect.")))

@@ -5,7 +5,20 @@
 
     extension NWError {
         /// The way to the peer is gone.
-        static var withoutPath: NWError? { POSIXErrorCode(rawValue: ENETDOWN).map { .posix($0) } }
+        static var withoutPath: NWError? { .system(ENETDOWN) }
+
+        /// Nil for a number that is not one of the system's errors.
+        static func system(_ code: Int32) -> NWError? { POSIXErrorCode(rawValue: code).map { .posix($0) } }
+    }
+
+    extension TransportError {
+        /// watchOS has no path for this app.
+        static func withoutNetworkOnWatch(_ peerName: String) -> TransportError {
+            TransportError(
+                .unreachable,
+                "\(peerName) cannot be reached: watchOS lets an app connect by itself only while it plays audio or makes a "
+                    + "call. Let the app on the iPhone connect, and exchange messages with it by WatchConnectivity.")
+        }
     }
 
     /// What the errors of Network.framework mean: the one table of its TLS statuses, from Apple's SecureTransport.h and
@@ -19,17 +32,21 @@
         private let peerName: String
         private let hasIdentity: Bool
         private let usesTLS: Bool
+        /// Whether the options exclude networks that this device may have.
+        private let excludesNetworks: Bool
         private let state = Lock(State())
 
         /// For a connection without TLS.
-        init(peerName: String) {
+        init(peerName: String, network: NetworkOptions = NetworkOptions()) {
             self.peerName = peerName
+            excludesNetworks = network != NetworkOptions()
             hasIdentity = false
             usesTLS = false
         }
 
-        init(peerName: String, tls: NetworkTLS) {
+        init(peerName: String, network: NetworkOptions = NetworkOptions(), tls: NetworkTLS) {
             self.peerName = peerName
+            excludesNetworks = network != NetworkOptions()
             hasIdentity = tls.hasIdentity
             usesTLS = true
         }
@@ -59,6 +76,18 @@
             }
         }
 
+        /// Why there is no path to the peer; nil if there is one.
+        func error(without path: NWPath?) -> TransportError? {
+            guard let path, path.status == .unsatisfied else { return nil }
+            guard path.unsatisfiedReason == .localNetworkDenied else { return posix(ENETDOWN, false) }
+            return TransportError(
+                .localNetworkDenied,
+                "\(peerName) is on the local network, which this app may not use. Ask the person to allow it in the "
+                    + "settings (Privacy & Security, Local Network), and give the reason as "
+                    + "NSLocalNetworkUsageDescription in the app's Info.plist.",
+                errno: ENETDOWN)
+        }
+
         private func posix(_ code: Int32, _ isOpen: Bool) -> TransportError {
             if isOpen { return .lost(peerName, code) }
             switch code {
@@ -79,10 +108,11 @@
                     errno: code)
             case ENETDOWN:
                 return TransportError(
-                    .unreachable, "\(peerName) cannot be reached: this device has no network now.", errno: code)
+                    .unreachable,
+                    "\(peerName) cannot be reached: this device has no network now"
+                        + (excludesNetworks ? " that the network options allow." : "."), errno: code)
             default:
-                return TransportError(
-                    .unreachable, "\(peerName) cannot be reached: \(System.describe(code)).", errno: code)
+                return .unreachable(peerName, code)
             }
         }
 

@@ -11,7 +11,6 @@
         /// Own authorities, each in DER.
         private let authorities: [[UInt8]]
         private let identity: sec_identity_t?
-        private let queue = DispatchQueue(label: "messaging-tls", qos: .userInitiated)
 
         /// Reads all files that the options name.
         ///
@@ -39,7 +38,8 @@
             let name = try ServerName(options.serverName ?? host)
             let made = NWProtocolTLS.Options()
             let security = made.securityProtocolOptions
-            unsafe sec_protocol_options_set_tls_server_name(security, name.text)
+            // RFC 6066 section 3: names only.
+            if !name.isAddress { unsafe sec_protocol_options_set_tls_server_name(security, name.text) }
             sec_protocol_options_set_min_tls_protocol_version(
                 security, options.minimumVersion == .tls13 ? .TLSv13 : .TLSv12)
             for name in options.applicationProtocols ?? protocols {
@@ -50,6 +50,8 @@
                 unsafe sec_protocol_options_add_tls_application_protocol(security, name)
             }
             sec_protocol_options_set_tls_resumption_enabled(security, options.resumesSessions && identity == nil)
+            // A queue for each connection: evaluating a certificate may wait for the network.
+            let queue = DispatchQueue(label: "messaging-tls", qos: .userInitiated)
             sec_protocol_options_set_challenge_block(
                 security,
                 { [identity] _, complete in
@@ -104,6 +106,10 @@
             unsafe CFDataCreate(kCFAllocatorDefault, der, der.count).flatMap {
                 SecCertificateCreateWithData(kCFAllocatorDefault, $0)
             }
+        }
+
+        static func bytes(_ data: CFData) -> [UInt8] {
+            unsafe Array(UnsafeBufferPointer(start: CFDataGetBytePtr(data), count: CFDataGetLength(data)))
         }
 
         static func string(_ text: String) -> CFString? {
@@ -168,8 +174,26 @@
                     "\(whose) ('\(subject)') is signed by an authority that \(judgement). Name the authority in the "
                         + "TLS options, or have the server send its intermediate certificates.")
             default:
-                return TransportError(
-                    .certificateInvalid, "\(whose) ('\(subject)') cannot be accepted: status \(code).")
+                return TransportError(.certificateInvalid, "\(whose) ('\(subject)') \(demand).")
+            }
+        }
+
+        /// What Apple's systems demand of every server's certificate, and this one lacks.
+        private var demand: String {
+            switch code {
+            case errSecCertificateValidityPeriodTooLong:
+                "is valid for longer than Apple's systems accept: 825 days, or 398 if an authority that the system trusts "
+                    + "has signed it. The server needs one with a shorter life"
+            case errSecInvalidExtendedKeyUsage:
+                "is not marked as one of a server: Apple's systems demand serverAuth in its extendedKeyUsage. The server "
+                    + "needs a new one"
+            case errSecUnsupportedKeySize:
+                "or one above it has a key that is too short: Apple's systems demand 2,048 bits of RSA. The server needs "
+                    + "a new one"
+            case errSecInvalidDigestAlgorithm:
+                "or one above it has a signature that is too weak: Apple's systems demand SHA-2. The server needs a new one"
+            default:
+                "cannot be accepted: status \(code)"
             }
         }
 
@@ -177,18 +201,14 @@
             guard let issuer = SecCertificateCopyNormalizedIssuerSequence(certificate),
                 let subject = SecCertificateCopyNormalizedSubjectSequence(certificate)
             else { return false }
-            return bytes(issuer) == bytes(subject)
+            return NetworkTLS.bytes(issuer) == NetworkTLS.bytes(subject)
         }
 
         /// Whether the identifier of subjectAltName (2.5.29.17) is in it.
         private static func hasAlternativeNames(_ certificate: SecCertificate) -> Bool {
-            let der = bytes(SecCertificateCopyData(certificate))
+            let der = NetworkTLS.bytes(SecCertificateCopyData(certificate))
             let identifier: [UInt8] = [0x06, 0x03, 0x55, 0x1D, 0x11]
             return der.indices.contains { der[$0...].starts(with: identifier) }
-        }
-
-        private static func bytes(_ data: CFData) -> [UInt8] {
-            unsafe Array(UnsafeBufferPointer(start: CFDataGetBytePtr(data), count: CFDataGetLength(data)))
         }
 
         private static func text(_ string: CFString) -> String {
@@ -222,17 +242,18 @@
                 guard let made = sec_identity_create(identity.identity) else { throw unusable("it has no key") }
                 return made
             case .pkcs12(let source):
-                return try imported(source)
-            case .pem(let certificates, _):
-                throw TransportError(
-                    .tlsConfiguration,
-                    "Network.framework cannot use a private key in PEM (\(certificates)). Give the identity as PKCS "
-                        + "#12 (openssl pkcs12 -export) or as a SecIdentity; on macOS OpenSSL can use it as well.")
+                return try imported(try source.read("PKCS #12 container"), passphrase: passphrase)
+            case .pem(let certificates, let key):
+                let container = PKCS12(
+                    key: try PrivateKey(key, passphrase: passphrase),
+                    certificates: try certificates.certificates("certificate"), passphrase: PKCS12.randomPassphrase())
+                guard let bytes = container.encoded() else { throw unusable("this system cannot encrypt its key") }
+                return try imported(bytes, passphrase: container.passphrase)
             }
         }
 
-        private func imported(_ source: PEMSource) throws(TransportError) -> sec_identity_t {
-            let bytes = try source.read("PKCS #12 container")
+        /// - Parameter bytes: a PKCS #12 container.
+        private func imported(_ bytes: [UInt8], passphrase: String?) throws(TransportError) -> sec_identity_t {
             let options = unsafe withUnsafePointer(to: kCFTypeDictionaryKeyCallBacks) { keys in
                 unsafe withUnsafePointer(to: kCFTypeDictionaryValueCallBacks) { values in
                     unsafe CFDictionaryCreateMutable(kCFAllocatorDefault, 0, keys, values)
@@ -244,6 +265,10 @@
             unsafe CFDictionarySetValue(
                 options, Unmanaged.passUnretained(kSecImportExportPassphrase).toOpaque(),
                 Unmanaged.passUnretained(secret).toOpaque())
+            // Otherwise macOS writes the key to the user's keychain.
+            unsafe CFDictionarySetValue(
+                options, Unmanaged.passUnretained(kSecImportToMemoryOnly).toOpaque(),
+                Unmanaged.passUnretained(kCFBooleanTrue).toOpaque())
             var items: CFArray?
             let status = unsafe SecPKCS12Import(data, options, &items)
             if status == errSecAuthFailed || status == errSecPkcs12VerifyFailure {
@@ -252,16 +277,25 @@
                         ? "it is encrypted. Set the identity's passphrase"
                         : "the passphrase is wrong, or the container is damaged")
             }
-            guard status == errSecSuccess else { throw unusable("it is not a PKCS #12 container (status \(status))") }
+            guard status == errSecSuccess else {
+                if case .pem = kind {
+                    throw unusable("\(Self.noKey), or one that this system can read (status \(status))")
+                }
+                throw unusable("it is not a PKCS #12 container (status \(status))")
+            }
             guard let items, CFArrayGetCount(items) > 0, let first = unsafe CFArrayGetValueAtIndex(items, 0) else {
-                throw unusable("it contains no private key with its certificate")
+                throw unusable(Self.noKey)
             }
             let item = unsafe Unmanaged<CFDictionary>.fromOpaque(first).takeUnretainedValue()
             guard
                 let found = unsafe CFDictionaryGetValue(
                     item, Unmanaged.passUnretained(kSecImportItemIdentity).toOpaque())
-            else { throw unusable("it contains no private key with its certificate") }
+            else { throw unusable(Self.noKey) }
             let identity = unsafe Unmanaged<SecIdentity>.fromOpaque(found).takeUnretainedValue()
+            guard mayBelong(identity) else {
+                throw TransportError(
+                    .tlsConfiguration, "The key of \(self) does not belong to its certificate. Give the key for it.")
+            }
             let chain = unsafe CFDictionaryGetValue(item, Unmanaged.passUnretained(kSecImportItemCertChain).toOpaque())
                 .map { unsafe Unmanaged<CFArray>.fromOpaque($0).takeUnretainedValue() }
             let made =
@@ -269,6 +303,21 @@
             guard let made else { throw unusable("it has no key") }
             return made
         }
+
+        /// Whether key and certificate belong together, which the import does not check; true if the system does not tell.
+        private func mayBelong(_ identity: SecIdentity) -> Bool {
+            var certificate: SecCertificate?
+            var key: SecKey?
+            guard unsafe SecIdentityCopyCertificate(identity, &certificate) == errSecSuccess,
+                unsafe SecIdentityCopyPrivateKey(identity, &key) == errSecSuccess, let certificate, let key,
+                let certified = SecCertificateCopyKey(certificate), let own = SecKeyCopyPublicKey(key),
+                let one = SecKeyCopyExternalRepresentation(certified, nil),
+                let other = SecKeyCopyExternalRepresentation(own, nil)
+            else { return true }
+            return NetworkTLS.bytes(one) == NetworkTLS.bytes(other)
+        }
+
+        private static let noKey = "it contains no private key with its certificate"
 
         private func unusable(_ reason: String) -> TransportError {
             TransportError(.tlsConfiguration, "\(self) cannot be used: \(reason).")

@@ -206,7 +206,7 @@ extension Link where Machine: ~Copyable {
         let waiting = machine.value.outputCount
         var total = state.queuedBytes + waiting
         // What layers will add to it is not known yet: rather too much, since it only has to cover what waits.
-        if let layers { total += layers.outputCount + waiting / 16 + 1024 }
+        if let layers { total += layers.outputCount + (waiting > 0 ? waiting / 16 + 1024 : 0) }
         return LinkProgress(total: total, acknowledged: acknowledged)
     }
 }

@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// What a link drives: a protocol engine with the bookkeeping of its shell (waiters, routes), all of it synchronous
 /// and called under the link's lock.

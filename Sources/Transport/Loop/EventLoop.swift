@@ -194,7 +194,7 @@ package final class EventLoop: @unchecked Sendable {
             inside.generations.append(0)
         }
         inside.handlers[slot] = handler
-        handler.token = slot | inside.generations[slot] << 32
+        handler.token = Int64(slot) | Int64(inside.generations[slot]) << 32
         selector.add(descriptor, token: handler.token, interest: interest)
     }
 
@@ -206,7 +206,7 @@ package final class EventLoop: @unchecked Sendable {
     package func unregister(_ handler: LoopHandler, descriptor: Int32) {
         guard handler.token >= 0 else { return }
         selector.remove(descriptor, token: handler.token)
-        let slot = handler.token & 0xFFFF_FFFF
+        let slot = Int(truncatingIfNeeded: handler.token & 0xFFFF_FFFF)
         inside.handlers[slot] = nil
         // Events already fetched for the old owner carry the old generation and are dropped.
         inside.generations[slot] = (inside.generations[slot] + 1) & 0x3FFF_FFFF
@@ -246,8 +246,8 @@ package final class EventLoop: @unchecked Sendable {
 
             let now = self.now
             for event in events {
-                let slot = event.token & 0xFFFF_FFFF
-                guard inside.generations[slot] == event.token >> 32 else { continue }
+                let slot = Int(truncatingIfNeeded: event.token & 0xFFFF_FFFF)
+                guard Int64(inside.generations[slot]) == event.token >> 32 else { continue }
                 inside.handlers[slot]?.ready(event.readiness, at: now)
             }
             inbox.withLock { inbox in

@@ -11,7 +11,7 @@ package class LoopHandler: @unchecked Sendable {
     // Safe without checks for overlapping accesses: only the loop's bookkeeping reads and writes them, one at a time.
     @safe @exclusivity(unchecked) final var timerIndex = -1
     @safe @exclusivity(unchecked) final var deadline = Int64.max
-    @safe @exclusivity(unchecked) final var token = -1
+    @safe @exclusivity(unchecked) final var token: Int64 = -1
 
     init(loop: EventLoop) {
         self.loop = loop

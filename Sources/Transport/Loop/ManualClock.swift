@@ -51,7 +51,9 @@ public final class ManualClock: Clock {
     ///
     /// Two things are not waited for: your own tasks, so await what they do; and bytes on the network, which connects a
     /// client with a server or a proxy that does not run on the clock, and on Apple's systems also every client that uses
-    /// TLS.
+    /// TLS. Work that a task of yours has not begun yet therefore starts after the advance, and its time does not pass: a
+    /// clock on which nothing has happened for five seconds of real time prints once, to the standard error, what it waits
+    /// for.
     public func advance(by duration: Duration) async {
         let call = PendingCall<Void>()
         loop.execute { [loop] in loop.manualTime?.advance(byNanoseconds: max(0, duration.inNanoseconds), call) }
@@ -106,6 +108,13 @@ final class ManualTime: @unchecked Sendable {
     private var quietCalls: [PendingCall<Void>] = []
     /// Nothing has happened since the selector was last asked.
     private var isQuiet = false
+    /// How long nothing may happen, in nanoseconds of real time, before the clock prints what it waits for.
+    var patience: Int64 = 5_000_000_000
+    /// Prints a line; tests replace it.
+    var warn: (String) -> Void = { ManualTime.printToStandardError($0) }
+    /// When the clock began to wait, in real time; nil unless it waits for the test and has not said so.
+    private var waitsSince: Int64?
+    private var hasWarned = false
 
     var now: Int64 { nanoseconds.load(ordering: .acquiring) }
 
@@ -137,9 +146,19 @@ final class ManualTime: @unchecked Sendable {
             for call in quietCalls { call.end(()) }
             quietCalls = []
         }
-        guard !advances.isEmpty else { return .max }
+        guard !advances.isEmpty else {
+            guard nextDeadline != .max else { return .max }
+            let ahead = OneLine.duration(.nanoseconds(nextDeadline - now))
+            return untilWarning(
+                "The next thing on it is due in \(ahead). If the test hangs, advance the clock by that much after the work has begun."
+            )
+        }
         // The end of that work wakes the loop.
-        guard workCount.load(ordering: .acquiring) == 0 else { return .max }
+        guard workCount.load(ordering: .acquiring) == 0 else {
+            return untilWarning(
+                "advance(by:) waits for an attempt to connect, a session store, a credentialsProvider or an authentication that has not ended. If one of them sleeps, let it sleep on this clock."
+            )
+        }
         guard isQuiet else { return 0 }
         let target = advances.map(\.target).max() ?? now
         guard now < target else {
@@ -151,5 +170,27 @@ final class ManualTime: @unchecked Sendable {
         nanoseconds.store(min(target, nextDeadline), ordering: .releasing)
         isQuiet = false
         return 0
+    }
+
+    /// As much of it as fits without waiting.
+    private static func printToStandardError(_ text: String) {
+        var text = text
+        // The bytes are there for the time of the call.
+        text.withUTF8 { bytes in _ = unsafe write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
+    }
+
+    /// How long the selector may wait until the clock prints what it waits for, which it does once.
+    private func untilWarning(_ reason: @autoclosure () -> String) -> Int64 {
+        guard !hasWarned else { return .max }
+        let present = MonotonicClock.now
+        guard isQuiet, let since = waitsSince else {
+            waitsSince = present
+            return patience
+        }
+        let left = since + patience - present
+        if left > 0 { return left }
+        hasWarned = true
+        warn("ManualClock: nothing has happened on this clock for some seconds of real time. \(reason())\n")
+        return .max
     }
 }

@@ -35,15 +35,15 @@
             close(wakeDescriptor)
         }
 
-        func add(_ descriptor: Int32, token: Int, interest: Readiness) {
-            control(EPOLL_CTL_ADD, descriptor, UInt64(token), interest)
+        func add(_ descriptor: Int32, token: Int64, interest: Readiness) {
+            control(EPOLL_CTL_ADD, descriptor, UInt64(bitPattern: token), interest)
         }
 
-        func change(_ descriptor: Int32, token: Int, interest: Readiness) {
-            control(EPOLL_CTL_MOD, descriptor, UInt64(token), interest)
+        func change(_ descriptor: Int32, token: Int64, interest: Readiness) {
+            control(EPOLL_CTL_MOD, descriptor, UInt64(bitPattern: token), interest)
         }
 
-        func remove(_ descriptor: Int32, token: Int) {
+        func remove(_ descriptor: Int32, token: Int64) {
             var event = unsafe epoll_event()
             _ = unsafe epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
         }
@@ -63,7 +63,7 @@
                 if flags & EventBits.input != 0 { readiness.insert(.read) }
                 if flags & EventBits.output != 0 { readiness.insert(.write) }
                 if flags & (EventBits.error | EventBits.hangUp) != 0 { readiness.insert(.hangUp) }
-                events.append(ReadyEvent(token: Int(token), readiness: readiness))
+                events.append(ReadyEvent(token: Int64(bitPattern: token), readiness: readiness))
             }
         }
 

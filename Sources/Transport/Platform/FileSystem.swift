@@ -4,16 +4,25 @@ package struct FileError: Error, CustomStringConvertible {
     package let path: String
     package let errno: Int32
 
+    package init(call: String, path: String, errno: Int32) {
+        (self.call, self.path, self.errno) = (call, path, errno)
+    }
+
     package var description: String { unsafe "\(call) \(path): \(String(cString: strerror(errno)))" }
 }
 
 /// The blocking calls on files that a log needs.
 package enum FileSystem {
-    /// Makes a directory unless it is there; its parent has to be.
-    package static func makeDirectory(_ path: String) throws(FileError) {
-        if unsafe mkdir(path, 0o700) != 0 && errno != EEXIST {
-            throw FileError(call: "mkdir", path: path, errno: errno)
-        }
+    /// Makes a directory unless it exists; its parent has to exist. Returns whether it was made.
+    package static func makeDirectory(_ path: String) throws(FileError) -> Bool {
+        if unsafe mkdir(path, 0o700) == 0 { return true }
+        if errno != EEXIST { throw FileError(call: "mkdir", path: path, errno: errno) }
+        return false
+    }
+
+    /// Removes an empty directory, if it can be removed.
+    package static func removeDirectory(_ path: String) {
+        _ = unsafe rmdir(path)
     }
 
     /// The whole content, or nil if the file does not exist.
@@ -45,12 +54,34 @@ package enum FileSystem {
     package static func remove(_ path: String) throws(FileError) {
         if unsafe unlink(path) != 0 && errno != ENOENT { throw FileError(call: "unlink", path: path, errno: errno) }
     }
+}
 
-    /// Makes names in a directory survive a loss of power.
-    package static func syncDirectory(_ path: String) throws(FileError) {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+/// An open directory. It is opened before its names change, so that a limit on open files cannot keep the change from
+/// being forced to the disk.
+package final class Directory {
+    package let path: String
+    private let descriptor: Int32
+
+    package init(_ path: String) throws(FileError) {
+        self.path = path
+        descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
-        defer { close(descriptor) }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// The path of the directory that has this path's last name.
+    package static func parent(of path: String) -> String {
+        var path = path[...]
+        while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Makes the names in the directory survive a loss of power.
+    package func sync() throws(FileError) {
         if fsync(descriptor) != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
     }
 }

@@ -11,15 +11,15 @@ package struct Readiness: OptionSet, Sendable {
 
 /// One descriptor that is ready.
 package struct ReadyEvent: Sendable {
-    package let token: Int
+    package let token: Int64
     package let readiness: Readiness
 }
 
 /// Waits for many descriptors at once, level-triggered; used by its loop's thread only, but for `wake()`.
 package protocol Selector: AnyObject, Sendable {
-    func add(_ descriptor: Int32, token: Int, interest: Readiness)
-    func change(_ descriptor: Int32, token: Int, interest: Readiness)
-    func remove(_ descriptor: Int32, token: Int)
+    func add(_ descriptor: Int32, token: Int64, interest: Readiness)
+    func change(_ descriptor: Int32, token: Int64, interest: Readiness)
+    func remove(_ descriptor: Int32, token: Int64)
 
     /// Fills `events` with what is ready; `timeout` is in nanoseconds, `Int64.max` waits for ever.
     func wait(timeout: Int64, events: inout [ReadyEvent])
@@ -45,27 +45,30 @@ package func noDescriptorForLoop(_ code: Int32) -> TransportError {
 
 /// The kinds of selector that a loop can be made with.
 package enum SelectorKind: Sendable, CaseIterable {
-    /// `epoll` on Linux; everywhere else the same as `poll`.
+    /// `epoll` on Linux and Android, `kqueue` on Apple's systems.
     case automatic
-    /// `poll(2)` with a pipe to wake it: what Darwin uses, testable on Linux.
+    /// `poll(2)` with a pipe to wake it: a second one for tests, which show with it that loops do not rely on what only one
+    /// kind of selector does.
     case poll
 
     package func make() throws(TransportError) -> any Selector {
         #if os(Linux) || os(Android)
             if self == .automatic { return try EpollSelector() }
+        #elseif canImport(Darwin)
+            if self == .automatic { return try KqueueSelector() }
         #endif
         return try PollSelector()
     }
 }
 
-/// `poll(2)`, woken by a pipe: portable, and linear in the number of descriptors.
+/// `poll(2)`, woken by a pipe: linear in the number of descriptors, of which Darwin allows it OPEN_MAX.
 final class PollSelector: Selector, @unchecked Sendable {
     // Sendable because the pipe never changes, `wake()` only writes to it,
     // and all else is called by the loop's thread alone.
     private let wakeReader: Int32
     private let wakeWriter: Int32
     private var descriptors: [pollfd]
-    private var tokens: [Int]
+    private var tokens: [Int64]
 
     init() throws(TransportError) {
         var ends: [Int32] = [-1, -1]
@@ -87,17 +90,17 @@ final class PollSelector: Selector, @unchecked Sendable {
         close(wakeWriter)
     }
 
-    func add(_ descriptor: Int32, token: Int, interest: Readiness) {
+    func add(_ descriptor: Int32, token: Int64, interest: Readiness) {
         descriptors.append(pollfd(fd: descriptor, events: Self.events(interest), revents: 0))
         tokens.append(token)
     }
 
-    func change(_ descriptor: Int32, token: Int, interest: Readiness) {
+    func change(_ descriptor: Int32, token: Int64, interest: Readiness) {
         guard let index = tokens.firstIndex(of: token) else { return }
         descriptors[index].events = Self.events(interest)
     }
 
-    func remove(_ descriptor: Int32, token: Int) {
+    func remove(_ descriptor: Int32, token: Int64) {
         guard let index = tokens.firstIndex(of: token) else { return }
         descriptors.swapAt(index, descriptors.count - 1)
         tokens.swapAt(index, tokens.count - 1)

@@ -6,18 +6,28 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     private let endpoint: Endpoint
     let peerName: String
     private let overall: Int64
-    let serviceClass: ServiceClass
+    private let serviceClass: ServiceClass
+    private let network: NetworkOptions
+    /// Where attempts leave from, if the options say so; set at the start.
+    private var localAddress: SocketAddress?
     typealias Outcome = Result<SocketStream, TransportError>
 
     /// The stream of the attempt that won.
     private(set) var winner: SocketStream?
+    /// The winner's address, if the endpoint has others as well.
+    private(set) var choice: AddressChoice?
     /// Why no attempt won, once the race is over.
     private var failure: TransportError?
     private var isOver: Bool { winner != nil || failure != nil }
     /// Ends when the race is over; nil as long as no caller waits for that.
     private var call: PendingCall<Outcome>?
     private var hasStarted = false
+    /// The addresses that are still to be tried; the next is the last.
     private var waiting: [SocketAddress] = []
+    /// Tried after the others.
+    private let avoided: [SocketAddress]
+    /// When avoided addresses are tried although others have not failed.
+    private var avoidance = Int64.max
     private var attempts: [ConnectAttempt] = []
     private var lastFailure: TransportError?
     /// When the next address is tried although those before have not failed.
@@ -33,13 +43,17 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     private static let attemptDelay: Int64 = 250_000_000
     private static let resolutionDelay: Int64 = 50_000_000
+    private static let avoidanceDelay: Int64 = 2_000_000_000
 
     init(
-        endpoint: Endpoint, peerName: String, serviceClass: ServiceClass, deadline: Int64, resolver: Resolver,
-        loop: EventLoop
+        endpoint: Endpoint, peerName: String, serviceClass: ServiceClass, network: NetworkOptions, deadline: Int64,
+        avoided: [SocketAddress],
+        resolver: Resolver, loop: EventLoop
     ) {
+        self.avoided = avoided
         self.resolver = resolver
         self.serviceClass = serviceClass
+        self.network = network
         self.endpoint = endpoint
         self.peerName = peerName
         overall = deadline
@@ -68,9 +82,14 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
     func start() {
         guard !hasStarted, !isOver else { return }
         hasStarted = true
+        avoidance = loop.now.advanced(byNanoseconds: Self.avoidanceDelay)
         do throws(TransportError) {
+            if case .host = endpoint {
+                try network.checkForSockets()
+                localAddress = try network.localSocketAddress()
+            }
             if let known = try endpoint.knownAddresses {
-                waiting = Connector.interleaved(known).reversed()
+                waiting = Connector.order(known, avoiding: avoided).reversed()
                 return startNext(at: loop.now)
             }
         } catch {
@@ -101,14 +120,17 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         case .success(let addresses):
             // Those of the other family alternate with what is left.
             let isStarted = !attempts.isEmpty
-            let others = isStarted ? waiting.reversed() : heldBack
-            waiting = Connector.interleaved(addresses + others).reversed()
+            let others = waiting.reversed() + heldBack
+            waiting = Connector.order(addresses + others, avoiding: avoided).reversed()
             stopHolding()
-            guard !isStarted || attempts.allSatisfy(\.isOver) else { return arm() }
+            guard !isStarted || attempts.allSatisfy(\.isOver) else {
+                nextAttempt = min(nextAttempt, now.advanced(byNanoseconds: Self.attemptDelay))
+                return arm()
+            }
         case .failure(let error):
             lookUpFailure = lookUpFailure ?? error
             if !heldBack.isEmpty {
-                waiting = Connector.interleaved(heldBack).reversed()
+                waiting = Connector.order(heldBack, avoiding: avoided).reversed()
                 stopHolding()
             } else if !lookUps.isEmpty || !attempts.isEmpty {
                 for ticket in lookUps.values { resolver.hurry(ticket) }
@@ -127,7 +149,12 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     private func startNext(at now: Int64) {
         guard !isOver else { return }
-        while let address = waiting.popLast() {
+        while let address = waiting.last {
+            if now < avoidance, avoided.contains(address), !lookUps.isEmpty || !attempts.allSatisfy(\.isOver) {
+                nextAttempt = avoidance
+                return arm()
+            }
+            waiting.removeLast()
             let attempt = ConnectAttempt(address, race: self, loop: loop)
             attempts.append(attempt)
             if attempt.start() {
@@ -156,7 +183,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
         if now >= overall {
             fail(timedOut)
         } else if now >= startWithout {
-            waiting = Connector.interleaved(heldBack).reversed()
+            waiting = Connector.order(heldBack, avoiding: avoided).reversed()
             stopHolding()
             startNext(at: now)
         } else if waiting.isEmpty {
@@ -168,21 +195,57 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 
     private var timedOut: TransportError {
         if case .host(let name, _) = endpoint, !lookUps.isEmpty, attempts.allSatisfy(\.isOver) {
-            return lastFailure ?? NameQuery.late(of: name)
+            if let lastFailure { return lastFailure }
+            let areQueued = lookUps.values.allSatisfy { resolver.isQueued($0) }
+            return areQueued ? NameQuery.stuck(of: name) : NameQuery.late(of: name)
         }
         return TransportError(
             .timedOut, "\(endpoint) did not answer in time. Check the address, or allow more time to connect.")
     }
 
-    func succeeded(_ stream: SocketStream) {
+    func succeeded(_ stream: SocketStream, at address: SocketAddress) {
         guard !isOver else { return }
         winner = stream
+        let others = attempts.filter { !$0.isOver }.map(\.address) + waiting + heldBack
+        guard !others.isEmpty || !lookUps.isEmpty else { return finish() }
+        choice = AddressChoice(address, others: others, mayHaveMore: !lookUps.isEmpty)
         finish()
     }
 
     func failed(_ code: Int32) {
         failedAtOnce(code)
         startNext(at: loop.now)
+    }
+
+    /// Sets up a socket that is not connected yet. Returns why the options cannot be honoured, or nil.
+    func prepare(_ descriptor: Int32, family: Int32) -> TransportError? {
+        guard family != AF_UNIX else { return nil }
+        System.setServiceClass(descriptor, serviceClass)
+        #if !canImport(Darwin)
+            // Apple's systems honour these options by Network.framework.
+            if let name = network.interface {
+                let code = System.setInterface(descriptor, to: name)
+                if code != 0 { return network.failure(code, toBind: "interface", name) }
+            }
+            if let address = localAddress {
+                let text = network.localAddress ?? ""
+                guard address.family == family else {
+                    return TransportError(
+                        .unreachable,
+                        "\(endpoint) has no address of the same family as \(text), from which connections have to leave. "
+                            + "Check localAddress of the network options.")
+                }
+                let code = System.setLocalAddress(descriptor, to: address)
+                if code != 0 { return network.failure(code, toBind: "localAddress", text) }
+            }
+        #endif
+        return nil
+    }
+
+    /// Notes why an attempt failed, without starting another.
+    func failedAtOnce(_ failure: TransportError) {
+        // What was tried in earnest says more than an address that could not be tried.
+        lastFailure = lastFailure ?? failure
     }
 
     /// Notes why an attempt failed, without starting another.
@@ -195,7 +258,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
                 "\(endpoint) refused the connection. Check the address and the port, and whether the server is running.",
                 errno: code)
         case ENETUNREACH, EHOSTUNREACH, ENETDOWN:
-            lastFailure = TransportError(.unreachable, "\(endpoint) cannot be reached: \(words).", errno: code)
+            lastFailure = .unreachable("\(endpoint)", code)
         case ETIMEDOUT:
             lastFailure = timedOut
         case EMFILE, ENFILE:
@@ -228,7 +291,7 @@ final class ConnectRace: LoopHandler, @unchecked Sendable {
 /// One non-blocking `connect(2)` under way.
 final class ConnectAttempt: LoopHandler, @unchecked Sendable {
     // Sendable because all is touched on the loop's thread only.
-    private let address: SocketAddress
+    let address: SocketAddress
     private let race: ConnectRace
     private var descriptor: Int32 = -1
     private(set) var isOver = false
@@ -242,8 +305,13 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
     /// Returns false when it failed at once; the race then continues with the next address.
     func start() -> Bool {
         descriptor = System.makeStreamSocket(family: address.family)
-        if address.family != AF_UNIX { System.setServiceClass(descriptor, race.serviceClass) }
-        let code = descriptor < 0 ? errno : begin()
+        let made = descriptor < 0 ? errno : 0
+        if made == 0, let failure = race.prepare(descriptor, family: address.family) {
+            close()
+            race.failedAtOnce(failure)
+            return false
+        }
+        let code = made != 0 ? made : begin()
         guard code != 0 else { return true }
         close()
         race.failedAtOnce(code)
@@ -295,7 +363,7 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
         let isTCP = address.family == AF_INET || address.family == AF_INET6
         let stream = SocketStream(descriptor: descriptor, peerName: race.peerName, isTCP: isTCP)
         descriptor = -1
-        race.succeeded(stream)
+        race.succeeded(stream, at: address)
     }
 
     func abandon() {

@@ -112,17 +112,24 @@ private func startListening(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
 /// The socket that listening on a path made, distinguished from one that another program puts there later.
 struct SocketFile: Equatable {
     private let path: String
-    private let device: dev_t
-    private let number: ino_t
+    #if os(macOS) || os(Linux) || os(Android)
+        private let device: dev_t
+        private let number: ino_t
 
-    /// Nil if the path is not a socket.
-    init?(_ path: String) {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
-        self.path = path
-        device = status.st_dev
-        number = status.st_ino
-    }
+        /// Nil if the path is not a socket.
+        init?(_ path: String) {
+            var status = stat()
+            guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+            self.path = path
+            device = status.st_dev
+            number = status.st_ino
+        }
+    #else
+        /// An app that calls `lstat` needs a reason for it in its privacy manifest. Without it, the path stands for the
+        /// file: only this app writes into its container, and connecting to a file that is not a socket fails with
+        /// ENOTSOCK, so that `removeStale` leaves it alone.
+        init?(_ path: String) { self.path = path }
+    #endif
 
     /// Removes it, unless it is not there any more.
     func remove() {

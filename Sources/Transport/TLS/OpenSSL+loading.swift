@@ -4,12 +4,13 @@ import Wire
 /// A libssl that `dlopen` has loaded; it stays for as long as the process lives.
 // Safe to hold: the library is never unloaded.
 @safe
-struct OpenSSLLibrary {
+package struct OpenSSLLibrary: @unchecked Sendable {
+    // Sendable because it is a constant.
     private let handle: UnsafeMutableRawPointer
     private let name: String
 
     /// A function by its name in C; libcrypto's are found through libssl, which depends on it.
-    func function<Function>(_ symbol: String) throws(TransportError) -> Function {
+    package func function<Function>(_ symbol: String) throws(TransportError) -> Function {
         guard let address = unsafe dlsym(handle, symbol) else {
             throw OpenSSL.unavailable("\(name) has no \(symbol): it is not OpenSSL 3")
         }
@@ -18,7 +19,7 @@ struct OpenSSLLibrary {
     }
 
     /// Loads the first of `names` that can be loaded.
-    static func open(_ names: [String]) throws(TransportError) -> OpenSSLLibrary {
+    package static func open(_ names: [String]) throws(TransportError) -> OpenSSLLibrary {
         var reason = "this system has no place where it would be"
         for name in names {
             if let handle = unsafe dlopen(name, RTLD_NOW | RTLD_LOCAL) {
@@ -30,7 +31,7 @@ struct OpenSSLLibrary {
     }
 
     /// Where the system keeps it.
-    static var usualNames: [String] {
+    package static var usualNames: [String] {
         #if os(macOS)
             // Absolute and versioned: the system's own unversioned stub ends the process that opens it.
             return [

@@ -121,19 +121,7 @@ struct PEMReader {
             unsafe openSSL.readKey(bio, nil, passphrase == nil ? noPassphrase : givePassphrase, secret.baseAddress)
         }
         if let key = unsafe key { return unsafe key }
-        let reason = openSSL.takeError().text
-        let words: String
-        let text = String(decoding: (try? source.read("private key")) ?? [], as: UTF8.self)
-        if !text.contains("PRIVATE KEY-----") {
-            words = "contains no private key. It has to be PEM, beginning with '-----BEGIN PRIVATE KEY-----'"
-        } else if passphrase == nil, text.contains("ENCRYPTED") {
-            words = "is encrypted. Set the identity's passphrase"
-        } else if passphrase != nil {
-            words = "cannot be opened: the passphrase is wrong, or the key is damaged (\(reason))"
-        } else {
-            words = "holds a damaged private key: \(reason)"
-        }
-        throw TransportError(.tlsConfiguration, "\(source) \(words).")
+        throw source.unusableKey(passphrase: passphrase, openSSL.takeError().text)
     }
 
     private func open(_ source: PEMSource, _ purpose: String) throws(TransportError) -> OpaquePointer? {

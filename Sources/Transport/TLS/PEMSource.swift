@@ -82,21 +82,10 @@ extension PEMSource {
         let bytes = try read(purpose)
         // What is not text is one certificate: a SEQUENCE.
         if bytes.first == 0x30 { return [bytes] }
-        var certificates: [[UInt8]] = []
-        var body: String?
-        for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {
-            if line.hasPrefix("-----BEGIN CERTIFICATE-----") {
-                body = ""
-            } else if line.hasPrefix("-----END CERTIFICATE-----"), let text = body {
-                guard let der = Base64.decode(text) else {
-                    throw TransportError(.tlsConfiguration, "\(self) (\(purpose)) holds a damaged certificate.")
-                }
-                certificates.append(der)
-                body = nil
-            } else if body != nil {
-                body!.append(contentsOf: line.filter { !$0.isWhitespace })
-            }
+        guard let blocks = PEMBlock.all(in: bytes, label: { $0 == "CERTIFICATE" }) else {
+            throw TransportError(.tlsConfiguration, "\(self) (\(purpose)) holds a damaged certificate.")
         }
+        let certificates = blocks.map(\.bytes)
         guard !certificates.isEmpty else {
             throw TransportError(
                 .tlsConfiguration,
@@ -104,5 +93,57 @@ extension PEMSource {
                     + "or DER.")
         }
         return certificates
+    }
+    /// Why the private key in it cannot be used.
+    ///
+    /// - Parameter reason: of the library that tried.
+    func unusableKey(passphrase: String?, _ reason: String) -> TransportError {
+        let words: String
+        let text = String(decoding: (try? read("private key")) ?? [], as: UTF8.self)
+        if !text.contains("PRIVATE KEY-----") {
+            words = "contains no private key. It has to be PEM, beginning with '-----BEGIN PRIVATE KEY-----'"
+        } else if passphrase == nil, text.contains("ENCRYPTED") {
+            words = "is encrypted. Set the identity's passphrase"
+        } else if passphrase != nil {
+            words = "cannot be opened: the passphrase is wrong, or the key is damaged (\(reason))"
+        } else {
+            words = "holds a damaged private key: \(reason)"
+        }
+        return TransportError(.tlsConfiguration, "\(self) \(words).")
+    }
+}
+
+/// One part of a text in PEM (RFC 7468).
+struct PEMBlock {
+    let label: String
+    /// Whether lines with names stand in front of the Base64, as in OpenSSL's old format of encrypted keys.
+    let hasHeaders: Bool
+    let bytes: [UInt8]
+
+    /// The blocks whose label is wanted, in their order; nil if the Base64 of one is damaged. A block without an end
+    /// is left out.
+    static func all(in text: [UInt8], label isWanted: (String) -> Bool) -> [PEMBlock]? {
+        let (begin, dashes) = ("-----BEGIN ", "-----")
+        var blocks: [PEMBlock] = []
+        var (label, body, hasHeaders) = (String?.none, "", false)
+        for line in String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline) {
+            if line.hasPrefix(begin) {
+                let name = line.dropFirst(begin.count).prefix { $0 != "-" }
+                (label, body, hasHeaders) = (isWanted(String(name)) ? String(name) : nil, "", false)
+            } else if line.hasPrefix(dashes) {
+                if let label {
+                    guard let bytes = Base64.decode(body) else { return nil }
+                    blocks.append(PEMBlock(label: label, hasHeaders: hasHeaders, bytes: bytes))
+                }
+                label = nil
+            } else if label != nil {
+                if line.contains(":") {
+                    hasHeaders = true
+                } else {
+                    body.append(contentsOf: line.filter { !$0.isWhitespace })
+                }
+            }
+        }
+        return blocks
     }
 }

@@ -50,12 +50,15 @@ enum TLSFailure {
     }
 
     /// OpenSSL's own reasons, and alerts of the peer, which are 1000 plus the alert's number.
+    ///
+    /// - Parameter wasOpen: whether the handshake had succeeded, so that the peer does use TLS.
     static func failed(
-        _ code: UInt, _ text: String, peer: String, asked: Bool, hasIdentity: Bool
+        _ code: UInt, _ text: String, peer: String, wasOpen: Bool, asked: Bool, hasIdentity: Bool
     ) -> TransportError {
         let isOfSSL = (code >> 23) & 0xFF == 20
         switch isOfSSL ? Int(code & 0x7F_FFFF) : 0 {
         case 267, 156, 155, 443, 198:
+            guard !wasOpen else { break }
             return TransportError(
                 .notTLS,
                 "\(peer) does not use TLS at this port (\(text)). Use its port for TLS, or a URL without TLS.")
@@ -77,6 +80,10 @@ enum TLSFailure {
             )
         default:
             break
+        }
+        guard !wasOpen else {
+            return TransportError(
+                .tlsFailed, "\(peer) broke the TLS protocol after the handshake: \(text). Connect again.")
         }
         return TransportError(.tlsFailed, "TLS with \(peer) failed: \(text).")
     }

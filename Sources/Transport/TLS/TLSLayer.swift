@@ -86,7 +86,6 @@ package final class TLSLayer: ByteLayer {
             phase = .closed
             session.close()
         case .failed(let code, let text):
-            phase = .failed
             throw failure(code, text)
         }
         storeSession()
@@ -95,7 +94,6 @@ package final class TLSLayer: ByteLayer {
     package func send(_ plain: RawSpan, wire: inout [UInt8]) throws(TransportError) {
         guard phase == .open else { return }
         if case .failed(let code, let text) = session.write(plain, into: &wire) {
-            phase = .failed
             throw failure(code, text)
         }
     }
@@ -138,7 +136,6 @@ package final class TLSLayer: ByteLayer {
             phase = .failed
             throw endedInHandshake
         case .failed(let code, let text):
-            phase = .failed
             if offeredSession { refuseResumption() }
             throw failure(code, text)
         }
@@ -166,10 +163,13 @@ package final class TLSLayer: ByteLayer {
                 : "\(peerName) ended the connection instead of beginning TLS. Does it speak TLS at this port?")
     }
 
+    /// OpenSSL has reported an error, after which the session cannot be used.
     private func failure(_ code: UInt, _ text: String) -> TransportError {
+        let wasOpen = phase == .open
+        phase = .failed
         if let rejection = session.rejection { return TLSFailure.rejected(rejection, by: peerName, session.context) }
         return TLSFailure.failed(
-            code, text, peer: peerName, asked: session.certificateWasRequested, hasIdentity: session.context.hasIdentity
-        )
+            code, text, peer: peerName, wasOpen: wasOpen, asked: session.certificateWasRequested,
+            hasIdentity: session.context.hasIdentity)
     }
 }

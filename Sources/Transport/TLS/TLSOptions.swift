@@ -86,8 +86,7 @@ public struct TLSImplementation: Sendable, Hashable {
     enum Kind: Hashable { case automatic, system, openSSL }
     let kind: Kind
 
-    /// Network.framework on Apple's systems, except on macOS with a `libraryPath` or an identity from PEM files, which
-    /// only OpenSSL can use; OpenSSL elsewhere.
+    /// Network.framework on Apple's systems, except with a `libraryPath`, which only OpenSSL can use; OpenSSL elsewhere.
     public static let automatic = TLSImplementation(kind: .automatic)
     /// Network.framework; elsewhere connections fail with `tlsUnavailable`.
     public static let system = TLSImplementation(kind: .system)
@@ -129,8 +128,10 @@ public struct TLSIdentity: Sendable, Hashable {
     /// Opens an encrypted key.
     var passphrase: String? { secret?.text }
 
-    /// Certificate and key as PEM. On Linux, and on macOS with OpenSSL; elsewhere connections fail with
-    /// `tlsConfiguration`: use PKCS #12 or a `SecIdentity` there.
+    /// Certificate and key as PEM, on every system.
+    ///
+    /// Network.framework takes keys of RSA and of elliptic curves, encrypted ones by PBES2 (`ENCRYPTED PRIVATE KEY`, as
+    /// OpenSSL 1.1 and later write it) with AES or triple DES. OpenSSL takes whatever it can read.
     ///
     /// - Parameters:
     ///   - certificates: the certificate, followed by those of the authorities between it and the root.
@@ -191,11 +192,7 @@ public struct TLSServerOptions: Sendable, Hashable {
     extension TLSOptions {
         /// Whether the options need OpenSSL, because Network.framework cannot use them.
         var needsOpenSSL: Bool {
-            if libraryPath != nil || System.environment("MESSAGING_LIBSSL") != nil { return true }
-            #if os(macOS) || os(Linux)
-                if case .pem = identity?.kind { return true }
-            #endif
-            return false
+            libraryPath != nil || System.environment("MESSAGING_LIBSSL") != nil
         }
     }
 #endif

@@ -1,5 +1,6 @@
 import HTTPCore
 import WebSocketCore
+import Wire
 
 /// The client's side of a WebSocket between a stream and an engine that reads messages as a stream of bytes.
 package final class WebSocketLayer: ByteLayer {
@@ -104,15 +105,15 @@ package final class WebSocketLayer: ByteLayer {
     }
 
     private static func refusal(_ response: WebSocketRefusedResponse, _ peer: String) -> TransportError {
-        let status = response.reason.isEmpty ? "\(response.status)" : "\(response.status) \(response.reason)"
+        let reason = OneLine.text(response.reason, limit: 200)
+        let status = reason.isEmpty ? "\(response.status)" : "\(response.status) \(reason)"
         let words: String
         switch response.status {
         case 300..<400:
-            words = "redirects to \(response.location ?? "nowhere"). Use that address."
+            words = "redirects to \(OneLine.text(response.location ?? "nowhere", limit: 200)). Use that address."
         case 401:
-            words =
-                "requires credentials (\(response.authenticationChallenges.joined(separator: ", "))). "
-                + "Set the header Authorization in the WebSocket options."
+            let challenges = OneLine.text(response.authenticationChallenges.joined(separator: ", "), limit: 200)
+            words = "requires credentials (\(challenges)). Set the header Authorization in the WebSocket options."
         case 404:
             words = "knows no WebSocket at this path. Check the path of the URL."
         default:

@@ -1,3 +1,5 @@
+import Wire
+
 extension WebSocketConnection {
     /// Sends a ping whose payload is its number, in eight bytes.
     ///

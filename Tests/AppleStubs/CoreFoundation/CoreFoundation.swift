@@ -94,6 +94,14 @@ public func CFArrayGetValueAtIndex(_ theArray: CFArray!, _ idx: CFIndex) -> Unsa
     UnsafeRawPointer(Unmanaged.passUnretained(theArray.values[idx]).toOpaque())
 }
 
+// MARK: Booleans: /cfboolean, /kcfbooleantrue
+
+public final class CFBoolean: Sendable {
+    fileprivate init() {}
+}
+private let yes = CFBoolean()
+public var kCFBooleanTrue: CFBoolean! { yes }
+
 // /cfdictionary, /cfmutabledictionary, /cfdictionarykeycallbacks, /cfdictionaryvaluecallbacks,
 // /cfdictionarycreatemutable(_:_:_:_:), /cfdictionarysetvalue(_:_:_:), /cfdictionarygetvalue(_:_:)
 

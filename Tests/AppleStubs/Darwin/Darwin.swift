@@ -15,6 +15,7 @@ public var errno: Int32 {
 // Calls with a variable number of arguments, which Swift does not import.
 public func fcntl(_ fd: Int32, _ cmd: Int32) -> Int32 { 0 }
 public func fcntl(_ fd: Int32, _ cmd: Int32, _ value: Int32) -> Int32 { 0 }
+public func fcntl(_ fd: Int32, _ cmd: Int32, _ ptr: UnsafeMutableRawPointer) -> Int32 { 0 }
 public func open(_ path: UnsafePointer<CChar>, _ oflag: Int32) -> Int32 { 0 }
 public func open(_ path: UnsafePointer<CChar>, _ oflag: Int32, _ mode: mode_t) -> Int32 { 0 }
 public func ioctl(_ fd: Int32, _ request: UInt, _ value: UnsafeMutableRawPointer) -> Int32 { 0 }
@@ -22,6 +23,13 @@ public func ioctl(_ fd: Int32, _ request: UInt, _ value: UnsafeMutableRawPointer
 // Macros that Swift does not import.
 public var CLOCK_MONOTONIC: clockid_t { _CLOCK_MONOTONIC }
 public var CLOCK_REALTIME: clockid_t { _CLOCK_REALTIME }
+public var CLOCK_THREAD_CPUTIME_ID: clockid_t { _CLOCK_THREAD_CPUTIME_ID }
+public var CLOCK_PROCESS_CPUTIME_ID: clockid_t { _CLOCK_PROCESS_CPUTIME_ID }
+public var SIG_IGN: (@convention(c) (Int32) -> Void)! { nil }
+public var SIG_DFL: (@convention(c) (Int32) -> Void)? { nil }
+public var TIOCGWINSZ: UInt { 0x4008_7468 }
+public var TIOCSWINSZ: UInt { 0x8008_7467 }
+public var stdout: UnsafeMutablePointer<FILE>! { nil }
 public var S_IFMT: mode_t { 0o170000 }
 public var S_IFREG: mode_t { 0o100000 }
 public var S_IFDIR: mode_t { 0o040000 }
@@ -32,4 +40,5 @@ public var S_IFSOCK: mode_t { 0o140000 }
 public struct POSIXErrorCode: RawRepresentable, Hashable, Sendable {
     public let rawValue: Int32
     public init?(rawValue: Int32) { self.rawValue = rawValue }
+    public static var EIO: POSIXErrorCode { POSIXErrorCode(rawValue: 5)! }
 }

@@ -12,8 +12,11 @@ public struct DispatchTime: Sendable {
 }
 public enum DispatchTimeInterval: Sendable {
     case seconds(Int)
+    case milliseconds(Int)
 }
+public enum DispatchTimeoutResult: Sendable { case success, timedOut }
 public func + (time: DispatchTime, interval: DispatchTimeInterval) -> DispatchTime { time }
+public func + (time: DispatchTime, seconds: Double) -> DispatchTime { time }
 
 // /dispatch/dispatchqueue, /dispatchqueue/async(execute:), /asyncafter(deadline:execute:)
 open class DispatchObject: @unchecked Sendable {
@@ -24,6 +27,8 @@ open class DispatchQueue: DispatchObject, @unchecked Sendable {
         public let rawValue: UInt64
         public init(rawValue: UInt64) { self.rawValue = rawValue }
     }
+    public class func global(qos: DispatchQoS = .unspecified) -> DispatchQueue { DispatchQueue() }
+    public class var main: DispatchQueue { DispatchQueue() }
     public convenience init(
         label: String, qos: DispatchQoS = .unspecified, attributes: Attributes = [], target: DispatchQueue? = nil
     ) { self.init() }
@@ -31,4 +36,32 @@ open class DispatchQueue: DispatchObject, @unchecked Sendable {
     @preconcurrency public func asyncAfter(
         deadline: DispatchTime, execute work: @escaping @Sendable @convention(block) () -> Void
     ) {}
+}
+
+// /dispatch/dispatchsemaphore
+open class DispatchSemaphore: DispatchObject, @unchecked Sendable {
+    public convenience init(value: Int) { self.init() }
+    public func wait() {}
+    public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { .success }
+    @discardableResult public func signal() -> Int { 0 }
+}
+
+// /dispatch/dispatchsource, /dispatchsourcesignal, /dispatchsource/makesignalsource(signal:queue:)
+public protocol DispatchSourceProtocol: AnyObject {
+    func setEventHandler(handler: (@Sendable @convention(block) () -> Void)?)
+    func resume()
+    func activate()
+    func cancel()
+}
+public protocol DispatchSourceSignal: DispatchSourceProtocol {}
+open class DispatchSource: DispatchObject, @unchecked Sendable {
+    public class func makeSignalSource(signal: Int32, queue: DispatchQueue? = nil) -> any DispatchSourceSignal {
+        SignalSource()
+    }
+}
+private final class SignalSource: DispatchSourceSignal {
+    func setEventHandler(handler: (@Sendable @convention(block) () -> Void)?) {}
+    func resume() {}
+    func activate() {}
+    func cancel() {}
 }

@@ -83,9 +83,9 @@
         // MARK: From any thread
 
         func start(_ queue: DispatchQueue) {
-            FakeNetwork.count { [service = parameters.serviceClass, port] in
+            FakeNetwork.count { [parameters, port] in
                 $0.connections += 1
-                $0.serviceClasses[port] = service
+                $0.parameters[port] = parameters
             }
             own.async {
                 guard self.state == .setup else { return }

@@ -19,16 +19,23 @@ package enum FakeNetwork {
         package var mostUnsentBytes = 0
         package var cancelled = 0
         /// Of the last connection to each port.
-        package var serviceClasses: [UInt16: NWParameters.ServiceClass] = [:]
+        package var parameters: [UInt16: NWParameters] = [:]
     }
 
     private struct State {
-        var path = NWPath(status: .satisfied, availableInterfaces: [])
+        var path = NWPath(status: .satisfied, unsatisfiedReason: .notAvailable, availableInterfaces: [])
         var faults = Faults()
+        var interfaces: [String] = []
         var counts = Counts()
         var watchers: [ObjectIdentifier: (DispatchQueue, @Sendable (NWPath) -> Void)] = [:]
         var waiting: [@Sendable () -> Void] = []
         var viability: [ObjectIdentifier: @Sendable (Bool) -> Void] = [:]
+    }
+
+    /// The interfaces of the device, by their names.
+    package static var interfaces: [String] {
+        get { state.withLock { $0.interfaces } }
+        set { state.withLock { $0.interfaces = newValue } }
     }
 
     private static let state = Mutex(State())
@@ -43,9 +50,13 @@ package enum FakeNetwork {
 
     /// Changes the path: monitors are told on their queues, connections that wait for one try again, and those that are
     /// open stop or begin to be viable.
-    package static func setPath(_ status: NWPath.Status, interfaces: [String] = []) {
+    package static func setPath(
+        _ status: NWPath.Status, because reason: NWPath.UnsatisfiedReason = .notAvailable, interfaces: [String] = []
+    ) {
         let (watchers, waiting, viability) = state.withLock { state in
-            state.path = NWPath(status: status, availableInterfaces: interfaces.map { NWInterface(name: $0) })
+            state.path = NWPath(
+                status: status, unsatisfiedReason: reason,
+                availableInterfaces: interfaces.map { NWInterface(name: $0) })
             let waiting = status == .satisfied ? state.waiting : []
             if status == .satisfied { state.waiting = [] }
             return (Array(state.watchers.values), waiting, Array(state.viability.values))

@@ -64,7 +64,7 @@
                 FakeOpenSSL.function("SSL_set_cert_cb")
             let (minimum, hostName) = (Int32(123), Int32(55))
             _ = control(connection, minimum, Int(options.minimumVersion.rawValue), nil)
-            if let name = options.serverName, !name.utf8.contains(UInt8(ascii: ":")) {
+            if let name = options.serverName {
                 name.withCString { _ = control(connection, hostName, 0, UnsafeMutableRawPointer(mutating: $0)) }
             }
             setVerify(connection, 1, nil)

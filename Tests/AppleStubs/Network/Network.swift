@@ -45,7 +45,17 @@ public struct NWInterface: Hashable, Sendable {
 
 // /network/ipv4address, /network/ipv6address
 public struct IPv4Address: Hashable, Sendable {}
-public struct IPv6Address: Hashable, Sendable {}
+public struct IPv6Address: Hashable, Sendable {
+    // /network/ipv6address/init(_:)-4vlmv: with an interface behind a percent sign
+    public init?(_ string: String) {
+        let parts = string.split(separator: "%", maxSplits: 1)
+        guard parts.count == 2 else { return nil }
+        guard FakeNetwork.interfaces.contains(String(parts[1])) else { return nil }
+        interface = NWInterface(name: String(parts[1]))
+    }
+    // /network/ipv6address/interface
+    public let interface: NWInterface?
+}
 
 // /network/nwendpoint
 public enum NWEndpoint: Hashable, Sendable {
@@ -53,6 +63,8 @@ public enum NWEndpoint: Hashable, Sendable {
     public struct Port: Hashable, Sendable, RawRepresentable {
         public let rawValue: UInt16
         public init?(rawValue: UInt16) { self.rawValue = rawValue }
+        // /network/nwendpoint/port/any
+        public static let any = Port(rawValue: 0)!
     }
 
     // /network/nwendpoint/host
@@ -130,6 +142,14 @@ public class NWParameters: @unchecked Sendable {
 
     // /network/nwparameters/serviceclass-swift.property
     public var serviceClass = ServiceClass.bestEffort
+    // /network/nwparameters/prohibitexpensivepaths, /prohibitconstrainedpaths, /prefernoproxies
+    public var prohibitExpensivePaths = false
+    public var prohibitConstrainedPaths = false
+    public var preferNoProxies = false
+    // /network/nwparameters/requiredinterface, /requiredinterfacetype, /requiredlocalendpoint
+    public var requiredInterface: NWInterface?
+    public var requiredInterfaceType = NWInterface.InterfaceType.other
+    public var requiredLocalEndpoint: NWEndpoint?
     // /network/nwparameters/setprivacycontext(_:)
     public func setPrivacyContext(_ privacyContext: PrivacyContext) { self.privacyContext = privacyContext }
 }
@@ -163,6 +183,12 @@ public struct NWPath: Equatable, Sendable {
     public enum Status: Sendable { case satisfied, unsatisfied, requiresConnection }
     // /network/nwpath/status-swift.property
     public let status: Status
+    // /network/nwpath/unsatisfiedreason-swift.enum
+    public enum UnsatisfiedReason: Sendable {
+        case notAvailable, cellularDenied, wifiDenied, localNetworkDenied, vpnInactive
+    }
+    // /network/nwpath/unsatisfiedreason-swift.property
+    public let unsatisfiedReason: UnsatisfiedReason
     // /network/nwpath/availableinterfaces
     public let availableInterfaces: [NWInterface]
 }

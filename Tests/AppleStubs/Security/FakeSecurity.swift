@@ -2,6 +2,22 @@
 
 #if os(Linux)
     import Glibc
+    import Synchronization
+
+    /// What tests see of the system, and change about it.
+    package enum FakeSystem {
+        /// Keys that were written to the user's keychain since the start of the process.
+        package static var storedKeys: Int { keys.load(ordering: .acquiring) }
+        fileprivate static let keys = Atomic(0)
+
+        /// Called at the beginning of each evaluation of a server's certificates, with the host's name.
+        package static var evaluation: (@Sendable (String?) -> Void)? {
+            get { hook.withLock { $0.call } }
+            set { hook.withLock { $0.call = newValue } }
+        }
+        private struct Hook { var call: (@Sendable (String?) -> Void)? }
+        private static let hook = Mutex(Hook())
+    }
 
     /// What Security does, done by OpenSSL.
     struct FakeSecurity {
@@ -41,6 +57,7 @@
         }
 
         func evaluate(_ trust: SecTrust) -> OSStatus {
+            FakeSystem.evaluation?(trust.policy.hostName)
             let newStore: @convention(c) () -> Pointer? = FakeOpenSSL.function("X509_STORE_new")
             let freeStore: @convention(c) (Pointer?) -> Void = FakeOpenSSL.function("X509_STORE_free")
             let addTo: @convention(c) (Pointer?, Pointer?) -> Int32 = FakeOpenSSL.function("X509_STORE_add_cert")
@@ -82,7 +99,43 @@
             let partialChain: UInt = 0x80000
             if !trust.anchors.isEmpty { _ = setFlags(parameters(context), partialChain) }
             if let name = trust.policy.hostName { setName(name, parameters(context)) }
-            return verify(context) == 1 ? errSecSuccess : status(reason(context))
+            guard verify(context) == 1 else { return status(reason(context)) }
+            return trust.policy.isForServers ? serverStatus(parsed[first]) : errSecSuccess
+        }
+
+        /// What Apple demands of a TLS server's certificate (support.apple.com/103769), as far as tests need it.
+        private func serverStatus(_ certificate: Pointer) -> OSStatus {
+            typealias Dates = @convention(c) (Pointer?) -> Pointer?
+            let notBefore: Dates = FakeOpenSSL.function("X509_get0_notBefore")
+            let notAfter: Dates = FakeOpenSSL.function("X509_get0_notAfter")
+            let difference:
+                @convention(c) (UnsafeMutablePointer<Int32>?, UnsafeMutablePointer<Int32>?, Pointer?, Pointer?) -> Int32 =
+                    FakeOpenSSL.function("ASN1_TIME_diff")
+            let compare: @convention(c) (Pointer?, Int) -> Int32 = FakeOpenSSL.function("ASN1_TIME_cmp_time_t")
+            let usage: @convention(c) (Pointer?) -> UInt32 = FakeOpenSSL.function("X509_get_extended_key_usage")
+            let firstOfJuly2019 = 1_561_939_200
+            guard compare(notBefore(certificate), firstOfJuly2019) >= 0 else { return errSecSuccess }
+            var (days, seconds) = (Int32(0), Int32(0))
+            guard difference(&days, &seconds, notBefore(certificate), notAfter(certificate)) == 1 else {
+                return errSecDecode
+            }
+            if days > 825 || (days == 825 && seconds > 0) { return errSecCertificateValidityPeriodTooLong }
+            let (server, absent) = (UInt32(1), UInt32.max)
+            let uses = usage(certificate)
+            return uses == absent || uses & server == 0 ? errSecInvalidExtendedKeyUsage : errSecSuccess
+        }
+
+        func key(of identity: SecIdentity) -> SecKey? {
+            guard let key = FakeOpenSSL.key(identity.key) else { return nil }
+            defer { FakeOpenSSL.keyFree(key) }
+            return SecKey(publicKey: FakeOpenSSL.der(key, "i2d_PUBKEY"))
+        }
+
+        func key(of certificate: SecCertificate) -> SecKey? {
+            guard let parsed = FakeOpenSSL.certificate(certificate.der) else { return nil }
+            defer { FakeOpenSSL.certificateFree(parsed) }
+            let find: @convention(c) (Pointer?) -> Pointer? = FakeOpenSSL.function("X509_get0_pubkey")
+            return SecKey(publicKey: FakeOpenSSL.der(find(parsed), "i2d_PUBKEY"))
         }
 
         private func setName(_ name: String, _ parameters: Pointer?) {
@@ -136,10 +189,21 @@
             defer { free(file) }
             var (key, certificate, others): (Pointer?, Pointer?, Pointer?) = (nil, nil, nil)
             guard parse(file, passphrase ?? "", &key, &certificate, &others) == 1 else { return errSecAuthFailed }
+            // Apple's import goes by localKeyID alone; OpenSSL finds no certificate for a key of another one.
+            if certificate == nil, FakeOpenSSL.stackCount(others) > 0 {
+                let pop: @convention(c) (Pointer?) -> Pointer? = FakeOpenSSL.function("OPENSSL_sk_shift")
+                certificate = pop(others)
+            }
             guard let key, let certificate else { return errSecDecode }
             defer {
                 FakeOpenSSL.keyFree(key)
                 FakeOpenSSL.certificateFree(certificate)
+            }
+            let memoryOnly = CFDictionaryGetValue(
+                options, Unmanaged.passUnretained(kSecImportToMemoryOnly).toOpaque())
+            // As on macOS, the only system that imports into a keychain.
+            if memoryOnly != UnsafeRawPointer(Unmanaged.passUnretained(kCFBooleanTrue!).toOpaque()) {
+                FakeSystem.keys.add(1, ordering: .releasing)
             }
             let leaf = SecCertificate(der: FakeOpenSSL.der(certificate: certificate))
             let identity = SecIdentity(certificate: leaf.der, key: FakeOpenSSL.der(key, "i2d_PrivateKey"))

@@ -49,7 +49,12 @@ public func SecCertificateCopyNormalizedSubjectSequence(_ certificate: SecCertif
 
 public final class SecPolicy {
     package let hostName: String?
-    package init(hostName: String?) { self.hostName = hostName }
+    /// Whether Apple's demands on the certificates of TLS servers are part of it.
+    package let isForServers: Bool
+    package init(hostName: String?, isForServers: Bool = false) {
+        self.hostName = hostName
+        self.isForServers = isForServers
+    }
 }
 
 public final class SecTrust {
@@ -61,7 +66,7 @@ public final class SecTrust {
 }
 
 public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPolicy {
-    SecPolicy(hostName: hostname?.text)
+    SecPolicy(hostName: hostname?.text, isForServers: server)
 }
 
 public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(hostName: nil) }
@@ -102,8 +107,8 @@ package func certificates(_ array: CFArray) -> [SecCertificate] {
     }
 }
 
-// MARK: Identities: /secidentity, /secpkcs12import(_:_:_:), /ksecimportexportpassphrase, /ksecimportitemidentity,
-// /ksecimportitemcertchain
+// MARK: Identities: /secidentity, /secpkcs12import(_:_:_:), /ksecimportexportpassphrase, /ksecimporttomemoryonly,
+// /ksecimportitemidentity, /ksecimportitemcertchain
 
 public final class SecIdentity {
     package let certificate: [UInt8]
@@ -113,6 +118,36 @@ public final class SecIdentity {
         self.key = key
     }
 }
+
+// MARK: Keys: /seckey, /secidentitycopycertificate(_:_:), /secidentitycopyprivatekey(_:_:), /seccertificatecopykey(_:),
+// /seckeycopypublickey(_:), /seckeycopyexternalrepresentation(_:_:)
+
+public final class SecKey {
+    /// What stands for the public half.
+    package let publicKey: [UInt8]
+    package init(publicKey: [UInt8]) { self.publicKey = publicKey }
+}
+
+public func SecIdentityCopyCertificate(
+    _ identityRef: SecIdentity, _ certificateRef: UnsafeMutablePointer<SecCertificate?>
+) -> OSStatus {
+    certificateRef.pointee = SecCertificate(der: identityRef.certificate)
+    return errSecSuccess
+}
+
+public func SecIdentityCopyPrivateKey(
+    _ identityRef: SecIdentity, _ privateKeyRef: UnsafeMutablePointer<SecKey?>
+) -> OSStatus {
+    privateKeyRef.pointee = fake { $0.key(of: identityRef) }
+    return errSecSuccess
+}
+
+public func SecCertificateCopyKey(_ certificate: SecCertificate) -> SecKey? { fake { $0.key(of: certificate) } }
+public func SecKeyCopyPublicKey(_ key: SecKey) -> SecKey? { key }
+
+public func SecKeyCopyExternalRepresentation(
+    _ key: SecKey, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
+) -> CFData? { CFDataCreate(kCFAllocatorDefault, key.publicKey, key.publicKey.count) }
 
 // Items of the keychain, for the check alone: /ksecclass, /ksecclassgenericpassword, /ksecattrservice, /ksecattraccount,
 // /ksecreturndata, /secitemcopymatching(_:_:)
@@ -129,6 +164,8 @@ public final class SecIdentity {
 #endif
 
 public let kSecImportExportPassphrase = CFString("passphrase")
+// Since macOS 15 and iOS 18.
+public let kSecImportToMemoryOnly = CFString("memory")
 public let kSecImportItemIdentity = CFString("identity")
 public let kSecImportItemCertChain = CFString("chain")
 
@@ -255,6 +292,8 @@ private func fake<Result>(_ body: (FakeSecurity) -> Result) -> Result { body(Fak
         func subjectSummary(_ certificate: SecCertificate) -> CFString? { nil }
         func name(_ certificate: SecCertificate, ofIssuer: Bool) -> CFData? { nil }
         func evaluate(_ trust: SecTrust) -> OSStatus { errSecNotTrusted }
+        func key(of identity: SecIdentity) -> SecKey? { nil }
+        func key(of certificate: SecCertificate) -> SecKey? { nil }
         func importPKCS12(
             _ data: CFData, _ options: CFDictionary, _ items: UnsafeMutablePointer<CFArray?>
         ) -> OSStatus { errSecDecode }

@@ -12,9 +12,13 @@ public var errSecDecode: OSStatus { -26275 }
 public var errSecAuthFailed: OSStatus { -25293 }
 public var errSecPkcs12VerifyFailure: OSStatus { -25264 }
 public var errSecHostNameMismatch: OSStatus { -67602 }
+public var errSecInvalidExtendedKeyUsage: OSStatus { -67609 }
+public var errSecUnsupportedKeySize: OSStatus { -67735 }
+public var errSecInvalidDigestAlgorithm: OSStatus { -67815 }
 public var errSecCertificateExpired: OSStatus { -67818 }
 public var errSecCertificateNotValidYet: OSStatus { -67819 }
 public var errSecCertificateRevoked: OSStatus { -67820 }
+public var errSecCertificateValidityPeriodTooLong: OSStatus { -67901 }
 public var errSecCreateChainFailed: OSStatus { -25318 }
 public var errSecNotTrusted: OSStatus { -67843 }
 

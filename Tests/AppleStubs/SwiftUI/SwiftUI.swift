@@ -1,11 +1,6 @@
 // The used part of SwiftUI, for `.ci/check-apple` alone. https://developer.apple.com/documentation/swiftui
 
-public import FoundationEssentials
-
-// /foundation/url/applicationsupportdirectory, which Linux' FoundationEssentials does not have.
-extension URL {
-    public static var applicationSupportDirectory: URL { URL(filePath: "/") }
-}
+import Foundation
 
 // /swiftui/scenephase
 public enum ScenePhase: Comparable, Hashable, Sendable { case background, inactive, active }

@@ -5,11 +5,16 @@ enum Descriptors {
     /// Allows as many as the system lets us; returns how many.
     @discardableResult
     static func raise() -> Int {
+        #if canImport(Darwin)
+            let files = RLIMIT_NOFILE
+        #else
+            let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #endif
         var limit = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        getrlimit(files, &limit)
         limit.rlim_cur = limit.rlim_max
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        setrlimit(files, &limit)
+        getrlimit(files, &limit)
         return Int(clamping: limit.rlim_cur)
     }
 }
@@ -18,7 +23,11 @@ enum Descriptors {
 enum Ports {
     /// One that is free at the moment.
     static func free() -> UInt16 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #if canImport(Darwin)
+            let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #else
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #endif
         defer { close(descriptor) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)

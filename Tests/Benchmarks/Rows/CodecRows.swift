@@ -1,6 +1,7 @@
 import MQTTCore
 import Messaging
 import STOMPCore
+import Wire
 
 /// The codecs and engines by themselves, on one thread: nanoseconds of processor time and allocations for each packet.
 struct CodecRows {

@@ -8,19 +8,12 @@ import STOMP
 struct StreamRows {
     let rounds: Int
     let scale: Double
-    private let certificate = Shell.directory.appendingPathComponent("certificate.pem").path
-    private let key = Shell.directory.appendingPathComponent("key.pem").path
+    private static let certificates = Shell.sources.appending(path: "../../TestSupport/Certificates").standardized
+    private let authority = certificates.appending(path: "authority.pem").path
+    private let certificate = certificates.appending(path: "server.pem").path
+    private let key = certificates.appending(path: "server.key").path
 
     func all() async throws -> [Row] {
-        _ = try Shell.run(
-            "/usr/bin/env",
-            [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                "-days",
-                "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key,
-                "-out",
-                certificate,
-            ])
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(identity: TLSIdentity(certificates: .file(certificate), key: .file(key)))
         let broker = try await LoopbackBroker.start(options)
@@ -52,7 +45,7 @@ struct StreamRows {
 
     private func publish(_ count: Int, _ url: String) async throws -> Costs {
         var configuration = MQTTConfiguration(clientID: "stream")
-        configuration.tls.trust = .authorities([.file(certificate)])
+        configuration.tls.trust = .authorities([.file(authority)])
         let client = MQTTClient(url, configuration: configuration)
         try await client.connect()
         let message = MQTTOutgoingMessage(topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24))
@@ -67,7 +60,7 @@ struct StreamRows {
 
     private func send(_ count: Int, _ url: String) async throws -> Costs {
         var configuration = STOMPConfiguration()
-        configuration.tls.trust = .authorities([.file(certificate)])
+        configuration.tls.trust = .authorities([.file(authority)])
         let client = STOMPClient(url, configuration: configuration)
         try await client.connect()
         let costs = try await measured(calls: client.calls) {

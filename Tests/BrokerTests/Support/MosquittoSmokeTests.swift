@@ -92,4 +92,20 @@ struct MosquittoSmokeTests {
         let line = try await subscriber.waitForLine(containing: "greeting/all hello")
         #expect(line.text == "greeting/all hello")
     }
+
+    @Test(.requires(program: "mosquitto_pub"))
+    func showsItsCertificateAndAsksForTheClients() async throws {
+        let made = Certificates()
+        let broker = try await Mosquitto.start {
+            $0.tls = made.brokerTLS(requiresClientCertificate: true)
+            $0.webSocketTLS = made.brokerTLS()
+        }
+        let port = try #require(broker.tlsPort)
+        #expect(broker.webSocketTLSPort != nil)
+        let trust = ["--cafile", made.authority.certificate]
+        let identity = ["--cert", made.client.certificate, "--key", made.client.key]
+        let publish = ["-h", "127.0.0.1", "-p", "\(port)", "-t", "a", "-m", "b", "-q", "1"]
+        #expect(try await Tool.run("mosquitto_pub", publish + trust + identity).succeeded)
+        #expect(try await !Tool.run("mosquitto_pub", publish + trust).succeeded)
+    }
 }

@@ -1,3 +1,4 @@
+import STOMP
 import TestSupport
 import Testing
 
@@ -6,7 +7,7 @@ import Testing
 @Suite(.requires(.rabbitMQ), .serialized, .turns)
 struct RabbitMQSmokeTests {
     @Test func answersBothProtocolsAndSurvivesAKillAndAFreeze() async throws {
-        let made = try await Certificates.make()
+        let made = Certificates()
         let broker = try await RabbitMQ.start {
             $0.users = [BrokerUser("ann", password: "secret")]
             $0.virtualHosts = ["/", "other"]
@@ -37,9 +38,12 @@ struct RabbitMQSmokeTests {
         ])
         #expect(try await device.receive(atLeast: 4) == [0x20, 2, 0, 0])
 
-        let secure = try await made.openSSLClient(port: #require(broker.stompTLSPort))
-        try await secure.write(connect)
-        try await secure.waitForLine(containing: "CONNECTED")
+        var configuration = STOMPConfiguration()
+        configuration.tls = .trusting(made)
+        let secure = STOMPClient(
+            "stomps://ann:secret@localhost:\(try #require(broker.stompTLSPort))", configuration: configuration)
+        try await secure.connect()
+        await secure.disconnect()
         #expect(broker.mqttTLSPort != nil)
 
         await broker.freeze()

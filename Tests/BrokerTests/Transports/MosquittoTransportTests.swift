@@ -28,7 +28,7 @@ struct MosquittoTransportTests {
 
     @Test(arguments: [MQTTVersion.v3_1, .v3_1_1, .v5_0])
     func `TLS`(version: MQTTVersion) async throws {
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await Mosquitto.start { $0.tls = certificates.brokerTLS() }
         let port = try #require(broker.tlsPort)
         let tls = TLSOptions.trusting(certificates)
@@ -39,7 +39,7 @@ struct MosquittoTransportTests {
     }
 
     @Test func `TLS with a client certificate, and without the one that is required`() async throws {
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await Mosquitto.start { $0.tls = certificates.brokerTLS(requiresClientCertificate: true) }
         let url = "mqtts://localhost:\(try #require(broker.tlsPort))"
         var tls = TLSOptions.trusting(certificates)
@@ -49,7 +49,7 @@ struct MosquittoTransportTests {
         #expect((error.underlying as? TransportError)?.code == .clientCertificateRefused)
         tls.identity = TLSIdentity(
             certificates: .file(certificates.client.certificate), key: .file(certificates.encryptedClientKey),
-            passphrase: certificates.clientKeyPassword)
+            passphrase: certificates.passphrase)
         // Twice, since the second would resume a session if that were done here.
         let named = client(url) { $0.tls = tls }
         for _ in 0..<2 { try await roundTrip(named, topic: "named") }
@@ -57,7 +57,7 @@ struct MosquittoTransportTests {
     }
 
     @Test func `WebSocket, with TLS and without`() async throws {
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await Mosquitto.start {
             $0.webSocket = true
             $0.webSocketTLS = certificates.brokerTLS()
@@ -106,7 +106,7 @@ struct MosquittoTransportTests {
     }
 
     @Test func `many connections in a row continue TLS sessions and come back after a restart`() async throws {
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await Mosquitto.start { $0.tls = certificates.brokerTLS() }
         let client = client("mqtts://localhost:\(try #require(broker.tlsPort))") {
             $0.tls = .trusting(certificates)
@@ -137,7 +137,7 @@ struct MosquittoTransportTests {
     }
 
     @Test func `refusals have codes of their own`() async throws {
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await Mosquitto.start {
             $0.webSocket = true
             $0.tls = certificates.brokerTLS(certificates.wrongHost)

@@ -51,7 +51,7 @@ struct ProxyTests {
     @Test(arguments: TestProxy.Kind.allCases)
     func `TLS and WebSocket run through it, and their names are still verified`(kind: TestProxy.Kind) async throws {
         let proxy = try await TestProxy.start(kind, user: Self.ann)
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await Mosquitto.start { $0.webSocketTLS = certificates.brokerTLS() }
         let port = try #require(broker.webSocketTLSPort)
         var configuration = MQTTConfiguration(clientID: "proxy-%%%%")

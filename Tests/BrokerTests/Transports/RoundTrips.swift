@@ -3,12 +3,6 @@ import STOMP
 import TestSupport
 import Testing
 
-/// Certificates made once for all tests of the process.
-enum BrokerCertificates {
-    private static let task = Task.detached { try await Certificates.make() }
-    static func shared() async throws -> Certificates { try await task.value }
-}
-
 extension TLSOptions {
     /// Trusts the tests' authority and nobody else.
     static func trusting(_ certificates: Certificates) -> TLSOptions {

@@ -14,7 +14,7 @@ struct STOMPTransportTests {
     }
 
     @Test(.requires(.rabbitMQ)) func `RabbitMQ over TLS and WebSocket, in both protocols`() async throws {
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await RabbitMQ.start { $0.tls = certificates.brokerTLS() }
         let login = "guest:guest@"
         let secure = client("stomps://\(login)localhost:\(try #require(broker.stompTLSPort))") {
@@ -49,7 +49,7 @@ struct STOMPTransportTests {
 
     @Test(.requires(.activeMQ), arguments: [false, true])
     func `ActiveMQ over TLS`(requiresClientCertificate: Bool) async throws {
-        let certificates = try await BrokerCertificates.shared()
+        let certificates = Certificates()
         let broker = try await ActiveMQ.start {
             $0.tls = certificates.brokerTLS(requiresClientCertificate: requiresClientCertificate)
         }

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackBroker
 import TestSupport
 import Testing
 
@@ -52,24 +53,14 @@ struct BadInputTests {
         #expect(result.errors.first?.contains("gave up after 5 attempts: ") == true)
     }
 
-    @Test(.requires(program: "python3"), arguments: DeviceProgram.allCases)
+    @Test(arguments: DeviceProgram.allCases)
     func `a server of another protocol ends connecting at once`(program: DeviceProgram) async throws {
-        let port = FreePort.next()
-        let answers = """
-            import socket
-            server = socket.create_server(("127.0.0.1", \(port)))
-            print("listening", flush=True)
-            while True:
-                peer = server.accept()[0]
-                peer.recv(1000)
-                peer.sendall(b"HTTP/1.1 400 Bad Request\\r\\nContent-Length: 0\\r\\n\\r\\n")
-                peer.close()
-            """
-        let server = try await ChildProcess.start(Command("python3", ["-c", answers]))
-        try await server.waitForLine(containing: "listening")
+        // The WebSocket listener answers everything but an upgrade as an HTTP server does.
+        let server = try await LoopbackBroker.start()
+        let port = server.ports.ws ?? 0
         let scheme = program == .motions ? "mqtt" : "stomp"
         try await expect(program, ["--broker", "\(scheme)://127.0.0.1:\(port)"], 76, "cannot connect")
-        await server.kill()
+        await server.stop()
     }
 
     @Test func `a server that hangs up before it has accepted us speaks another protocol, too`() async throws {

@@ -6,8 +6,6 @@ import Testing
 /// The programs and a broker that listens on everything.
 @Suite(.turns)
 struct ProgramTransportTests {
-    private static let certificates = Task.detached { try await Certificates.make() }
-
     private struct Bench {
         let broker: LoopbackBroker
         let certificates: Certificates
@@ -20,7 +18,7 @@ struct ProgramTransportTests {
     }
 
     private func withBroker(asksClients: Bool = false, _ body: (Bench) async throws -> Void) async throws {
-        let certificates = try await Self.certificates.value
+        let certificates = Certificates()
         let scratch = try ScratchDirectory("sockets")
         var options = LoopbackBrokerOptions()
         var tls = TLSServerOptions(

@@ -10,6 +10,16 @@ func keepTheSession() -> MQTTConfiguration {
     return configuration
 }
 
+func work(_ client: MQTTClient) async throws {
+    let jobs = client.subscription(to: "jobs/#", acknowledgement: .manual)
+    try await client.withConnection { _ in
+        for try await job in jobs {
+            print(job.topic)
+            job.acknowledge()
+        }
+    }
+}
+
 func leave(_ client: MQTTClient, within patience: Duration = .seconds(2)) async {
     let farewell = Task { try await client.publish("offline", to: "status", qos: .atLeastOnce, retain: true) }
     let limit = Task {

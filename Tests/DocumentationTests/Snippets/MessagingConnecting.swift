@@ -41,3 +41,9 @@ func makeProxiedClient() -> MQTTClient {
     configuration.proxy = .http("http://user:secret@proxy.example.com:3128")
     return MQTTClient("mqtts://broker.example.com", configuration: configuration)
 }
+
+func makeMeterClient() -> MQTTClient {
+    var configuration = MQTTConfiguration(clientID: "meter-1")
+    configuration.network.interface = "wwan0"
+    return MQTTClient("mqtts://broker.example.com", configuration: configuration)
+}

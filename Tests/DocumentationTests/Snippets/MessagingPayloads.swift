@@ -86,10 +86,10 @@ extension STOMPDestination<Position> {
 
 func subscribeWithAllDefaults(mqtt: MQTTClient, stomp: STOMPClient) async throws {
     let fromTopic: MQTTDecodedMessages<Position> = try await mqtt.subscribe(
-        to: .allDefaults, qos: .exactlyOnce, buffer: BufferPolicy(), acknowledgement: .automatic, noLocal: false,
+        to: .allDefaults, qos: .atLeastOnce, buffer: BufferPolicy(), acknowledgement: .automatic, noLocal: false,
         retainAsPublished: false, retainHandling: .sendAtSubscribe, properties: [])
     let fromFilter: MQTTDecodedMessages<Position> = try await mqtt.subscribe(
-        to: "vehicles/#", as: Position.self, coding: .json, qos: .exactlyOnce, buffer: BufferPolicy(),
+        to: "vehicles/#", as: Position.self, coding: .json, qos: .atLeastOnce, buffer: BufferPolicy(),
         acknowledgement: .automatic, noLocal: false, retainAsPublished: false, retainHandling: .sendAtSubscribe,
         properties: [])
     let fromDestination: STOMPDecodedMessages<Position> = try await stomp.subscribe(

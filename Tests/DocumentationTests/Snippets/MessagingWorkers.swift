@@ -67,6 +67,24 @@ func runWorker(_ url: String) async throws {
     await client.disconnect()
 }
 
+/// Bills one order at least once; use it in place of `bill`.
+func billAtLeastOnce(_ order: STOMPDecodedMessage<PizzaOrder>, _ client: STOMPClient) async throws {
+    do {
+        let bill = Bill(order: try order.value.number, euros: 9.5)
+        try await client.sendAndConfirm(bill, to: .bills)
+        try order.acknowledge()
+    } catch let failure as DecodeFailure {
+        print("Not an order:", failure.message)
+        try? order.reject(requeue: false)
+    } catch {
+        guard let error = error as? STOMPError,
+            [.notConnected, .connectionLost, .stale, .timedOut].contains(error.code)
+        else { throw error }
+        // The broker delivers the order again, and it may be billed twice.
+        print("Order postponed:", error.message)
+    }
+}
+
 /// Handles at most `limit` orders at the same time. When its task is cancelled it takes no further order, and returns when
 /// those in hand are finished.
 func handleOrders(
@@ -105,10 +123,10 @@ func billOrdersAtOnce(_ client: STOMPClient) async throws {
 
 /// Copies readings to a queue until its task is cancelled, then disconnects.
 func runBridge(from mqtt: MQTTClient, to stomp: STOMPClient) async throws {
+    // Before the client connects: what the session holds comes to this sequence.
+    let readings = mqtt.subscription(to: "home/+/reading", acknowledgement: .manual)
     await mqtt.start()
     await stomp.start()
-    let readings = try await mqtt.subscribe(
-        to: "home/+/reading", qos: .atLeastOnce, acknowledgement: .manual)
     var failure: (any Error)?
     do {
         try await carry(readings, to: stomp)

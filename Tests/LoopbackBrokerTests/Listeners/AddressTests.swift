@@ -9,13 +9,11 @@ import Transport
 
 /// Every way in, with the clients of this package.
 @Suite(.turns) struct AddressTests {
-    private static let certificates = Task.detached { try await Certificates.make() }
-
     /// A broker that listens on everything it can.
     private func withEverything(
         _ body: (LoopbackBroker, TLSOptions) async throws -> Void
     ) async throws {
-        let certificates = try await Self.certificates.value
+        let certificates = Certificates()
         let scratch = try ScratchDirectory("sockets")
         var options = LoopbackBrokerOptions()
         options.tls = TLSServerOptions(

@@ -1,6 +1,7 @@
 import MQTTCore
 import TestSupport
 import Testing
+import Wire
 
 @Suite("Packets in place", .heavy)
 struct HotPathTests {

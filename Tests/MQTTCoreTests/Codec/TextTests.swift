@@ -1,6 +1,7 @@
 import MQTTCore
 import TestSupport
 import Testing
+import Wire
 
 @Suite("Text on the wire", .heavy)
 struct TextTests {

@@ -124,7 +124,10 @@ struct AcknowledgementTests {
 
     @Test func `a peer that exceeds the Receive Maximum we granted is disconnected [MQTT-3.3.4-9]`() throws {
         for qos in [QoS.atLeastOnce, .exactlyOnce] {
-            let pair = EnginePair(client: { $0.receiveMaximum = 2 })
+            let pair = EnginePair(client: {
+                $0.receiveMaximum = 2
+                $0.enforcesReceiveMaximum = true
+            })
             pair.client.acknowledges = false
             try pair.connect()
             for id in 1...3 {
@@ -138,8 +141,44 @@ struct AcknowledgementTests {
         }
     }
 
+    @Test func `a server accepts no more than the Receive Maximum of its CONNACK [MQTT-4.13.1-1]`() throws {
+        for qos in [QoS.atLeastOnce, .exactlyOnce] {
+            let pair = EnginePair(server: { $0.receiveMaximum = 2 })
+            pair.server.acknowledges = false
+            try pair.connect()
+            for id in 1...3 {
+                try pair.inject(
+                    .publish(.init(topic: "t", payload: [], qos: qos, packetID: UInt16(id))), into: pair.server)
+            }
+            #expect(pair.server.messages.count == 2)
+            #expect(pair.server.violation?.reasonCode == .receiveMaximumExceeded)
+        }
+    }
+
+    @Test func `a client accepts 65,535 messages without an acknowledgement, and reports the excess once`() throws {
+        for qos in [QoS.atLeastOnce, .exactlyOnce] {
+            let pair = EnginePair(client: { $0.receiveMaximum = 2 })
+            pair.client.acknowledges = false
+            try pair.connect()
+            for id in 1...65_535 {
+                try pair.inject(
+                    .publish(.init(topic: "t", payload: [], qos: qos, packetID: UInt16(id))), into: pair.client)
+            }
+            #expect(pair.client.messages.count == 65_535)
+            #expect(pair.client.violation == nil)
+            var reports = 0
+            for event in pair.client.events { if case .receiveMaximumExceeded(2) = event { reports += 1 } }
+            #expect(reports == 1)
+            try pair.inject(.publish(.init(topic: "t", payload: [], qos: .atLeastOnce, packetID: 1)), into: pair.client)
+            #expect(pair.client.violation?.reasonCode == .receiveMaximumExceeded)
+        }
+    }
+
     @Test func `a QoS 2 message holds its place of our Receive Maximum until PUBREL`() throws {
-        let pair = EnginePair(client: { $0.receiveMaximum = 1 })
+        let pair = EnginePair(client: {
+            $0.receiveMaximum = 1
+            $0.enforcesReceiveMaximum = true
+        })
         try pair.connect()
         try pair.inject(.publish(.init(topic: "t", payload: [], qos: .exactlyOnce, packetID: 1)), into: pair.client)
         try pair.inject(.publish(.init(topic: "t", payload: [], qos: .exactlyOnce, packetID: 2)), into: pair.client)

@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Wire
 
 @testable import MQTTCore
 
@@ -186,10 +187,11 @@ struct PublishReaderTests {
         #expect(engine.output == (1...100).flatMap { [0x40, 2, 0, UInt8($0)] })
     }
 
-    @Test func `QoS 1 beyond our Receive Maximum ends the connection wherever it is found`() throws {
+    @Test func `QoS 1 beyond an enforced Receive Maximum ends the connection wherever it is found`() throws {
         for count in [9, 10, 11, 12] {
             var configuration = MQTTEngineConfiguration()
             configuration.receiveMaximum = 10
+            configuration.enforcesReceiveMaximum = true
             var engine = MQTTEngine(configuration: configuration)
             try engine.connectionOpened(at: 0)
             let sent = (1...count).map { Message(topic: "a/b", payload: [1], flags: 2, packetID: UInt16($0)) }

@@ -136,6 +136,19 @@ struct PublishTests {
         #expect(pair.client.engine.queuedCount == 1)
     }
 
+    @Test func `properties count in the bytes of the queue`() throws {
+        let pair = EnginePair(client: { $0.maximumQueuedBytes = 100 })
+        let properties: MQTTProperties = [.userProperty("name", String(repeating: "x", count: 80))]
+        try pair.publish("1", qos: .atLeastOnce, properties: properties)
+        #expect(pair.client.engine.queuedBytes == 2 + 1 + 2 + 4 + 2 + 80)
+        let error = #expect(throws: MQTTUsageError.self) {
+            try pair.publish("2", qos: .atLeastOnce, properties: properties)
+        }
+        #expect(error?.code == .queueFull)
+        _ = pair.client.engine.dropOldestQueued()
+        #expect(pair.client.engine.queuedBytes == 0)
+    }
+
     @Test func `QoS 0 is queued while disconnected only if asked for`() throws {
         let pair = EnginePair(client: { $0.queuesQoS0WhileDisconnected = true })
         #expect(try pair.publish("x", token: 9) == .queued)

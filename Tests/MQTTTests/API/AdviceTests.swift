@@ -2,6 +2,7 @@ import Foundation
 import MQTTCore
 import TestSupport
 import Testing
+import Transport
 
 @testable import MQTT
 
@@ -65,4 +66,148 @@ struct AdviceTests {
         #expect(error.code == .badCredentials)
         #expect(error.message.contains("authentication method") && !error.message.contains("password"))
     }
+
+    @Test func `a server's text neither forges lines of a log nor fills them`() {
+        let forged = "bye\n2026-01-01 ERROR \u{1b}[31m" + String(repeating: "x", count: 3_000)
+        let properties: MQTTProperties = [MQTTProperty(.reasonString, .string(forged))]
+        let errors = [
+            MQTTError(refusal: .notAuthorized, properties: properties),
+            MQTTError(disconnect: .normalDisconnection, properties: properties),
+            MQTTError(disconnect: .serverBusy, properties: properties),
+            MQTTError(undelivered: .acknowledged, .quotaExceeded, properties),
+        ]
+        for error in errors {
+            for text in [error.message, "\(error)", error.localizedDescription] {
+                #expect(!text.unicodeScalars.contains { $0.value < 0x20 })
+                #expect(text.contains("bye\\n2026"))
+                #expect(text.count < 700)
+            }
+            // What the server sent is there as it was sent.
+            #expect(error.properties.reasonString == forged)
+        }
+        #expect("\(MQTTError(.refused, "one\ntwo"))" == "one\\ntwo")
+        #expect(MQTTError(.refused, "one\ntwo").message == "one\ntwo")
+    }
+
+    @Test func `the descriptions of events name the event and what the server sent`() {
+        #expect("\(MQTTEvent.pingSent)" == "pingSent")
+        #expect("\(MQTTEvent.reauthenticated)" == "reauthenticated")
+        #expect("\(MQTTEvent.exactlyOnceUnavailable)" == "exactlyOnceUnavailable")
+        let properties: MQTTProperties = [MQTTProperty(.reasonString, .string("maintenance at nine"))]
+        #expect(
+            "\(MQTTEvent.disconnectedByServer(.serverShuttingDown, properties))"
+                == "disconnectedByServer(server shutting down (0x8B): maintenance at nine)")
+    }
+
+    @Test func `a packet that is too large gets advice for its kind`() async throws {
+        let server = ScriptedServer(maximumPacketSize: 100) { step in
+            if case .connectReceived = step.event { step.accept() }
+        }
+        let client = server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let long = String(repeating: "x", count: 200)
+        let subscribing = await error { () throws(MQTTError) in _ = try await client.subscribe(to: long) }
+        #expect(subscribing?.code == .notAllowed)
+        #expect(subscribing?.message.contains("Shorten the filters") == true)
+        #expect(subscribing?.message.contains("payload") == false)
+        let publishing = await error { () throws(MQTTError) in try await client.publish(long, to: "a") }
+        #expect(publishing?.message.contains("Split the payload.") == true)
+        await client.disconnect()
+    }
+
+    @Test func `start() is proposed after failures that may pass, and after no other`() {
+        func advice(_ code: MQTTError.Code) -> String {
+            MQTTClientCore.firstFailure(MQTTError(code, "It failed.")).message
+        }
+        for code in [MQTTError.Code.connectionRefused, .timedOut, .unknownHost, .unreachable, .connectionLost] {
+            #expect(advice(code).contains("start()"))
+        }
+        for code in [MQTTError.Code.protocolError, .tlsVersion, .certificateExpired, .badCredentials] {
+            #expect(advice(code) == "It failed.")
+        }
+    }
+
+    @Test func `a server that closes the connection to MQTT 5_0 is suspected not to support it`() async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.perform { $0.wantsClose = true }
+        }
+        let newer = server.client { $0.version = .v5_0 }
+        let closed = await error { () throws(MQTTError) in try await newer.connect() }
+        #expect(closed?.message.contains("set version to .v3_1_1, or fallbackVersions") == true)
+        let older = server.client { $0.version = .v3_1_1 }
+        let other = await error { () throws(MQTTError) in try await older.connect() }
+        #expect(other?.message.contains("fallbackVersions") == false)
+    }
+
+    @Test func `a request that timed out without a connection names why there was none`() async throws {
+        let clock = try ManualClock()
+        var configuration = MQTTConfiguration()
+        configuration.version = .v5_0
+        // Nothing listens there.
+        let client = MQTTClient("mqtt://127.0.0.1:1", configuration: configuration, clock: clock)
+        await client.start()
+        let request = Task { try await client.request("x", to: "a", timeout: .seconds(10)) }
+        #expect(await eventually { client.state.isWaiting })
+        await clock.advance(by: .seconds(20))
+        let failure = await request.result
+        guard case .failure(let error as MQTTError) = failure else {
+            Issue.record("\(failure)")
+            return
+        }
+        #expect(error.code == .timedOut)
+        #expect(error.message.contains("The client was not connected: "))
+        #expect(!error.message.contains("Check that a client answers there"))
+        await client.disconnect()
+    }
+
+    @Test(arguments: [0, 1]) func `wrong credentials have one code, before and after the client stops`(
+        waits: Int
+    ) async throws {
+        let server = ScriptedServer { step in
+            guard case .connectReceived = step.event else { return }
+            step.refuse(.badUserNameOrPassword)
+        }
+        let client = server.client { $0.version = .v5_0 }
+        await client.start()
+        if waits == 0 { #expect(await eventually { client.state.isDisconnected }) }
+        let subscribing = await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") }
+        #expect(subscribing?.code == .badCredentials)
+        #expect(subscribing?.reasonCode == .badUserNameOrPassword)
+    }
+
+    @Test(arguments: [
+        ("localhost:1883", "mqtt://localhost:1883"), ("tcp://localhost:1883", "mqtt://localhost:1883"),
+        ("ssl://broker.example", "mqtts://broker.example"), ("tls://broker.example", "mqtts://broker.example"),
+        ("localhost", "mqtt://localhost"), ("tcp://ann:secret@localhost", "mqtt://•••@localhost"),
+    ])
+    func `a URL in another client's form is answered with ours, without its password`(
+        url: String, proposal: String
+    ) async throws {
+        let client = MQTTClient(url)
+        let refused = await error { () throws(MQTTError) in try await client.connect() }
+        #expect(refused?.code == .badURL)
+        #expect(refused?.message.contains(proposal) == true)
+        #expect(refused?.message.contains("secret") == false)
+    }
+
+    @Test func `any sequence of bytes is published`() async throws {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let messages = try await client.subscribe(to: "bytes")
+        try await client.publish(Data([1, 2, 3]), to: "bytes", qos: .atLeastOnce)
+        try await client.publish([1, 2, 3].lazy.map { $0 + 1 }, to: "bytes", qos: .atLeastOnce)
+        try await client.publish(MQTTOutgoingMessage(topic: "bytes", payload: Data([3]), qos: .atLeastOnce))
+        var iterator = messages.makeAsyncIterator()
+        #expect(try await iterator.next()?.payload == [1, 2, 3])
+        #expect(try await iterator.next()?.payload == [2, 3, 4])
+        #expect(try await iterator.next()?.payload == [3])
+        await client.disconnect()
+        await bench.stop()
+    }
+}
+
+extension MQTTConnectionState {
+    fileprivate var isWaiting: Bool { if case .waiting = self { true } else { false } }
+    fileprivate var isDisconnected: Bool { if case .disconnected = self { true } else { false } }
 }

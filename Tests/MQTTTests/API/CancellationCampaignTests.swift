@@ -142,6 +142,11 @@ struct CancellationCampaignTests {
             "publish QoS 2", body: { subject, _ in try await subject.client.publish("2", to: "a/b", qos: .exactlyOnce) }
         ),
         Call(
+            "publish any bytes", "publish(_:to:qos:retain:properties:) [some Sequence<UInt8>]",
+            body: { subject, _ in
+                try await subject.client.publish(repeatElement(UInt8(0), count: 5), to: "a", qos: .atLeastOnce)
+            }),
+        Call(
             "publish a message", "publish(_:) [MQTTOutgoingMessage]",
             body: { subject, random in try await subject.client.publish(messages(1, &random)[0]) }),
         Call(

@@ -22,7 +22,7 @@ struct DescriptionTests {
         #expect(received[3].hasSuffix("fe fe… (100 bytes))"))
         #expect(received.allSatisfy { !$0.contains("\n") })
         let values = try await client.subscribe(to: "v", as: String.self)
-        #expect("\(values)" == "MQTTSubscription(v, QoS 2) as String")
+        #expect("\(values)" == "MQTTSubscription(v, QoS 1) as String")
         await client.disconnect()
         await bench.stop()
     }

@@ -4,6 +4,7 @@ import Messaging
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 @testable import MQTT
 

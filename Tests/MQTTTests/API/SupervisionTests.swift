@@ -69,7 +69,7 @@ struct SupervisionTests {
         await #expect { try await one.value } throws: { ($0 as? MQTTError)?.reasonCode == .badUserNameOrPassword }
         await #expect { try await many.value } throws: { ($0 as? MQTTError)?.reasonCode == .badUserNameOrPassword }
         for error in try await errors(client) {
-            #expect(error?.code == .notConnected)
+            #expect(error?.code == .badCredentials)
             #expect(error?.reasonCode == .badUserNameOrPassword)
             #expect(error?.message.contains("user name or password") == true)
         }
@@ -104,15 +104,5 @@ struct SupervisionTests {
         // The enqueued one and the last.
         #expect(received.withLock { $0 } == 2)
         await client.disconnect()
-    }
-}
-
-/// What a call throws.
-private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
-    do throws(MQTTError) {
-        try await body()
-        return nil
-    } catch {
-        return error
     }
 }

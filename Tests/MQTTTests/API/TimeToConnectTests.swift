@@ -137,6 +137,7 @@ struct TimeToConnectTests {
             $0.reconnect.stableAfter = .seconds(600)
             $0.reconnect.initialDelay = .seconds(300)
             $0.reconnect.maximumDelay = .seconds(300)
+            $0.reconnect.spread = .seconds(300)
         }
         var states = client.states.makeAsyncIterator()
         let connecting = Task { try? await client.connect() }

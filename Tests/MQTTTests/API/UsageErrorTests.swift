@@ -6,15 +6,6 @@ import Testing
 /// Every mistake of a user is thrown before a byte of it leaves.
 @Suite("Client: mistakes", .turns)
 struct UsageErrorTests {
-    private func error(_ body: () async throws(MQTTError) -> Void) async -> MQTTError? {
-        do throws(MQTTError) {
-            try await body()
-            return nil
-        } catch {
-            return error
-        }
-    }
-
     @Test(arguments: ["", "a/#", "a/+/b", "nul\u{0}", String(repeating: "x", count: 65_536)], QoS.allCases)
     func `a topic that is none`(topic: String, qos: QoS) async throws {
         let bench = try await Bench()

@@ -1,6 +1,7 @@
 import MQTTCore
 import TestSupport
 import Testing
+import Wire
 
 @testable import MQTT
 

@@ -110,7 +110,7 @@ struct TypedEndsTests {
     ) async throws {
         let bench = try await Bench()
         let client = try await bench.connected { $0.version = version }
-        let messages = try await client.subscribe(to: "f/#")
+        let messages = try await client.subscribe(to: "f/#", qos: .exactlyOnce)
         let question = MQTTTopic<Question>("f/typed", as: .json, qos: .exactlyOnce)
         let confirmations = [
             try await client.publishForConfirmation("confirm", to: "f/text"),

@@ -46,6 +46,9 @@ extension OptionTableTests {
             }
             await broker.stop()
         },
+        networkRow("interface", name: "network"), networkRow("interface"), networkRow("localAddress"),
+        networkRow("interfaceType"), networkRow("allowsExpensive"), networkRow("allowsConstrained"),
+        networkRow("prefersNoProxies"),
         OptionRow("threadQuality") {
             await ClientChecks.threadQuality { quality, port in
                 var configuration = MQTTConfiguration()
@@ -74,6 +77,19 @@ extension OptionTableTests {
             await broker.stop()
         },
     ]
+
+    private static func networkRow(_ option: String, name: String? = nil) -> OptionRow {
+        OptionRow(name ?? "network.\(option)") {
+            let broker = try await LoopbackBroker.start()
+            let port = Int(broker.ports.mqtt ?? 0)
+            try await ClientChecks.network(option, port: port) { network in
+                var configuration = MQTTConfiguration()
+                configuration.network = network
+                return MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
+            }
+            await broker.stop()
+        }
+    }
 
     /// The servers that are tried in one round, none of which can be had.
     private static func attempts(_ names: [String], _ order: ServerOrder) async throws -> [String] {

@@ -9,7 +9,7 @@ import Transport
 private func connectByTLS(
     asksForCertificate: Bool = false, host: String = "localhost", _ change: (inout TLSOptions, Certificates) -> Void
 ) async throws -> MQTTError? {
-    let certificates = try await certificates.value
+    let certificates = Certificates()
     let identity = TLSIdentity(
         certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
     var options = LoopbackBrokerOptions()
@@ -26,8 +26,6 @@ private func connectByTLS(
     await broker.stop()
     return failure
 }
-
-private let certificates = Task.detached { try await Certificates.make() }
 
 private func code(_ error: MQTTError?) -> TransportError.Code? { (error?.underlying as? TransportError)?.code }
 
@@ -65,8 +63,8 @@ extension OptionTableTests {
             try await verify(!resumes(allowed: false))
         },
         OptionRow("tls.minimumVersion") {
-            let certificates = try await certificates.value
-            let server = try await TLSTestServer.start(certificates.server, ["-tls1_2"])
+            let certificates = Certificates()
+            let server = try TLSTestServer.start(certificates.server) { $0.version = .tls12 }
             var configuration = MQTTConfiguration()
             configuration.reconnect = .never
             configuration.tls.trust = .authorities([.file(certificates.authority.certificate)])
@@ -127,7 +125,7 @@ extension OptionTableTests {
 
     /// Whether the second TLS connection to a server continues the session of the first.
     private static func resumes(allowed: Bool) async throws -> Bool {
-        let certificates = try await certificates.value
+        let certificates = Certificates()
         let identity = TLSIdentity(
             certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
         var options = LoopbackBrokerOptions()

@@ -27,6 +27,20 @@ extension OptionTableTests {
             await receiver.disconnect()
             await bench.stop()
         },
+        OptionRow("maximumFiltersPerRequest") {
+            let server = SubscribingServer()
+            let client = server.scriptedServer.client { $0.maximumFiltersPerRequest = 3 }
+            try await client.connect()
+            let requests = (0..<7).map { MQTTSubscriptionRequest(filter: "f/\($0)") }
+            let messages = try await client.subscribe(to: requests)
+            #expect(server.requestSizes == [3, 3, 1])
+            try await messages.unsubscribe()
+            #expect(server.unsubscribed == requests.map(\.filter))
+            await client.disconnect()
+        },
+        OptionRow("resubscribesWithSessionPresent") {
+            try await ResubscribingTests().`all filters are subscribed again where that is on`(version: .v5_0)
+        },
         OptionRow("maximumInFlight") {
             try await verify(inFlight { $0.maximumInFlight = 3 } == 3)
             try await verify(inFlight { _ in } == 10)
@@ -39,6 +53,10 @@ extension OptionTableTests {
             let long = try await bytesOfTenPublishes { $0.outboundTopicAliasMaximum = 0 }
             #expect(long > 10_000)
             try await verify(bytesOfTenPublishes { _ in } < long / 2)
+        },
+        OptionRow("enforcesReceiveMaximum") {
+            try await UnclaimedMessageTests()
+                .`with enforcesReceiveMaximum it ends the connection, and the error says what to do`()
         },
         OptionRow("unmatchedMessagePolicy") { try await UnmatchedMessageTests().`nothing is kept where that is off`() },
         OptionRow("unmatchedMessagePolicy.maximumMessages") {

@@ -7,8 +7,10 @@ import Testing
 import Transport
 
 /// A client whose connections all fail, or succeed and are then cut.
-private func client(_ policy: ReconnectPolicy, _ server: ScriptedServer? = nil) -> MQTTClient {
-    if let server { return server.client { $0.reconnect = policy } }
+private func client(
+    _ policy: ReconnectPolicy, _ server: ScriptedServer? = nil, servers: Int = 1
+) -> MQTTClient {
+    if let server { return server.client((0..<servers).map { "mqtt://scripted\($0)" }) { $0.reconnect = policy } }
     var configuration = MQTTConfiguration()
     configuration.reconnect = policy
     return MQTTClient(["mqtt://nowhere"], configuration: configuration, loop: .shared) { () throws(TransportError) in
@@ -37,14 +39,16 @@ private func waits(_ count: Int, _ change: (inout ReconnectPolicy) -> Void) asyn
 }
 
 /// The waits after each of two cuts.
-private func waitsAfterCuts(_ change: (inout ReconnectPolicy) -> Void) async throws -> [Duration] {
+private func waitsAfterCuts(
+    servers: Int = 1, _ change: (inout ReconnectPolicy) -> Void
+) async throws -> [Duration] {
     let server = ScriptedServer { step in
         if case .connectReceived = step.event { step.accept() }
     }
     var policy = ReconnectPolicy(
-        initialDelay: .milliseconds(2), maximumDelay: .seconds(10), multiplier: 2, jitter: 0)
+        initialDelay: .milliseconds(2), maximumDelay: .seconds(10), multiplier: 2, jitter: 0, spread: .zero)
     change(&policy)
-    let client = client(policy, server)
+    let client = client(policy, server, servers: servers)
     var events = client.events.makeAsyncIterator()
     try await client.connect()
     var waits: [Duration] = []
@@ -83,9 +87,23 @@ extension OptionTableTests {
             #expect(await waits(1) { $0.firstConnectAttempts = 4 }.count == 3)
         },
         OptionRow("reconnect.stableAfter") {
-            try await verify(waitsAfterCuts { $0.stableAfter = .zero } == [.milliseconds(2), .milliseconds(2)])
-            try await verify(
-                waitsAfterCuts { $0.stableAfter = .seconds(10_000) } == [.milliseconds(2), .milliseconds(4)])
+            try await verify(waitsAfterCuts { $0.stableAfter = .zero } == [.zero, .zero])
+            try await verify(waitsAfterCuts { $0.stableAfter = .seconds(10_000) } == [.zero, .milliseconds(2)])
+        },
+        OptionRow("reconnect.failoverDelay") {
+            // The servers drop the client at once: the second wait is one of those that grow.
+            let waits = try await waitsAfterCuts(servers: 2) {
+                $0.stableAfter = .seconds(10_000)
+                $0.failoverDelay = .milliseconds(7)
+            }
+            #expect(waits == [.milliseconds(7), .milliseconds(2)])
+        },
+        OptionRow("reconnect.spread") {
+            let waits = try await waitsAfterCuts {
+                $0.stableAfter = .zero
+                $0.spread = .milliseconds(1)
+            }
+            #expect(waits.count == 2 && waits.allSatisfy { $0 > .zero && $0 <= .milliseconds(1) })
         },
         OptionRow("reconnect.maximumAttempts") {
             try await verify(waitsAfterCuts { $0.maximumAttempts = 0 } == [])
@@ -123,6 +141,26 @@ extension OptionTableTests {
             #expect(!isEarly)
             await clock.advance(by: .seconds(1))
             await #expect { try await subscribing.value } throws: { ($0 as? MQTTError)?.code == .timedOut }
+            await client.disconnect()
+            await broker.stop()
+        },
+        OptionRow("acknowledgementTimeout") {
+            let clock = try ManualClock()
+            let broker = try await LoopbackBroker.start(clock: clock)
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            var configuration = MQTTConfiguration()
+            configuration.acknowledgementTimeout = .seconds(50)
+            let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+            try await client.connect()
+            let arrivals = broker.arrivals()
+            let publishing = Task { try await client.publish("x", to: "a", qos: .atLeastOnce) }
+            _ = await arrivals.first { $0.packet == .mqtt(.publish) }
+            await clock.advance(by: .seconds(49))
+            #expect(client.state.isConnected)
+            await clock.advance(by: .seconds(1))
+            #expect(!client.state.isConnected)
+            publishing.cancel()
+            _ = await publishing.result
             await client.disconnect()
             await broker.stop()
         },

@@ -3,6 +3,7 @@ import MQTT
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 
 /// Writes that fail: a full disk, a transform that throws, a log that cannot be written anew.
 @Suite("Session store: writes that fail", .turns)
@@ -69,6 +70,143 @@ struct FailingDiskTests {
         #expect(try store(scratch).open().records == [message(99)])
     }
 
+    /// A store whose directories cannot be forced to the disk while `fails` is true.
+    private func store(
+        _ scratch: ScratchDirectory, compactionSize: Int = 300, sync: FileSessionStore.SyncPolicy = .always,
+        _ failing: DirectoryFaults
+    ) -> FileSessionStore {
+        var options = FileSessionStore.Options()
+        options.compactionSize = compactionSize
+        options.sync = sync
+        return FileSessionStore(directory: scratch.file("session"), options: options) { try failing.sync($0) }
+    }
+
+    @Test(arguments: [FileSessionStore.SyncPolicy.always, .never])
+    func `no accepted record is lost when the directory of a rewritten log cannot be forced to the disk`(
+        sync: FileSessionStore.SyncPolicy
+    ) throws {
+        let scratch = try ScratchDirectory()
+        let faults = DirectoryFaults()
+        let first = store(scratch, sync: sync, faults)
+        _ = try first.open()
+        faults.areOn = true
+        var accepted: [MQTTStoreRecord] = []
+        var refused = 0
+        // All but the last of each ten are done, so that the log is rewritten several times.
+        for number in 1..<200 as Range<UInt64> {
+            if number == 100 { faults.areOn = false }
+            do {
+                try first.append([message(number)])
+                if number % 10 == 0 {
+                    accepted.append(message(number))
+                } else {
+                    try first.append([.finished(sequence: number)])
+                }
+            } catch {
+                refused += 1
+                // Done all the same, if it was stored.
+                try? first.append([.finished(sequence: number)])
+            }
+        }
+        #expect(faults.count > 0 || sync == .never)
+        if sync == .always { #expect(refused > 0, "what may not survive a loss of power is not accepted") }
+        if sync == .never { #expect(refused == 0) }
+        first.close()
+        let stored = try store(scratch, faults).open()
+        let found = stored.records
+        #expect(stored.damage == nil)
+        #expect(accepted.allSatisfy { found.contains($0) })
+        #expect(accepted.count >= 9)
+    }
+
+    @Test func `what is accepted after an emptied store's directory cannot be forced to the disk is found again`()
+        throws
+    {
+        let scratch = try ScratchDirectory()
+        let faults = DirectoryFaults()
+        let first = store(scratch, faults)
+        _ = try first.open()
+        try first.append([message(1)])
+        faults.areOn = true
+        #expect(throws: (any Error).self) { try first.removeAll() }
+        faults.areOn = false
+        try first.append([message(2)])
+        first.close()
+        let second = store(scratch, faults)
+        // The log is empty or as it was: the first message is there for this object and for the next one, or for neither.
+        let found = try second.open().records
+        #expect(found == [message(2)])
+        second.close()
+    }
+
+    @Test func `after a full disk has room again, connect() makes the store work as its error says`() async throws {
+        let bench = try await Bench()
+        let disk = FillingStore()
+        let client = bench.client("full") { $0.sessionStore = disk }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .atLeastOnce)
+        try await client.connect()
+        try await client.enqueue("before", to: "a")
+        #expect(try await messages.first(1).map(\.text) == ["before"])
+        // Otherwise it would be sent once more.
+        #expect(await eventually { disk.base.messageCount == 0 })
+        disk.isFull = true
+        await #expect { try await client.enqueue("refused", to: "a") } throws: { error in
+            let error = error as? MQTTError
+            return error?.code == .storeFailed && error?.message.contains("call connect() again") == true
+        }
+        #expect(await eventually { if case .disconnected = client.state { true } else { false } })
+        // As long as the disk is full, the error is that of the disk.
+        await #expect { try await client.enqueue("refused", to: "a") } throws: {
+            ($0 as? MQTTError)?.code == .storeFailed
+        }
+        disk.isFull = false
+        try await client.connect()
+        try await client.enqueue("after", to: "a")
+        try await client.publish("published", to: "a", qos: .atLeastOnce)
+        #expect(try await messages.first(2).map(\.text) == ["after", "published"])
+        await client.disconnect()
+        #expect(disk.base.messageCount == 0)
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `what the store accepted before the disk was full is sent after it has room again`() async throws {
+        let bench = try await Bench()
+        let disk = FillingStore()
+        let client = bench.client("full") { $0.sessionStore = disk }
+        let receiver = try await bench.connected()
+        let messages = try await receiver.subscribe(to: "a", qos: .atLeastOnce)
+        for number in 1...3 { try await client.enqueue("\(number)", to: "a") }
+        disk.isFull = true
+        await #expect { try await client.enqueue("refused", to: "a") } throws: {
+            ($0 as? MQTTError)?.code == .storeFailed
+        }
+        disk.isFull = false
+        try await client.connect()
+        try await client.enqueue("4", to: "a")
+        #expect(try await messages.first(4).map(\.text) == ["1", "2", "3", "4"])
+        await client.disconnect()
+        await receiver.disconnect()
+        await bench.stop()
+    }
+
+    @Test func `the parent of a new directory is forced to the disk before anything is accepted`() throws {
+        let scratch = try ScratchDirectory()
+        let faults = DirectoryFaults()
+        faults.areOn = true
+        let first = store(scratch, faults)
+        #expect(throws: (any Error).self) { _ = try first.open() }
+        faults.areOn = false
+        _ = try first.open()
+        let parent = URL(fileURLWithPath: scratch.file("session")).deletingLastPathComponent().path
+        #expect(Set(faults.synced) == [parent, scratch.file("session")])
+        first.close()
+        _ = try first.open()
+        #expect(faults.synced.filter { $0 == parent }.count == 1, "once is enough")
+        first.close()
+    }
+
     @Test func `on a full disk nothing accepted is lost, and nothing refused comes back`() async throws {
         let scratch = try ScratchDirectory()
         // The largest file, in units of 512 bytes, stands for the disk. Without the trap the signal would end the process.
@@ -90,5 +228,52 @@ struct FailingDiskTests {
         }
         #expect(Set(found) == accepted.subtracting(numbers("f ")))
         #expect(found.count == Set(found).count)
+    }
+}
+
+/// Forces directories to the disk, unless it is told to fail.
+private final class DirectoryFaults: Sendable {
+    private let state = Mutex((areOn: false, count: 0, synced: [String]()))
+
+    var areOn: Bool {
+        get { state.withLock { $0.areOn } }
+        set { state.withLock { $0.areOn = newValue } }
+    }
+    /// How often it failed.
+    var count: Int { state.withLock { $0.count } }
+    /// The directories that it forced to the disk.
+    var synced: [String] { state.withLock { $0.synced } }
+
+    func sync(_ directory: Directory) throws {
+        let fails = state.withLock { state in
+            if state.areOn { state.count += 1 } else { state.synced.append(directory.path) }
+            return state.areOn
+        }
+        if fails { throw FileError(call: "fsync", path: directory.path, errno: EIO) }
+        try directory.sync()
+    }
+}
+
+/// A store on a disk that a test fills and empties.
+private final class FillingStore: SessionStore {
+    struct DiskFull: Error {}
+
+    let base = MemorySessionStore()
+    private let full = Mutex(false)
+    var isFull: Bool {
+        get { full.withLock { $0 } }
+        set { full.withLock { $0 = newValue } }
+    }
+    var limits: SessionStoreLimits { base.limits }
+
+    func open() throws -> StoredSession { try base.open() }
+    func setClientID(_ clientID: String) throws { try write { try base.setClientID(clientID) } }
+    func append(_ records: [MQTTStoreRecord]) throws { try write { try base.append(records) } }
+    func removeAll() throws { try write { try base.removeAll() } }
+    func close() { base.close() }
+
+    private func write(_ body: () throws -> Void) throws {
+        if isFull { throw DiskFull() }
+        try body()
     }
 }

@@ -24,6 +24,8 @@ final class SubscribingServer: Sendable {
 
     var scriptedServer: ScriptedServer { scripted.withLock { $0! } }
     var subscribed: [MQTTSubscriptionRequest] { state.withLock { $0.subscribed.flatMap(\.subscriptions) } }
+    /// The number of filters in each SUBSCRIBE.
+    var requestSizes: [Int] { state.withLock { $0.subscribed.map(\.subscriptions.count) } }
     var properties: [MQTTProperties] { state.withLock { $0.subscribed.map(\.properties) } }
     var unsubscribed: [String] { state.withLock { $0.unsubscribed } }
     var unansweredCount: Int { state.withLock { $0.unanswered.count } }

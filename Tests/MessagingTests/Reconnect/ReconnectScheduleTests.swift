@@ -12,11 +12,12 @@ import Wire
 
     private func policy(
         initial: Duration = .seconds(1), maximum: Duration = .seconds(60), multiplier: Double = 2, jitter: Double = 0,
-        stable: Duration = .seconds(10), attempts: Int? = nil, first: Int? = nil
+        stable: Duration = .seconds(10), attempts: Int? = nil, first: Int? = nil,
+        failover: Duration = .milliseconds(100), spread: Duration = .seconds(1)
     ) -> ReconnectPolicy {
         ReconnectPolicy(
             initialDelay: initial, maximumDelay: maximum, multiplier: multiplier, jitter: jitter, stableAfter: stable,
-            maximumAttempts: attempts, firstConnectAttempts: first)
+            maximumAttempts: attempts, firstConnectAttempts: first, failoverDelay: failover, spread: spread)
     }
 
     @Test func `waits twice as long each time, up to the maximum`() {
@@ -47,10 +48,62 @@ import Wire
         schedule.established(at: 100 * second)
         #expect(delay(schedule.failed(at: 109 * second, random: 0)) == 2 * second)
         schedule.established(at: 200 * second)
-        #expect(delay(schedule.failed(at: 210 * second, random: 0)) == second)
+        #expect(delay(schedule.failed(at: 210 * second, random: 0)) == 0)
+        #expect(delay(schedule.failed(at: 211 * second, random: 0)) == second)
         #expect(delay(schedule.failed(at: 211 * second, random: 0)) == 2 * second)
         schedule.resetDelay()
         #expect(delay(schedule.failed(at: 212 * second, random: 0)) == second)
+    }
+
+    @Test func `after a loss the first wait is drawn from zero to the spread, or is that of a failover`() throws {
+        var random = SeededGenerator(seed: Campaign.seed)
+        var drawn: [Int64] = []
+        for _ in 0..<1_000 {
+            var schedule = ReconnectSchedule(policy: .automatic)
+            schedule.established(at: 0)
+            let wait = schedule.failed(at: 60 * second, random: .random(in: 0..<1, using: &random))
+            drawn.append(try #require(delay(wait)))
+            // What follows grows from the initial delay.
+            #expect(delay(schedule.failed(at: 60 * second, random: 0)) == second / 2)
+            #expect(delay(schedule.failed(at: 60 * second, random: 0)) == second)
+        }
+        #expect(drawn.allSatisfy { 0..<second ~= $0 })
+        // 1,000 clients are spread evenly: about 100 in each tenth.
+        for tenth in 0..<10 {
+            let count = drawn.count { $0 / (second / 10) == tenth }
+            #expect((50..<150).contains(count), "\(tenth): \(count)")
+        }
+        var moving = ReconnectSchedule(policy: .automatic)
+        moving.established(at: 0)
+        #expect(delay(moving.failed(at: 60 * second, isFailover: true, random: 0.9)) == second / 10)
+        // A server that drops clients at once is not helped by haste.
+        moving.established(at: 61 * second)
+        #expect(delay(moving.failed(at: 61 * second, isFailover: true, random: 0)) == second / 2)
+        // None is longer than the maximum.
+        let short = policy(maximum: .milliseconds(5))
+        var limited = ReconnectSchedule(policy: short)
+        #expect(limited.failoverDelay == 5_000_000)
+        limited.established(at: 0)
+        #expect(try #require(delay(limited.failed(at: 60 * second, random: 0.999))) <= 5_000_000)
+    }
+
+    @Test func `one count for waits, attempts and maximumAttempts starts over with a connection that held`() {
+        var schedule = ReconnectSchedule(policy: policy(attempts: 8))
+        for round in 1...7 {
+            #expect(schedule.attempt == round)
+            // Every second attempt succeeds, and its connection is lost at once.
+            if round.isMultiple(of: 2) { schedule.established(at: 0) }
+            if round == 1 { schedule.keepTrying() }
+            #expect(schedule.attempt == round)
+            #expect(schedule.failed(at: second, random: 0) != .giveUp)
+        }
+        #expect(schedule.attempt == 8)
+        var other = schedule
+        other.established(at: 0)
+        #expect(other.failed(at: 9 * second, random: 0) == .giveUp)
+        schedule.established(at: 0)
+        #expect(schedule.failed(at: 10 * second, random: 0) != .giveUp)
+        #expect(schedule.attempt == 1)
     }
 
     @Test func `gives up after the attempts that the policy allows`() {
@@ -61,10 +114,9 @@ import Wire
         #expect(schedule.failed(at: 0, random: 0) == .giveUp)
 
         schedule.established(at: 0)
-        #expect(schedule.attempt == 1)
-        // The loss itself is not an attempt.
-        for _ in 0..<3 { #expect(schedule.failed(at: 0, random: 0) != .giveUp) }
-        #expect(schedule.failed(at: 0, random: 0) == .giveUp)
+        // The loss of a connection that held is not a failed attempt.
+        for _ in 0..<3 { #expect(schedule.failed(at: 10 * second, random: 0) != .giveUp) }
+        #expect(schedule.failed(at: 10 * second, random: 0) == .giveUp)
     }
 
     @Test func `never means not even once, automatic that the first failure is thrown`() {
@@ -82,11 +134,15 @@ import Wire
         let durations: [Duration] = [.seconds(-5), .zero, .nanoseconds(1), .seconds(Int64.max), .seconds(Int64.min)]
         for initial in durations {
             for maximum in durations {
-                let odd = policy(initial: initial, maximum: maximum, multiplier: odd, jitter: odd, stable: initial)
+                let odd = policy(
+                    initial: initial, maximum: maximum, multiplier: odd, jitter: odd, stable: initial,
+                    failover: initial, spread: initial)
                 var schedule = ReconnectSchedule(policy: odd)
                 for round in 0..<70 {
                     if round % 10 == 0 { schedule.established(at: 0) }
-                    let drawn = try #require(delay(schedule.failed(at: 1, random: 0.999)))
+                    let isFailover = round % 20 == 0
+                    let drawn = try #require(
+                        delay(schedule.failed(at: 1, isFailover: isFailover, random: 0.999)))
                     #expect(drawn >= 0)
                     #expect(drawn <= max(0, maximum.inNanoseconds))
                 }

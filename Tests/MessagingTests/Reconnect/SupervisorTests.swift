@@ -147,6 +147,87 @@ import Transport
         client.supervisor.withLock { $0 = nil }
     }
 
+    // MARK: Suspending
+
+    /// A connected supervisor whose connections end when a test says so.
+    private func connected() async throws -> (Client, Supervisor<Client>, EventLoop) {
+        let client = Client([.wait])
+        let loop = try EventLoop.start()
+        let supervisor = Supervisor<Client>(
+            policy: Shared(ReconnectPolicy()), serverCount: 1, serverOrder: .listed,
+            connectTimeout: 60_000_000_000, loop: loop)
+        supervisor.supervise(client)
+        client.supervisor.withLock { $0 = supervisor }
+        try await supervisor.connect(cancelled: .cancelled)
+        return (client, supervisor, loop)
+    }
+
+    private static let suspending = ["connecting", "connected", "disconnecting"]
+
+    /// Returns when the tasks that were just started on the loop wait for their answers.
+    private func settle(_ loop: EventLoop) async {
+        for _ in 0..<4 { await loop.result {} }
+    }
+
+    /// Begins to suspend; the returned task ends when that is done.
+    private func suspending(_ client: Client, _ supervisor: Supervisor<Client>) async -> Task<Void, Never> {
+        let task = Task { await supervisor.suspend {} }
+        #expect(await eventually { client.states == Self.suspending })
+        return task
+    }
+
+    @Test func `resuming while the client is being suspended connects it again`() async throws {
+        let (client, supervisor, loop) = try await connected()
+        defer { loop.stop() }
+        let task = await suspending(client, supervisor)
+        supervisor.resume()
+        #expect(await loop.result { supervisor.isActive })
+        await loop.result { supervisor.ended(.stopped, at: 0) }
+        await task.value
+        #expect(await eventually { client.states == Self.suspending + ["suspended", "connecting", "connected"] })
+        client.supervisor.withLock { $0 = nil }
+    }
+
+    @Test func `connect() while the client is being suspended waits and connects it again`() async throws {
+        let (client, supervisor, loop) = try await connected()
+        defer { loop.stop() }
+        let task = await suspending(client, supervisor)
+        let connecting = Task(executorPreference: loop) { try await supervisor.connect(cancelled: .cancelled) }
+        await settle(loop)
+        await loop.result { supervisor.ended(.stopped, at: 0) }
+        await task.value
+        try await connecting.value
+        #expect(client.states == Self.suspending + ["suspended", "connecting", "connected"])
+        client.supervisor.withLock { $0 = nil }
+    }
+
+    @Test func `the last of suspend, resume and disconnect counts while a connection closes`() async throws {
+        let (client, supervisor, loop) = try await connected()
+        defer { loop.stop() }
+        let first = await suspending(client, supervisor)
+        supervisor.resume()
+        let second = Task(executorPreference: loop) { await supervisor.suspend {} }
+        await settle(loop)
+        await loop.result { supervisor.ended(.stopped, at: 0) }
+        await first.value
+        await second.value
+        #expect(client.states == Self.suspending + ["suspended"])
+
+        supervisor.resume()
+        #expect(await eventually { client.states.last == "connected" })
+        let count = client.states.count
+        let third = Task(executorPreference: loop) { await supervisor.suspend {} }
+        #expect(await eventually { client.states.last == "disconnecting" })
+        supervisor.resume()
+        let stopping = Task(executorPreference: loop) { await supervisor.stop {} }
+        await settle(loop)
+        await loop.result { supervisor.ended(.stopped, at: 0) }
+        await third.value
+        await stopping.value
+        #expect(Array(client.states[count...]) == ["disconnecting", "disconnected"])
+        client.supervisor.withLock { $0 = nil }
+    }
+
     // MARK: The network
 
     /// A supervisor that tries for ever, with an hour between two attempts, and the network that it follows.
@@ -191,6 +272,42 @@ import Transport
         #expect(await following.reached(paused + ["connecting", "waiting"]))
         #expect(following.client.attempts == ["1@0", "2@0"])
         await following.stop()
+    }
+
+    @Test func `without a network an attempt follows after the longest delay, and its failure does not count`()
+        async throws
+    {
+        // The monitor knows the default path alone: over a Wi-Fi without a router the server may be there.
+        let clock = try ManualClock()
+        let client = Client([.wait])
+        let network = NetworkMonitor()
+        var policy = ReconnectPolicy(
+            initialDelay: .seconds(1), maximumDelay: .seconds(60), multiplier: 60, jitter: 0, firstConnectAttempts: 4)
+        policy.failoverDelay = .zero
+        let supervisor = Supervisor<Client>(
+            policy: Shared(policy), serverCount: 2, serverOrder: .listed, connectTimeout: 60_000_000_000,
+            network: network, loop: clock.loop)
+        supervisor.supervise(client)
+        let connecting = Task { try await supervisor.connect(cancelled: .cancelled) }
+        #expect(await eventually { client.attempts.count == 2 })
+        network.update(.init(isAvailable: false))
+        #expect(await eventually { client.states.last == "waitingForNetwork" })
+        await clock.advance(by: .seconds(59))
+        #expect(client.attempts == ["1@0", "1@1"])
+        await clock.advance(by: .seconds(1))
+        #expect(client.attempts == ["1@0", "1@1", "2@0", "2@1"])
+        #expect(
+            Array(client.states.suffix(4)) == ["waitingForNetwork", "connecting", "connecting", "waitingForNetwork"])
+        await clock.advance(by: .seconds(3600))
+        #expect(client.attempts.count == 124)
+        #expect(client.attempts.last == "2@1")
+        // A success in spite of the monitor.
+        client.supervisor.withLock { $0 = supervisor }
+        await clock.advance(by: .seconds(60))
+        #expect(client.states.last == "connected")
+        client.supervisor.withLock { $0 = nil }
+        try await connecting.value
+        await supervisor.stop { supervisor.ended(.failed(0), at: 0) }
     }
 
     @Test func `a wait for a time becomes a wait for the network when that disappears`() async throws {

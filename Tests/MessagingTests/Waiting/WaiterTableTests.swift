@@ -48,6 +48,15 @@ import Wire
             return count
         }
 
+        /// Returns how many callers a look visited.
+        func visits(at now: Int64) -> Int {
+            let before = table.withLock { $0.visits }
+            _ = look(at: now)
+            return table.withLock { $0.visits } - before
+        }
+
+        var slotCount: Int { table.withLock { $0.slotCount } }
+
         /// Moves all callers to the second stage.
         func turnWhole() {
             _ = look(at: 1 << 40)
@@ -183,6 +192,49 @@ import Wire
             desk.answer(token, 5)
         }
         #expect(desk.nextLook == .max)
+    }
+
+    @Test func `slots of many callers are given up when they are gone, and their tokens stay unknown`() async {
+        let desk = Desk()
+        let count = 3_000
+        let callers = (0..<count).map { number in Task { await desk.wait(number) } }
+        var tokens: [UInt64] = []
+        for number in 0..<count { tokens.append(await desk.token(number)) }
+        #expect(desk.slotCount == count)
+        // One of the first stays: the table keeps what is in front of it.
+        let stays = tokens.firstIndex { $0 & 0xFFFF_FFFF == 10 } ?? 0
+        for number in (0..<count).reversed() where number != stays { desk.answer(tokens[number], 1) }
+        // Some more come and go, as on a connection in use.
+        for number in count..<(2 * count) {
+            let caller = Task { await desk.wait(number) }
+            #expect(desk.succeed(await desk.token(number), 1))
+            _ = await caller.value
+            if desk.slotCount < 1_024 { break }
+        }
+        #expect(desk.slotCount < 1_024)
+        for token in tokens where token != tokens[stays] { #expect(!desk.isAwaited(token)) }
+        let new = (0..<count).map { number in Task { await desk.wait(10_000 + number) } }
+        for number in 0..<count { #expect(!tokens.contains(await desk.token(10_000 + number))) }
+        for number in 0..<count { desk.answer(await desk.token(10_000 + number), 2) }
+        desk.answer(tokens[stays], 3)
+        #expect(desk.slotCount == 0, "all are gone")
+        for caller in callers { _ = await caller.value }
+        for caller in new { #expect(await caller.value == 2) }
+    }
+
+    @Test func `a look visits the callers in the first stage, and none of those that wait long`() async {
+        let desk = Desk()
+        let callers = (0..<500).map { number in Task { await desk.wait(number) } }
+        for number in 0..<500 { _ = await desk.token(number) }
+        desk.turnWhole()
+        let late = Task { await desk.wait(500, at: 1 << 41) }
+        let token = await desk.token(500)
+        #expect(desk.visits(at: 1 << 42) == 1)
+        #expect(desk.visits(at: 1 << 43) == 1)
+        #expect(desk.visits(at: 1 << 44) == 0)
+        desk.answer(token, 1)
+        for number in 0..<500 { desk.answer(await desk.token(number), 1) }
+        for caller in callers + [late] { #expect(await caller.value == 1) }
     }
 
     @Test func `answers and cancellations that race resume each caller once`() async {

@@ -1,6 +1,7 @@
 import STOMPCore
 import TestSupport
 import Testing
+import Wire
 
 @Suite(.heavy) struct DecoderTests {
     @Test func countsLineEndsBetweenFrames() throws {

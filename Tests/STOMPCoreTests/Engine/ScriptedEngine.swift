@@ -1,4 +1,5 @@
 import STOMPCore
+import Wire
 
 /// An engine under test in virtual time, with what it did as readable lines. Times are milliseconds here.
 final class ScriptedEngine {
@@ -154,6 +155,7 @@ final class ScriptedEngine {
         case .connected(let connected): "connected \(connected.version)"
         case .errorReceived(let error): "error \(error.message)"
         case .disconnected: "disconnected"
+        case .acknowledgementTimedOut(let receipt, let silence): "unacknowledged \(receipt) \(silence / 1_000_000)"
         case .connectionFailed(let failure): "failed \(failure.reason)"
         case .unknownFrameReceived(let frame): "unknown \(frame.commandName)"
         case .connectReceived(let request): "CONNECT \(request.version)"

@@ -1,3 +1,5 @@
+import Foundation
+import STOMPCore
 import TestSupport
 import Testing
 
@@ -58,5 +60,48 @@ import Testing
         }
         try await refusing
         await client.disconnect()
+    }
+
+    @Test func `a server's text neither forges lines of a log nor fills them`() {
+        let forged = "bye\n2026-01-01 ERROR \u{1b}[31m" + String(repeating: "x", count: 3_000)
+        let answer = STOMPServerError(STOMPFrame(.error, headers: ["message": forged]))
+        let errors = [
+            STOMPError(.refused, answer), STOMPError(.sessionEnded, answer),
+            STOMPError(STOMPConnectionFailure(.error, "The server ended the session: \(answer)", error: answer)),
+        ]
+        for error in errors {
+            for text in [error.message, "\(error)", error.localizedDescription] {
+                #expect(!text.unicodeScalars.contains { $0.value < 0x20 })
+                #expect(text.count < 700)
+            }
+        }
+        #expect(errors[0].message.contains("bye\\n2026"))
+        #expect(answer.message == forged)
+    }
+
+    @Test func `an ERROR without a message is shown with its body, or as one without a reason`() {
+        let body = Array("queue full".utf8)
+        #expect(STOMPServerError(STOMPFrame(.error, body: body)).description == "queue full")
+        #expect(STOMPServerError(STOMPFrame(.error)).description == "no reason given")
+        let refused = STOMPError(.refused, STOMPServerError(STOMPFrame(.error)))
+        #expect(
+            refused.message == "The server refused the frame: no reason given. Correct the frame and send it again.")
+    }
+
+    @Test func `the description of a heart-beat is its name`() {
+        #expect("\(STOMPEvent.heartBeatSent)" == "heartBeatSent")
+    }
+
+    @Test(arguments: [
+        ("localhost:61613", "stomp://localhost:61613"), ("ssl://broker.example", "stomps://broker.example"),
+    ])
+    func `a URL in another client's form is answered with ours`(url: String, proposal: String) async throws {
+        do throws(STOMPError) {
+            try await STOMPClient(url).connect()
+            Issue.record("nothing was thrown")
+        } catch {
+            #expect(error.code == .badURL)
+            #expect(error.message.contains(proposal))
+        }
     }
 }

@@ -122,6 +122,14 @@ struct CancellationCampaignTests {
             "send", "send(_:to:options:in:) [[UInt8]]",
             body: { subject, _ in try await subject.client.send([UInt8](repeating: 0, count: 500), to: "/topic/a") }),
         Call(
+            "send any bytes", "send(_:to:options:in:) [some Sequence<UInt8>]",
+            "sendAndConfirm(_:to:options:in:) [some Sequence<UInt8>]",
+            body: { subject, _ in
+                try await subject.client.send(repeatElement(UInt8(0), count: 500), to: "/topic/a")
+                try await subject.client.sendAndConfirm(repeatElement(UInt8(0), count: 5), to: "/topic/a")
+            }
+        ),
+        Call(
             "sendAndConfirm", "sendAndConfirm(_:to:options:in:) [String]",
             body: { subject, _ in try await subject.client.sendAndConfirm("1", to: "/topic/a") }),
         Call(

@@ -437,18 +437,20 @@ import Transport
         var configuration = STOMPConfiguration()
         configuration.reconnect.initialDelay = .seconds(50)
         configuration.reconnect.jitter = 0
+        configuration.reconnect.spread = .zero
         let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
         try await client.connect()
+        broker.changeFaults { $0.refusesConnections = true }
         await broker.dropAllConnections()
         await clock.advance(by: .seconds(49))
         if case .waiting = client.state {} else { Issue.record("\(client.state)") }
         await client.disconnect()
         await clock.advance(by: .seconds(3600))
-        #expect(broker.statistics.connections == 1)
+        #expect(broker.statistics.connections == 2)
         if case .disconnected(nil) = client.state {} else { Issue.record("\(client.state)") }
         client.networkChanged()
         await clock.advance(by: .seconds(3600))
-        #expect(broker.statistics.connections == 1)
+        #expect(broker.statistics.connections == 2)
         await broker.stop()
     }
 

@@ -3,6 +3,7 @@ import Messaging
 import STOMPCore
 import TestSupport
 import Testing
+import Wire
 
 @testable import STOMP
 

@@ -2,6 +2,7 @@ import LoopbackBroker
 import Messaging
 import TestSupport
 import Testing
+import Wire
 
 @testable import STOMP
 

@@ -86,4 +86,49 @@ import Testing
             #expect(broker.statistics.connections == 0)
         }
     }
+
+    @Test func `after a server fell silent the client begins with another`() async throws {
+        let clock = try ManualClock()
+        let brokers = (try await LoopbackBroker.start(clock: clock), try await LoopbackBroker.start(clock: clock))
+        let client = STOMPClient(brokers.0.urls.stomp ?? "", brokers.1.urls.stomp ?? "", clock: clock)
+        try await client.connect()
+        // Long enough for a stable connection.
+        await clock.advance(by: .seconds(30))
+        #expect(brokers.0.statistics.connections == 1 && client.state.isConnected)
+        await brokers.0.freeze()
+        for _ in 0..<300 where client.state.isConnected { await clock.advance(by: .milliseconds(100)) }
+        #expect(!client.state.isConnected)
+        await clock.advance(by: .seconds(1))
+        #expect(client.state.isConnected)
+        #expect(brokers.0.statistics.connections == 1 && brokers.1.statistics.connections == 1)
+        await client.disconnect()
+        await brokers.0.stop()
+        await brokers.1.stop()
+    }
+
+    @Test func `a silent server is left after five seconds`() async throws {
+        let clock = try ManualClock()
+        var options = LoopbackBrokerOptions()
+        options.faults.ignoresConnect = true
+        let brokers = (
+            try await LoopbackBroker.start(options, clock: clock), try await LoopbackBroker.start(clock: clock)
+        )
+        let client = STOMPClient(brokers.0.urls.stomp ?? "", brokers.1.urls.stomp ?? "", clock: clock)
+        var events = client.events.makeAsyncIterator()
+        let connecting = Task { try await client.connect() }
+        #expect(await eventually { brokers.0.statistics.connections == 1 })
+        await clock.advance(by: .milliseconds(4_800))
+        #expect(brokers.1.statistics.connections == 0)
+        await clock.advance(by: .milliseconds(400))
+        try await connecting.value
+        #expect(brokers.1.statistics.connections == 1)
+        var failure: STOMPError?
+        while failure == nil, let event = await events.next() {
+            if case .attemptFailed(_, let error) = event { failure = error }
+        }
+        #expect(failure?.code == .timedOut && failure?.message.contains("within 5 seconds") == true)
+        await client.disconnect()
+        await brokers.0.stop()
+        await brokers.1.stop()
+    }
 }

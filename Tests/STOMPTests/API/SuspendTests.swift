@@ -36,4 +36,47 @@ struct SuspendTests {
             await other.disconnect()
         }
     }
+
+    @Test func `resume() or connect() while DISCONNECT waits for its receipt connects again`() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        let connecting = Task { try await client.connect() }
+        var connection = try await server.accept(0)
+        try await connecting.value
+        for round in 1...6 {
+            let suspending = Task { await client.suspend() }
+            let receipt = try await connection.expect("DISCONNECT")
+            let again = Task { if round.isMultiple(of: 2) { try await client.connect() } else { client.resume() } }
+            if !round.isMultiple(of: 2) { try await again.value }
+            connection.send("RECEIPT\nreceipt-id:\(receipt)\n\n\0")
+            await suspending.value
+            connection = try await server.accept(round)
+            try await again.value
+            #expect(await eventually { client.state.isConnected })
+        }
+        let disconnecting = Task { await client.disconnect() }
+        try await connection.confirm("DISCONNECT")
+        await disconnecting.value
+    }
+
+    @Test func `a cancelled connect() does not end the next one`() async throws {
+        let server = FakeServer()
+        let client = server.client()
+        for round in 0..<20 {
+            let first = Task { try await client.connect() }
+            _ = try await server.connection(3 * round)
+            first.cancel()
+            let second = Task { try await client.connect() }
+            _ = try await server.connection(3 * round + 1)
+            await client.disconnect()
+            await expectError(.disconnected) { try await second.value }
+            let third = Task { try await client.connect() }
+            let connection = try await server.accept(3 * round + 2)
+            try await third.value
+            await expectError(.cancelled) { try await first.value }
+            let disconnecting = Task { await client.disconnect() }
+            try await connection.confirm("DISCONNECT")
+            await disconnecting.value
+        }
+    }
 }

@@ -1,6 +1,9 @@
-import STOMP
+import Messaging
 import TestSupport
 import Testing
+import Transport
+
+@testable import STOMP
 
 @Suite("Delivery: batches", .turns)
 struct BatchTests {
@@ -55,6 +58,75 @@ struct BatchTests {
             }
             await client.disconnect()
         }
+    }
+
+    @Test func `the memory of large batches is freed when no more arrive, without heart-beats and while connected`()
+        async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(clock: clock) {
+            ($0.outgoingHeartBeat, $0.incomingHeartBeat) = (.zero, .zero)
+        }
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connecting
+        let subscribing = Task { try await client.subscribe(to: "/queue/q") }
+        let lines = try await connection.frame().split(separator: "\n")
+        func header(_ name: String) -> Substring { lines.first { $0.hasPrefix(name) }?.dropFirst(name.count) ?? "" }
+        connection.send("RECEIPT\nreceipt-id:\(header("receipt:"))\n\n\0")
+        let messages = try await subscribing.value
+        func receive(_ count: Int) async throws {
+            let message = "MESSAGE\nsubscription:\(header("id:"))\nmessage-id:1\ndestination:/queue/q\n\n"
+            let frame = message + String(repeating: "x", count: 1_000) + "\0"
+            connection.send(String(repeating: frame, count: count))
+            _ = try await messages.first(count)
+        }
+        let loop = clock.loop
+        @Sendable func keptBytes() async -> Int {
+            await loop.result { loop.scratch(STOMPScratch.self) { STOMPScratch() }.pool.keptBytes }
+        }
+        try await receive(30)
+        #expect(await eventually { await keptBytes() >= 16 << 10 })
+        await clock.advance(by: .seconds(5))
+        try await receive(30)
+        #expect(await eventually { await keptBytes() >= 16 << 10 })
+        await clock.advance(by: .seconds(6))
+        #expect(await keptBytes() > 0, "used six seconds ago")
+        await clock.advance(by: .seconds(10))
+        #expect(await keptBytes() == 0)
+        #expect(client.state.isConnected)
+        connection.close()
+        await client.disconnect()
+    }
+
+    @Test func `the bound of a buffer counts the memory of small messages, which is more than their bytes`()
+        async throws
+    {
+        let server = FakeServer()
+        let client = server.client()
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connecting
+        let bound = 64 << 10
+        let subscribing = Task {
+            try await client.subscribe(to: "/queue/q", buffer: BufferPolicy(messages: 100_000, bytes: bound))
+        }
+        let lines = try await connection.frame().split(separator: "\n")
+        func header(_ name: String) -> Substring { lines.first { $0.hasPrefix(name) }?.dropFirst(name.count) ?? "" }
+        connection.send("RECEIPT\nreceipt-id:\(header("receipt:"))\n\n\0")
+        let messages = try await subscribing.value
+        // One read each: the most memory for a message.
+        let frame = "MESSAGE\nsubscription:\(header("id:"))\nmessage-id:1\ndestination:/q\n\n24 bytes, or nearly that\0"
+        for number in 1...600 {
+            connection.send(frame)
+            #expect(await eventually(every: .zero) { client.counters.messagesReceived == number })
+        }
+        // The object of a batch, its two arrays and a place in a queue take more than 200 bytes.
+        #expect(600 - messages.droppedCount <= bound / 256, "\(600 - messages.droppedCount) wait")
+        #expect(600 - messages.droppedCount > bound / 1024)
+        connection.close()
+        await client.disconnect()
     }
 
     #if os(Linux)

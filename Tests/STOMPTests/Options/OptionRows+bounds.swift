@@ -1,7 +1,9 @@
+import LoopbackBroker
 import STOMP
 import STOMPCore
 import TestSupport
 import Testing
+import Transport
 
 /// Whether a client with changed limits takes a MESSAGE with a header of 200 bytes, ten further headers, and a body.
 private func takesMessage(_ change: (inout STOMPLimits) -> Void) async throws -> Bool {
@@ -59,6 +61,25 @@ extension OptionTableTests {
         },
         OptionRow("requestTimeout") {
             try await within(.seconds(20)) { try await SendTests().receiptThatDoesNotComeTimesOut() }
+        },
+        OptionRow("acknowledgementTimeout") {
+            let clock = try ManualClock()
+            let broker = try await LoopbackBroker.start(clock: clock)
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            var configuration = STOMPConfiguration()
+            configuration.acknowledgementTimeout = .seconds(50)
+            let client = STOMPClient(broker.urls.stomp ?? "", configuration: configuration, clock: clock)
+            try await client.connect()
+            let arrivals = broker.arrivals()
+            let sending = Task { try await client.sendAndConfirm("x", to: "/queue/a") }
+            _ = await arrivals.first { $0.packet == .stomp(.send) }
+            await clock.advance(by: .seconds(49))
+            #expect(client.state.isConnected)
+            await clock.advance(by: .seconds(1))
+            #expect(!client.state.isConnected)
+            _ = await sending.result
+            await client.disconnect()
+            await broker.stop()
         },
         OptionRow("profile") {
             let server = FakeServer()

@@ -30,7 +30,7 @@ private func attempts(_ names: [String], _ order: ServerOrder) async -> [String]
 
 /// How connecting to a broker that speaks TLS ends.
 private func connectByTLS(trusting isTrusted: Bool) async throws -> STOMPError? {
-    let certificates = try await Certificates.make()
+    let certificates = Certificates()
     var options = LoopbackBrokerOptions()
     options.tls = TLSServerOptions(
         identity: TLSIdentity(certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
@@ -72,6 +72,9 @@ extension OptionTableTests {
             }
             await broker.stop()
         },
+        networkRow("interface", name: "network"), networkRow("interface"), networkRow("localAddress"),
+        networkRow("interfaceType"), networkRow("allowsExpensive"), networkRow("allowsConstrained"),
+        networkRow("prefersNoProxies"),
         OptionRow("threadQuality") {
             await ClientChecks.threadQuality { quality, port in
                 var configuration = STOMPConfiguration()
@@ -142,4 +145,17 @@ extension OptionTableTests {
             try await within(.seconds(25)) { #expect(await failure(of: client) != nil) }
         },
     ]
+
+    private static func networkRow(_ option: String, name: String? = nil) -> OptionRow {
+        OptionRow(name ?? "network.\(option)") {
+            let broker = try await LoopbackBroker.start()
+            let port = Int(broker.ports.stomp ?? 0)
+            try await ClientChecks.network(option, port: port) { network in
+                var configuration = STOMPConfiguration()
+                configuration.network = network
+                return STOMPClient("stomp://127.0.0.1:\(port)", configuration: configuration)
+            }
+            await broker.stop()
+        }
+    }
 }

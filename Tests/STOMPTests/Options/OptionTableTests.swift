@@ -12,6 +12,7 @@ struct OptionTableTests {
 
     @Test func `every option has a row, and every row is an option`() {
         var names = optionNames(of: STOMPConfiguration())
+        names.formUnion(optionNames(of: NetworkOptions(), "network."))
         names.formUnion(optionNames(of: STOMPLimits(), "limits."))
         // The one of these that is STOMP's alone.
         names.insert("webSocket.sendsText")

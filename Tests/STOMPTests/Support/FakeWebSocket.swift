@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Transport
 import WebSocketCore
+import Wire
 
 /// The server's end of a WebSocket over TCP, whose messages the test cuts as it likes.
 final class FakeWebSocket: Sendable {

@@ -4,8 +4,8 @@ import Foundation
 public final class ActiveMQ: RunningBroker {
     private static let home = "/usr/share/activemq"
     /// Without it the MQTT connector listens and then drops each client.
-    private static let mqttLibrary = "/usr/share/java/mqtt-client.jar"
-    static var isUnpacked: Bool { access(home + "/bin/activemq.jar", R_OK) == 0 && access(mqttLibrary, R_OK) == 0 }
+    static let mqttLibrary = "/usr/share/java/mqtt-client.jar"
+    static let program = home + "/bin/activemq.jar"
 
     public struct Options: Sendable {
         /// Only these may connect; nobody named means that everybody may.
@@ -81,7 +81,7 @@ public final class ActiveMQ: RunningBroker {
                 "-Djava.io.tmpdir=\(base)/tmp", "-Dactivemq.home=\(Self.home)", "-Dactivemq.base=\(base)",
                 "-Dactivemq.conf=\(base)/conf", "-Dactivemq.data=\(base)/data",
                 "-Dlog4j.configuration=file:\(base)/conf/log4j.properties", "-jar",
-                "\(Self.home)/bin/activemq.jar", "start", "xbean:file:\(base)/conf/activemq.xml",
+                Self.program, "start", "xbean:file:\(base)/conf/activemq.xml",
             ], directory: base, user: "activemq")
         let user = options.users.first
         server = BrokerServer(command, in: scratch, ports: [stompNIOPort, stompTLSPort]) {
@@ -130,27 +130,21 @@ public final class ActiveMQ: RunningBroker {
             """
     }
 
-    /// Java reads PKCS12: one store with the server's key, and one with the authority, which only `keytool` can mark
+    /// Java reads PKCS #12: one store with the server's key, and one with the authority, which only `keytool` can mark
     /// as trusted.
     private static func keyStores(_ tls: BrokerTLS, in scratch: ScratchDirectory) async throws -> String {
         let (server, trust) = (scratch.file("server.p12"), scratch.file("trust.p12"))
-        try await Tool.run(
-            "openssl",
-            [
-                "pkcs12", "-export", "-in", tls.certificate, "-inkey", tls.key, "-name", "server", "-out", server,
-                "-passout", "pass:changeit",
-            ]
-        ).requireSuccess()
+        try FileManager.default.copyItem(atPath: tls.container, toPath: server)
         try await Tool.run(
             "keytool",
             [
                 "-importcert", "-noprompt", "-alias", "authority", "-file", tls.authority, "-keystore", trust,
-                "-storetype", "PKCS12", "-storepass", "changeit",
+                "-storetype", "PKCS12", "-storepass", tls.passphrase,
             ]
         ).requireSuccess()
         return """
-            <sslContext><sslContext keyStore="file:\(server)" keyStorePassword="changeit" \
-            trustStore="file:\(trust)" trustStorePassword="changeit"/></sslContext>
+            <sslContext><sslContext keyStore="file:\(server)" keyStorePassword="\(tls.passphrase)" \
+            trustStore="file:\(trust)" trustStorePassword="\(tls.passphrase)"/></sslContext>
             """
     }
 }

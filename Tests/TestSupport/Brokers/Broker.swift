@@ -1,3 +1,4 @@
+import Foundation
 public import Testing
 
 /// The real brokers and tools that tests run against.
@@ -14,16 +15,31 @@ public enum Broker: String, Sendable, CaseIterable {
 
     /// What is missing and how to install it on Debian; nil when nothing is.
     public var missing: String? {
+        missing { $0.hasSuffix(".jar") ? access($0, R_OK) == 0 : Command.path(of: $0) != nil }
+    }
+
+    /// The same where `isThere` decides what is installed.
+    public func missing(_ isThere: (String) -> Bool) -> String? {
+        let absent = needs.filter { !isThere($0) }
+        guard !absent.isEmpty else { return nil }
+        return "\(rawValue) is not installed, without \(absent.joined(separator: ", ")) (apt-get install \(packages))"
+    }
+
+    /// Every program and library that the support for its tests starts or reads. A test that uses another program, as
+    /// Mosquitto's clients, names it by `.requires(program:)`.
+    public var needs: [String] {
         switch self {
-        case .mosquitto:
-            Command.path(of: "mosquitto") == nil || Command.path(of: "mosquitto_passwd") == nil
-                ? "Mosquitto is not installed (apt-get install mosquitto mosquitto-clients)" : nil
-        case .rabbitMQ:
-            Command.path(of: RabbitMQ.program) == nil
-                ? "RabbitMQ is not installed (apt-get install rabbitmq-server)" : nil
-        case .activeMQ:
-            Command.path(of: "java") == nil || !ActiveMQ.isUnpacked
-                ? "ActiveMQ is not installed (apt-get install activemq libmqtt-client-java)" : nil
+        case .mosquitto: ["mosquitto", "mosquitto_passwd"]
+        case .rabbitMQ: [RabbitMQ.program, "erl", "epmd"]
+        case .activeMQ: ["java", "keytool", ActiveMQ.program, ActiveMQ.mqttLibrary]
+        }
+    }
+
+    private var packages: String {
+        switch self {
+        case .mosquitto: "mosquitto mosquitto-clients"
+        case .rabbitMQ: "rabbitmq-server"
+        case .activeMQ: "activemq libmqtt-client-java"
         }
     }
 
@@ -45,7 +61,7 @@ extension Trait where Self == ConditionTrait {
         requires(missing: brokers.compactMap(\.missing))
     }
 
-    /// The same for programs, as `.requires(program: "mosquitto_sub", "nc")`.
+    /// The same for programs, as `.requires(program: "mosquitto_sub", "mosquitto_pub")`.
     public static func requires(program programs: String...) -> ConditionTrait {
         requires(missing: programs.filter { Command.path(of: $0) == nil }.map { "\($0) is not installed" })
     }

@@ -16,16 +16,12 @@ public struct BrokerTLS: Sendable {
     /// PEM files; the server's certificate may be followed by those that signed it.
     public var certificate: String
     public var key: String
+    /// Both in PKCS #12, and what opens it.
+    public var container: String
+    public var passphrase: String
     /// The authority that client certificates are checked against.
     public var authority: String
     public var requiresClientCertificate: Bool
-
-    public init(certificate: String, key: String, authority: String, requiresClientCertificate: Bool = false) {
-        self.certificate = certificate
-        self.key = key
-        self.authority = authority
-        self.requiresClientCertificate = requiresClientCertificate
-    }
 
     /// Copies the files for a broker whose user cannot read the originals, and names the copies to `body`.
     func copied<Result>(

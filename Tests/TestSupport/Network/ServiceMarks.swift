@@ -14,6 +14,34 @@ public enum ServiceMarks {
         }
     }
 
+    /// Where this process' connections to a port of this machine leave from: the address, a percent sign, and on Linux the
+    /// interface that they are bound to, if there is one.
+    public static func localEnds(ofConnectionsTo port: Int) -> [String] {
+        (0..<Int32(4096)).filter { peerPort($0) == port }.map { descriptor in
+            var address = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let code = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+            }
+            guard code == 0 else { return "?" }
+            let number = UInt32(bigEndian: address.sin_addr.s_addr)
+            let text = stride(from: 24, through: 0, by: -8).map { "\(number >> UInt32($0) & 0xFF)" }.joined(
+                separator: ".")
+            return text + "%" + interface(descriptor)
+        }
+    }
+
+    private static func interface(_ descriptor: Int32) -> String {
+        #if canImport(Darwin)
+            return ""
+        #else
+            var name = [UInt8](repeating: 0, count: 16)
+            var size = socklen_t(name.count)
+            guard getsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, &name, &size) == 0 else { return "?" }
+            return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+        #endif
+    }
+
     private static func peerPort(_ descriptor: Int32) -> Int? {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -15,10 +15,15 @@ public final class TCPRelay: Sendable {
     private final class Shared: Sendable {
         let mode = Mutex(Mode.open)
         let lastWords: [UInt8]
+        /// One of so many reads is followed by a pause of 50 ms; 0 for none.
+        let stallInterval: Int
         let isOver = Atomic(false)
         let swallowed = Atomic(0)
 
-        init(lastWords: [UInt8]) { self.lastWords = lastWords }
+        init(lastWords: [UInt8], stallInterval: Int) {
+            self.lastWords = lastWords
+            self.stallInterval = stallInterval
+        }
     }
 
     public let port: Int
@@ -27,12 +32,16 @@ public final class TCPRelay: Sendable {
     /// - Parameters:
     ///   - target: The port of the server on 127.0.0.1.
     ///   - lastWords: The first connection's bytes disappear after this text of the client, however busy the machine is.
-    public static func start(to target: Int, swallowingAfter lastWords: String = "") throws -> TCPRelay {
-        try TCPRelay(to: target, lastWords: Array(lastWords.utf8))
+    ///   - stallInterval: One of so many reads is followed by a pause of 50 ms, as on a link that loses packets. Default:
+    ///     0, none.
+    public static func start(
+        to target: Int, swallowingAfter lastWords: String = "", stallingOneReadIn stallInterval: Int = 0
+    ) throws -> TCPRelay {
+        try TCPRelay(to: target, lastWords: Array(lastWords.utf8), stallInterval: stallInterval)
     }
 
-    private init(to target: Int, lastWords: [UInt8]) throws {
-        shared = Shared(lastWords: lastWords)
+    private init(to target: Int, lastWords: [UInt8], stallInterval: Int) throws {
+        shared = Shared(lastWords: lastWords, stallInterval: stallInterval)
         port = FreePort.next()
         let address = SocketAddress.loopback(UInt16(port))
         let listener = address.makeSocket()
@@ -92,6 +101,7 @@ public final class TCPRelay: Sendable {
         var chunk = [UInt8](repeating: 0, count: 64 * 1024)
         /// The client's bytes in which its last words are looked for.
         var said: [UInt8] = []
+        var reads = 0
         while !shared.isOver.load(ordering: .relaxed) {
             if shared.mode.withLock({ $0 == .cut }) { return }
             var entries = [
@@ -102,6 +112,8 @@ public final class TCPRelay: Sendable {
             for (entry, target) in zip(entries, [server, client]) where entry.revents != 0 {
                 let count = read(entry.fd, &chunk, chunk.count)
                 guard count > 0 else { return }
+                reads += 1
+                if shared.stallInterval > 0, reads % shared.stallInterval == 0 { usleep(50_000) }
                 switch shared.mode.withLock({ $0 }) {
                 case .open where entry.fd == client && !lastWords.isEmpty:
                     said += chunk[..<count]

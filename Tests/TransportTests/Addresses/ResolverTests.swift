@@ -77,23 +77,47 @@ import Wire
         #expect(await eventually { answers.all.count == 4 })
     }
 
-    @Test func `once all threads are stuck, what queues and what is asked fail at once and name DNS`() async {
-        let names = ScriptedNames()
-        let resolver = names.resolver(maximumThreads: 4, patience: 0)
-        let failures = Collected<TransportError?>()
+    @Test func `names that hang make other names wait, and not fail`() async {
+        let names = ScriptedNames([NameQuery("late", .ipv4): "127.0.0.1"])
+        let resolver = names.resolver(maximumThreads: 4)
+        let answers = Collected<String>()
         let stuck = Collected<Bool>()
         for name in 0..<4 { resolver.start(NameQuery("silent\(name)", .ipv4)) { _ in stuck.append(true) } }
         #expect(await eventually { names.questions.count == 4 })
-        resolver.start(NameQuery("late", .ipv4)) { answer in
-            if case .failure(let error) = answer { failures.append(error) }
-        }
-        #expect(failures.all.first??.code == .unknownHost)
-        #expect(failures.all.first??.message.contains("DNS") == true)
-        // A name that is being looked up is waited for all the same.
+        resolver.start(NameQuery("late", .ipv4)) { answers.append((try? $0.get()) == nil ? "failed" : "found") }
+        // A name that is being looked up shares that look-up.
         resolver.start(NameQuery("silent0", .ipv4)) { _ in stuck.append(true) }
-        #expect(failures.all.count == 1)
+        #expect(answers.all.isEmpty && resolver.queuedCount == 1)
         names.release()
-        #expect(await eventually { stuck.all.count == 5 })
+        #expect(await eventually { stuck.all.count == 5 && answers.all == ["found"] })
+    }
+
+    @Test func `names that this machine knows do not wait for names that hang`() async {
+        let names = ScriptedNames()
+        let resolver = names.resolver(
+            maximumThreads: 16,
+            hosts: "# a comment\n192.0.2.7\tbroker.lan broker # 192.0.2.8 other\n2001:db8::7 broker\n")
+        for name in 0..<16 { resolver.start(NameQuery("silent\(name)", .ipv4)) { _ in } }
+        #expect(await eventually { names.questions.count == 16 })
+        let answers = Collected<[Bool]>()
+        for (name, family) in [("Broker", NameQuery.Family.ipv4), ("broker", .ipv6), ("broker", .any)] {
+            resolver.start(NameQuery(name, family)) { answers.append(((try? $0.get()) ?? []).map(\.isIPv6)) }
+        }
+        let other = Collected<Bool>()
+        resolver.start(NameQuery("other", .ipv4)) { _ in other.append(true) }
+        #expect(await eventually { answers.all.count == 3 })
+        #expect(Set(answers.all) == [[false], [true], [false, true]])
+        #expect(resolver.queuedCount == 1 && other.all.isEmpty)
+        #expect(names.questions.count == 16)
+        names.release()
+        #expect(await eventually { names.questions.contains(NameQuery("other", .ipv4)) })
+        names.release()
+        #expect(await eventually { other.all.count == 1 })
+    }
+
+    @Test func `the system's file of hosts is read`() {
+        #expect((try? NameQuery("localhost", .ipv4).knownHere()?.get().isEmpty) == false)
+        #expect(NameQuery("no-such-host.invalid", .any).knownHere() == nil)
     }
 
     @Test func `an endpoint reads as one would write it`() {

@@ -1,4 +1,4 @@
-#if canImport(Network)
+#if os(Linux) && canImport(Network)
     import Network
     import Synchronization
     import TestSupport
@@ -50,6 +50,50 @@
                 short.close()
                 long.close()
             }
+            await server.close()
+        }
+
+        @Test func `a connection without a path fails at once where the system never grants one, and names the reason`()
+            async throws
+        {
+            let setting = try Setting(.automatic)
+            defer { FakeNetwork.setPath(.satisfied) }
+            FakeNetwork.setPath(.unsatisfied)
+            let error = await #expect(throws: TransportError.self) {
+                try await NetworkConnecting.open(
+                    to: .host("127.0.0.1", port: 1), parameters: NWParameters(tls: nil), peerName: "the broker",
+                    failures: NetworkFailures(peerName: "the broker"), deadline: .max, loop: setting.loop,
+                    waitsForPath: false)
+            }
+            #expect(error?.code == .unreachable)
+            #expect(error?.message.contains("watchOS lets an app connect by itself only") == true)
+        }
+
+        @Test func `a denied permission for the local network is named, and granting it is enough`() async throws {
+            let setting = try Setting(.automatic)
+            let server = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
+            defer { FakeNetwork.setPath(.satisfied) }
+            func connect(timeout: Int64) async throws -> any ByteStream {
+                try await Connector.connectByNetwork(
+                    to: .host("127.0.0.1", port: server.port), timeout: timeout, loop: setting.loop)
+            }
+            FakeNetwork.setPath(.unsatisfied, because: .localNetworkDenied)
+            await #expect { _ = try await connect(timeout: 1_000_000) } throws: {
+                guard let error = $0 as? TransportError else { return false }
+                return error.code == .localNetworkDenied && error.message.contains("NSLocalNetworkUsageDescription")
+            }
+            FakeNetwork.setPath(.unsatisfied)
+            await #expect { _ = try await connect(timeout: 1_000_000) } throws: {
+                ($0 as? TransportError)?.code == .unreachable
+            }
+            // The question is on the screen while the attempt waits.
+            FakeNetwork.setPath(.unsatisfied, because: .localNetworkDenied)
+            let connections = FakeNetwork.counts.connections
+            let attempt = Task { try await connect(timeout: 600_000_000_000) }
+            #expect(await eventually { FakeNetwork.counts.connections > connections })
+            FakeNetwork.setPath(.satisfied)
+            let stream = try await attempt.value
+            setting.loop.execute { stream.close() }
             await server.close()
         }
 

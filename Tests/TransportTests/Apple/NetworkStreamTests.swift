@@ -1,4 +1,4 @@
-#if canImport(Network)
+#if os(Linux) && canImport(Network)
     import Network
     import Synchronization
     import TestSupport
@@ -71,10 +71,57 @@
                 let stream = try await Connector.connectByNetwork(
                     to: .host("127.0.0.1", port: server.port), serviceClass: serviceClass, timeout: 20_000_000_000,
                     loop: .shared)
-                #expect(FakeNetwork.counts.serviceClasses[server.port] == expected)
+                #expect(FakeNetwork.counts.parameters[server.port]?.serviceClass == expected)
                 EventLoop.shared.execute { stream.close() }
             }
             await server.close()
+        }
+
+        @Test func `each network option is a parameter of the connection, and an absent interface is named`()
+            async throws
+        {
+            let server = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { _ in }
+            func parameters(_ change: (inout NetworkOptions) -> Void) async throws -> NWParameters {
+                var network = NetworkOptions()
+                change(&network)
+                let stream = try await Connector.open(
+                    to: .host("127.0.0.1", port: server.port), network: network, timeout: 20_000_000_000, loop: .shared)
+                EventLoop.shared.execute { stream.close() }
+                #expect(stream is NetworkStream, "sockets cannot honour what Network.framework can")
+                return try #require(FakeNetwork.counts.parameters[server.port])
+            }
+            #expect(try await parameters { $0.allowsExpensive = false }.prohibitExpensivePaths)
+            #expect(try await parameters { $0.allowsConstrained = false }.prohibitConstrainedPaths)
+            #expect(try await parameters { $0.prefersNoProxies = true }.preferNoProxies)
+            for (type, expected) in [
+                (NetworkOptions.InterfaceType.wifi, NWInterface.InterfaceType.wifi), (.cellular, .cellular),
+                (.wired, .wiredEthernet),
+            ] {
+                let found = try await parameters { $0.interfaceType = type }
+                #expect(found.requiredInterfaceType == expected)
+                #expect(!found.prohibitExpensivePaths && !found.prohibitConstrainedPaths && !found.preferNoProxies)
+            }
+            let local = try await parameters { $0.localAddress = "127.0.0.1" }
+            #expect(local.requiredLocalEndpoint == .hostPort(host: NWEndpoint.Host("127.0.0.1"), port: .any))
+            #expect(local.requiredInterface == nil && local.requiredInterfaceType == .other)
+            FakeNetwork.interfaces = ["en7"]
+            defer { FakeNetwork.interfaces = [] }
+            #expect(try await parameters { $0.interface = "en7" }.requiredInterface?.name == "en7")
+            await #expect { _ = try await parameters { $0.interface = "nowhere0" } } throws: {
+                guard let error = $0 as? TransportError else { return false }
+                return error.code == .unreachable && error.message.contains("nowhere0")
+            }
+            await #expect { _ = try await parameters { $0.localAddress = "a name" } } throws: {
+                ($0 as? TransportError)?.code == .unsupported
+            }
+            await server.close()
+        }
+
+        @Test func `a host without a route names the permission for the local network`() async throws {
+            let failures = NetworkFailures(peerName: "the server")
+            let error = failures.error(try #require(.system(EHOSTUNREACH)), isOpen: false)
+            #expect(error.code == .unreachable)
+            #expect(error.message.contains("NSLocalNetworkUsageDescription"))
         }
 
         @Test func `a refused connection and an unknown host have their errors`() async throws {
@@ -89,7 +136,7 @@
         @Test func `cancelling the task ends the attempt and the connection`() async throws {
             let server = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { _ in }
             let cancelled = FakeNetwork.counts.cancelled
-            let certificates = try await TestCertificates.shared()
+            let certificates = Certificates()
             let task = Task { () async -> TransportError? in
                 do throws(TransportError) {
                     // It accepts and says nothing: the handshake would last until the deadline.

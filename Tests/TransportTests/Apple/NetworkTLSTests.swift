@@ -1,4 +1,4 @@
-#if canImport(Network)
+#if os(Linux) && canImport(Network)
     import Network
     import Synchronization
     import TestSupport
@@ -6,8 +6,8 @@
 
     @testable import Transport
 
-    /// TLS by Network.framework against `openssl s_server`: what is accepted, and what is refused with which error.
-    @Suite(.requires(program: "openssl"), .turns)
+    /// TLS by Network.framework against OpenSSL: what is accepted, and what is refused with which error.
+    @Suite(.turns)
     struct NetworkTLSTests {
         private func connect(
             _ server: TLSTestServer, host: String = "localhost", _ options: TLSOptions
@@ -26,11 +26,14 @@
 
         /// Connects, exchanges a line, and returns the error that has to come.
         private func refusal(
-            _ pair: Certificates.Pair, _ arguments: [String] = [], host: String = "localhost",
-            _ change: (inout TLSOptions) -> Void = { _ in }
+            _ pair: Certificates.Pair, version: TLSTestServer.Version? = nil, asksForCertificate: Bool = false,
+            host: String = "localhost", _ change: (inout TLSOptions) -> Void = { _ in }
         ) async throws -> TransportError {
-            let server = try await TLSTestServer.start(pair, arguments)
-            var options = TLSOptions.trusting(try await TestCertificates.shared())
+            let server = try TLSTestServer.start(pair) {
+                $0.version = version
+                if asksForCertificate { $0.clientAuthority = Certificates().authority.certificate }
+            }
+            var options = TLSOptions.trusting(Certificates())
             change(&options)
             do throws(TransportError) {
                 let stream = try await connect(server, host: host, options)
@@ -46,14 +49,14 @@
         func `every mistake of the server has its own error`(asWaiting: Bool) async throws {
             FakeNetwork.faults.reportsTLSFailuresAsWaiting = asWaiting
             defer { FakeNetwork.faults.reportsTLSFailuresAsWaiting = false }
-            let certificates = try await TestCertificates.shared()
+            let certificates = Certificates()
             #expect(try await refusal(certificates.expired).code == .certificateExpired)
             #expect(try await refusal(certificates.selfSigned).code == .certificateSelfSigned)
             #expect(try await refusal(certificates.otherServer).code == .certificateUntrusted)
             #expect(try await refusal(certificates.server) { $0.trust = .system }.code == .certificateUntrusted)
             #expect(try await refusal(certificates.wrongHost).code == .certificateNameMismatch)
             #expect(try await refusal(certificates.wrongHost, host: "127.0.0.1").code == .certificateNameMismatch)
-            let old = try await refusal(certificates.server, ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
+            let old = try await refusal(certificates.server, version: .tls11)
             #expect(old.code == .tlsVersion)
             let nameless = try await refusal(certificates.nameless)
             #expect(nameless.code == .certificateNameMismatch)
@@ -93,26 +96,24 @@
             }
         }
 
-        @Test(arguments: [[], ["-tls1_2"]])
-        func `a missing client certificate is named`(arguments: [String]) async throws {
-            let certificates = try await TestCertificates.shared()
-            let error = try await refusal(
-                certificates.server, ["-Verify", "1", "-CAfile", certificates.authority.certificate] + arguments)
+        @Test(arguments: [nil, TLSTestServer.Version.tls12])
+        func `a missing client certificate is named`(version: TLSTestServer.Version?) async throws {
+            let error = try await refusal(Certificates().server, version: version, asksForCertificate: true)
             #expect(error.code == .clientCertificateRefused)
             #expect(error.message.contains("has none"))
         }
 
         @Test func `a good certificate is accepted for its name and its addresses`() async throws {
-            let certificates = try await TestCertificates.shared()
-            let server = try await TLSTestServer.start(certificates.server)
+            let certificates = Certificates()
+            let server = try TLSTestServer.start(certificates.server)
             for host in ["localhost", "LOCALHOST", "localhost.", "127.0.0.1", "::1", "[::1]"] {
                 close(try await connect(server, host: host, .trusting(certificates)))
             }
         }
 
         @Test func `authorities may be PEM or DER, in files and in memory`() async throws {
-            let certificates = try await TestCertificates.shared()
-            let server = try await TLSTestServer.start(certificates.server)
+            let certificates = Certificates()
+            let server = try TLSTestServer.start(certificates.server)
             for source in try certificates.authoritySources() {
                 var options = TLSOptions()
                 options.trust = .authorities([source])
@@ -120,9 +121,109 @@
             }
         }
 
+        @Test func `the server is named in the handshake, an address is not`() async throws {
+            let certificates = Certificates()
+            // RFC 6066 section 3 allows names only.
+            for (host, isSent) in [("localhost", true), ("127.0.0.1", false), ("::1", false), ("[::1]", false)] {
+                let hello = Mutex<[UInt8]>([])
+                let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
+                    let reader = HelloReader(stream, loop: .shared) { bytes in hello.withLock { $0 += bytes } }
+                    EventLoop.shared.execute { stream.attach(reader, interest: .read) }
+                }
+                var options = TLSOptions.trusting(certificates)
+                options.serverName = host
+                let attempt = Task { [options] in
+                    _ = try await Connector.connectByNetwork(
+                        to: .host("127.0.0.1", port: listener.port), secure: TLSContexts(client: options),
+                        timeout: 20_000_000_000, loop: .shared)
+                }
+                #expect(await eventually { hello.withLock { !$0.isEmpty } })
+                attempt.cancel()
+                _ = await attempt.result
+                let text = String(decoding: hello.withLock { $0 }, as: UTF8.self)
+                #expect(text.contains(host.filter { $0 != "[" && $0 != "]" }) == isSent, "\(host)")
+                await listener.close()
+            }
+        }
+
+        @Test func `a slow evaluation of one server's certificate delays no other connection`() async throws {
+            let certificates = Certificates()
+            // Each serves one connection at a time.
+            let servers = [
+                try TLSTestServer.start(certificates.server), try TLSTestServer.start(certificates.server),
+            ]
+            let contexts = TLSContexts(client: .trusting(certificates))
+            let hasBegun = Atomic(false)
+            let mayEnd = DispatchSemaphore(value: 0)
+            // Looking an authority up can take as long as the network likes.
+            FakeSystem.evaluation = { name in
+                guard name == "localhost", !hasBegun.exchange(true, ordering: .acquiringAndReleasing) else { return }
+                mayEnd.wait()
+            }
+            defer { FakeSystem.evaluation = nil }
+            let slow = Task {
+                try await Connector.connectByNetwork(
+                    to: .host("localhost", port: servers[0].port), secure: contexts, timeout: 20_000_000_000,
+                    loop: .shared)
+            }
+            #expect(await eventually { hasBegun.load(ordering: .acquiring) })
+            let quick = await Task {
+                try await Connector.connectByNetwork(
+                    to: .host("localhost", port: servers[1].port), secure: contexts, timeout: 20_000_000_000,
+                    loop: .shared)
+            }.result
+            mayEnd.signal()
+            #expect(throws: Never.self) { close(try quick.get()) }
+            close(try await slow.value)
+        }
+
+        @Test(.requires(program: "openssl")) func `what Apple demands of a server's certificate is named`() async throws
+        {
+            let certificates = Certificates()
+            let scratch = try ScratchDirectory("apple-demands")
+            let names = "subjectAltName=DNS:localhost"
+            let usage = "extendedKeyUsage=serverAuth"
+            for (lines, days, demand) in [
+                ([names, usage], 900, "825 days"), ([names], 30, "serverAuth"),
+                ([names, "extendedKeyUsage=clientAuth"], 30, "serverAuth"),
+            ] {
+                let pair = try await certificates.signed("server", lines, validDays: days, in: scratch)
+                let error = try await refusal(pair)
+                #expect(error.code == .certificateInvalid)
+                #expect(error.message.contains(demand), "\(error)")
+            }
+            // The rules are those of servers with a name.
+            let lasting = try await certificates.signed("server", [names], validDays: 900, in: scratch)
+            var options = TLSOptions.trusting(certificates)
+            options.verification = .unsafeAcceptAnyName
+            close(try await connect(try TLSTestServer.start(lasting), options))
+        }
+
+        @Test func `every status of Apple's verification has an error that says what to do`() async throws {
+            let authority = Certificates().authorityDER
+            let der = try #require(try FileSystem.contents(of: authority))
+            let chain = SecTrust(chain: [SecCertificate(der: der)])
+            let table: [(OSStatus, TransportError.Code, String)] = [
+                (errSecCertificateExpired, .certificateExpired, "needs a new one"),
+                (errSecCertificateNotValidYet, .certificateNotYetValid, "clock"),
+                (errSecHostNameMismatch, .certificateNameMismatch, "subjectAltName"),
+                (errSecNotTrusted, .certificateSelfSigned, "trusted authority"),
+                (errSecCertificateValidityPeriodTooLong, .certificateInvalid, "825 days"),
+                (errSecInvalidExtendedKeyUsage, .certificateInvalid, "serverAuth"),
+                (errSecUnsupportedKeySize, .certificateInvalid, "2,048 bits"),
+                (errSecInvalidDigestAlgorithm, .certificateInvalid, "SHA-2"),
+                (errSecCertificateRevoked, .certificateInvalid, "\(errSecCertificateRevoked)"),
+            ]
+            for (status, code, text) in table {
+                let error = NetworkRejection(chain, code: status, trust: .system).error("the server")
+                #expect(error.code == code, "\(status)")
+                #expect(error.message.contains(text), "\(error)")
+            }
+        }
+
         @Test func `the name is not checked where the options say so, and the chain still is`() async throws {
-            let certificates = try await TestCertificates.shared()
-            let server = try await TLSTestServer.start(certificates.wrongHost)
+            let certificates = Certificates()
+            let server = try TLSTestServer.start(certificates.wrongHost)
             var options = TLSOptions.trusting(certificates)
             options.verification = .unsafeAcceptAnyName
             close(try await connect(server, options))
@@ -131,9 +232,9 @@
         }
 
         @Test func `everything is accepted only where the options say unsafe`() async throws {
-            let certificates = try await TestCertificates.shared()
+            let certificates = Certificates()
             for pair in [certificates.expired, certificates.selfSigned, certificates.otherServer] {
-                let server = try await TLSTestServer.start(pair)
+                let server = try TLSTestServer.start(pair)
                 var options = TLSOptions()
                 options.verification = .unsafeAcceptAnyCertificate
                 close(try await connect(server, options))
@@ -141,37 +242,50 @@
         }
 
         @Test func `a server below the minimum version is refused`() async throws {
-            let error = try await refusal(try await TestCertificates.shared().server, ["-tls1_2"]) {
+            let error = try await refusal(Certificates().server, version: .tls12) {
                 $0.minimumVersion = .tls13
             }
             #expect(error.code == .tlsVersion)
         }
 
-        @Test func `a client certificate comes from PKCS 12, and from PEM only with OpenSSL`() async throws {
-            let certificates = try await TestCertificates.shared()
-            let server = try await TLSTestServer.start(
-                certificates.server,
-                ["-Verify", "1", "-verify_return_error", "-CAfile", certificates.authority.certificate])
+        @Test func `a client certificate comes from PKCS 12 and from PEM, and no key is written to a keychain`()
+            async throws
+        {
+            let certificates = Certificates()
+            let server = try TLSTestServer.start(certificates.server) {
+                $0.clientAuthority = certificates.authority.certificate
+            }
             var options = TLSOptions.trusting(certificates)
             options.identity = .pkcs12(
-                .file(certificates.clientPKCS12), passphrase: certificates.clientKeyPassword)
+                .file(certificates.client.container), passphrase: certificates.passphrase)
+            let stored = FakeSystem.storedKeys
             let stream = try await connect(server, options)
             close(stream)
+            // macOS would write the key to the user's keychain.
+            #expect(FakeSystem.storedKeys == stored)
 
-            options.identity = .pkcs12(.file(certificates.clientPKCS12), passphrase: "guess")
+            options.identity = .pkcs12(.file(certificates.client.container), passphrase: "guess")
             await #expect { _ = try await connect(server, options) } throws: {
                 ($0 as? TransportError)?.message.contains("passphrase is wrong") == true
             }
-            options.identity = TLSIdentity(
-                certificates: .file(certificates.client.certificate), key: .file(certificates.client.key))
-            await #expect { _ = try await connect(server, options) } throws: {
-                ($0 as? TransportError)?.message.contains("PKCS #12") == true
+            for (key, passphrase) in [
+                (certificates.client.key, nil), (certificates.encryptedClientKey, certificates.passphrase),
+            ] {
+                options.identity = TLSIdentity(
+                    certificates: .file(certificates.client.certificate), key: .file(key), passphrase: passphrase)
+                #expect(!options.needsOpenSSL)
+                close(try await connect(server, options))
             }
-            #expect(options.needsOpenSSL)
+            #expect(FakeSystem.storedKeys == stored)
+            options.identity = TLSIdentity(
+                certificates: .file(certificates.client.certificate), key: .file(certificates.server.key))
+            let error = #expect(throws: TransportError.self) { try options.check() }
+            #expect(error?.code == .tlsConfiguration)
+            #expect(error?.message.contains("does not belong to its certificate") == true)
         }
 
         @Test func `a server that does not speak TLS, and one that ends in the middle, are told apart`() async throws {
-            let certificates = try await TestCertificates.shared()
+            let certificates = Certificates()
             let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: .shared) { stream in
                 let greeting: [UInt8] = Array("220 this is not TLS\r\n".utf8)
                 _ = greeting.withUnsafeBytes { stream.write(from: $0) }
@@ -183,24 +297,23 @@
             } throws: { ($0 as? TransportError)?.code == .notTLS }
             await listener.close()
 
-            let server = try await TLSTestServer.start(certificates.server)
+            let server = try TLSTestServer.start(certificates.server)
             let stream = try await connect(server, .trusting(certificates))
             let link = Link(machine: SinkMachine(), loop: .shared, maximumOutboxBytes: 1 << 20)
             let end = Mutex<[TransportError?]>([])
             link.perform { $0.end = { error in end.withLock { $0.append(error) } } }
             link.attach(stream)
             #expect(await eventually { link.perform { $0.isOpen } })
-            // A process that is killed with something unread resets its connection.
             link.perform { $0.output += Array("line\n".utf8) }
             #expect(await eventually { link.perform { !$0.received.isEmpty } })
-            await server.process.kill()
+            server.kill()
             #expect(await eventually { end.withLock { !$0.isEmpty } })
             #expect(end.withLock { $0.map { $0?.code } } == [.tlsTruncated])
         }
 
         @Test func `a session is continued with the next connection, unless the options forbid it`() async throws {
-            let certificates = try await TestCertificates.shared()
-            let server = try await TLSTestServer.start(certificates.server)
+            let certificates = Certificates()
+            let server = try TLSTestServer.start(certificates.server)
             var options = TLSOptions.trusting(certificates)
             options.serverName = "localhost"
             for resumes in [false, true] {
@@ -218,6 +331,48 @@
                 }
                 #expect((FakeNetwork.counts.resumedSessions[server.port, default: 0] > before) == resumes)
             }
+        }
+    }
+
+    /// Passes on what a stream receives.
+    private final class HelloReader: LoopHandler, @unchecked Sendable {
+        // Sendable because all is touched on the loop's thread only.
+        private let stream: any ByteStream
+        private let received: @Sendable ([UInt8]) -> Void
+
+        init(_ stream: any ByteStream, loop: EventLoop, _ received: @escaping @Sendable ([UInt8]) -> Void) {
+            self.stream = stream
+            self.received = received
+            super.init(loop: loop)
+        }
+
+        override func ready(_ readiness: Readiness, at now: Int64) {
+            var buffer = [UInt8](repeating: 0, count: 16_384)
+            switch buffer.withUnsafeMutableBytes({ stream.read(into: $0) }) {
+            case .bytes(let count): received(Array(buffer[..<count]))
+            case .wouldBlock: break
+            case .endOfStream, .failed: stream.close()
+            }
+        }
+    }
+
+    extension Certificates {
+        /// Another certificate for `localhost` that the authority signs.
+        fileprivate func signed(
+            _ name: String, _ extensions: [String], validDays: Int, in scratch: ScratchDirectory
+        ) async throws -> Pair {
+            let pair = Pair(certificate: scratch.file("\(name).pem"), key: server.key)
+            let request = scratch.file("\(name).csr")
+            let file = try scratch.write(extensions.joined(separator: "\n") + "\n", to: "\(name).extensions")
+            for arguments in [
+                ["req", "-new", "-key", pair.key, "-subj", "/CN=localhost", "-out", request],
+                [
+                    "x509", "-req", "-in", request, "-CA", authority.certificate, "-CAkey", authority.key,
+                    "-set_serial", "\(UInt32.random(in: 1...UInt32.max))", "-days", "\(validDays)", "-extfile", file,
+                    "-out", pair.certificate,
+                ],
+            ] { try await Tool.run("openssl", arguments, directory: scratch.path).requireSuccess() }
+            return pair
         }
     }
 

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Transport
 import WebSocketCore
+import Wire
 
 /// A peer that makes layers answer and takes none of the answers.
 @Suite(.turns) struct AnswerFloodTests {

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 @Suite(.turns) struct HTTPConnectTests {
     private let proxy = ProxyServer(.http, endpoint: .host("proxy", port: 3128))

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 import Transport
@@ -23,6 +24,53 @@ import Transport
         #expect(error?.message.contains("localhost:\(port)") == true)
         #expect(await failure(of: setting.endpoint(), setting.loop) != nil)
     }
+
+    // Other systems have no second address on this machine without being told to.
+    #if !canImport(Darwin)
+        @Test(arguments: SelectorKind.allCases)
+        func `addresses that failed before are tried last, and again if the others fail`(
+            selector: SelectorKind
+        ) async throws {
+            let setting = try Setting(selector)
+            let loop = setting.loop
+            let port = UInt16(FreePort.next())
+            let names = ScriptedNames([NameQuery("two", .ipv4): "127.0.0.1", NameQuery("two", .ipv6): "127.0.0.2"])
+            let resolver = names.resolver()
+            let kept = Collected<any ByteStream>()
+            func connect(avoiding avoided: [SocketAddress]) async throws -> AddressChoice? {
+                let choice = Collected<AddressChoice?>()
+                let stream = try await Connector.connect(
+                    to: .host("two", port: port), timeout: 60_000_000_000, avoiding: avoided,
+                    chosen: { choice.append($0) },
+                    resolver: resolver, loop: loop)
+                kept.append(stream)
+                return choice.all.last ?? nil
+            }
+            let one = try await Listener.listen(on: .host("127.0.0.1", port: port), loop: loop) { kept.append($0) }
+            let two = try await Listener.listen(on: .host("127.0.0.2", port: port), loop: loop) { kept.append($0) }
+            let addresses = try await (
+                Resolver.shared.resolve(.host("127.0.0.1", port: port)),
+                Resolver.shared.resolve(.host("127.0.0.2", port: port))
+            )
+            let (first, second) = (addresses.0[0], addresses.1[0])
+            #expect(first != second && first == addresses.0[0])
+            for _ in 0..<3 {
+                let avoidsFirst = try #require(try await connect(avoiding: [first]))
+                #expect(avoidsFirst.address == second)
+                #expect(avoidsFirst.others == [first] || avoidsFirst.mayHaveMore)
+                let avoidsSecond = try #require(try await connect(avoiding: [second]))
+                #expect(avoidsSecond.address == first && avoidsSecond.others == [second])
+                // The one that failed longest ago comes first.
+                let avoidsBoth = try #require(try await connect(avoiding: [second, first]))
+                #expect(avoidsBoth.address == second)
+            }
+            await two.close()
+            // The other one refuses: it is no alternative.
+            #expect(try await connect(avoiding: [first])?.others.isEmpty ?? true)
+            await one.close()
+            for stream in kept.all { stream.close() }
+        }
+    #endif
 
     @Test(arguments: SelectorKind.allCases)
     func `says that a host is unknown`(selector: SelectorKind) async throws {
@@ -94,6 +142,57 @@ import Transport
         let endpoint = Endpoint.host("broker", port: listener.port)
         #expect(await failure(of: endpoint, setting.loop, resolver: names.resolver()) == nil)
         await listener.close()
+    }
+
+    @Test func `a connection leaves from the address and the interface that the options name`() async throws {
+        let setting = try Setting(.automatic)
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
+        for (address, interface) in [(nil, nil), ("127.0.0.7", nil), (nil, "lo"), ("127.0.0.8", "lo")]
+            as [(String?, String?)]
+        {
+            var network = NetworkOptions()
+            network.localAddress = address
+            network.interface = interface
+            let stream = try await Connector.connect(
+                to: .host("127.0.0.1", port: listener.port), network: network, timeout: 60_000_000_000,
+                loop: setting.loop)
+            let ends = ServiceMarks.localEnds(ofConnectionsTo: Int(listener.port))
+            #expect(ends == ["\(address ?? "127.0.0.1")%\(interface ?? "")"])
+            await setting.loop.result(of: { stream.close() })
+        }
+        await listener.close()
+    }
+
+    @Test func `an address of another family than the one to leave from is passed over`() async throws {
+        let setting = try Setting(.automatic)
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: setting.loop) { _ in }
+        var network = NetworkOptions()
+        network.localAddress = "127.0.0.1"
+        let names = ScriptedNames([NameQuery("broker", .ipv4): "127.0.0.1", NameQuery("broker", .ipv6): "::1"])
+        let stream = try await Connector.connect(
+            to: .host("broker", port: listener.port), network: network, timeout: 60_000_000_000,
+            resolver: names.resolver(), loop: setting.loop)
+        await setting.loop.result(of: { stream.close() })
+        network.localAddress = "::1"
+        let error = await #expect(throws: TransportError.self) {
+            _ = try await Connector.connect(
+                to: .host("127.0.0.1", port: listener.port), network: network, timeout: 60_000_000_000,
+                loop: setting.loop)
+        }
+        #expect(error?.code == .unreachable)
+        #expect(error?.message.contains("family") == true)
+        await listener.close()
+    }
+
+    @Test func `a path that is too long for a Unix-domain socket is refused with the system's limit`() async throws {
+        let setting = try Setting(.automatic)
+        let limit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+        func message(_ count: Int) async -> String {
+            await failure(of: .unix(path: "/" + String(repeating: "x", count: count - 1)), setting.loop)?.message ?? ""
+        }
+        // Nothing listens there.
+        #expect(await message(limit).contains("it must be") == false)
+        #expect(await message(limit + 1).contains("1 to \(limit) bytes"))
     }
 
     @Test(arguments: SelectorKind.allCases)

@@ -22,8 +22,9 @@ final class ScriptedNames: Sendable {
     /// The questions that reached the service, in their order.
     var questions: [NameQuery] { state.withLock { $0.asked } }
 
-    func resolver(maximumThreads: Int = 16, patience: Int64 = 3_600_000_000_000) -> Resolver {
-        Resolver(maximumThreads: maximumThreads, patience: patience) { [self] query in answer(query) }
+    /// - Parameter hosts: what the machine knows by itself, as in its file of hosts.
+    func resolver(maximumThreads: Int = 16, hosts: String = "") -> Resolver {
+        Resolver(maximumThreads: maximumThreads, ask: { [self] in answer($0) }, known: { $0.known(in: hosts) })
     }
 
     private func answer(_ query: NameQuery) -> NameQuery.Answer {

@@ -2,16 +2,16 @@ import TestSupport
 import Testing
 import Transport
 
-/// What is offered by ALPN (RFC 7301), against `openssl s_server`.
-@Suite(.requires(program: "openssl"), .turns) struct ALPNTests {
+/// What is offered by ALPN (RFC 7301), against OpenSSL.
+@Suite(.turns) struct ALPNTests {
     @Test(arguments: [
         // The server's preference counts among what is offered.
         (offered: ["x-other", "mqtt"], chosen: "mqtt"), (offered: ["http/1.1", "mqtt"], chosen: "mqtt"),
         (offered: ["http/1.1"], chosen: "http/1.1"), (offered: [], chosen: nil),
     ])
     func `the server chooses among the protocols of the options`(offered: [String], chosen: String?) async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.server, ["-alpn", "mqtt,http/1.1"])
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server) { $0.applicationProtocols = ["mqtt", "http/1.1"] }
         var options = TLSOptions.trusting(certificates)
         options.applicationProtocols = offered
         let connection = try await connectTLS(port: server.port, contexts: TLSContexts(client: options))
@@ -21,8 +21,8 @@ import Transport
     }
 
     @Test func `a server that speaks none of the protocols refuses the connection`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.server, ["-alpn", "mqtt,http/1.1"])
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server) { $0.applicationProtocols = ["mqtt", "http/1.1"] }
         var options = TLSOptions.trusting(certificates)
         options.applicationProtocols = ["x-other"]
         await #expect {
@@ -33,8 +33,8 @@ import Transport
     }
 
     @Test func `what the scheme needs is offered unless the options name others`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.server, ["-alpn", "mqtt,http/1.1"])
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server) { $0.applicationProtocols = ["mqtt", "http/1.1"] }
         var options = TLSOptions.trusting(certificates)
         for (own, chosen) in [(nil, "http/1.1"), (["mqtt"], "mqtt")] {
             options.applicationProtocols = own
@@ -51,7 +51,7 @@ import Transport
     }
 
     @Test func `a protocol that cannot be offered is refused before anything is sent`() async throws {
-        var options = TLSOptions.trusting(try await TestCertificates.shared())
+        var options = TLSOptions.trusting(Certificates())
         for name in ["", String(repeating: "x", count: 256)] {
             options.applicationProtocols = [name]
             #expect { try TLSLayer(client: TLSContexts(client: options), host: "localhost", port: 1) } throws: {

@@ -1,19 +1,17 @@
-import Foundation
 import TestSupport
 import Testing
 import Transport
 
 /// A peer that asks for new keys without end (RFC 8446 section 4.6.3).
-@Suite(.requires(program: "openssl"), .turns) struct KeyUpdateTests {
+@Suite(.turns) struct KeyUpdateTests {
     #if os(Linux)
         private typealias KeyUpdate = @convention(c) (OpaquePointer, Int32) -> Int32
 
         @Test func `a flood of key updates is answered with no more bytes than it has, and the connection works`()
             async throws
         {
-            let certificates = try await TestCertificates.shared()
-            let library = try #require(dlopen("libssl.so.3", RTLD_NOW))
-            let keyUpdate = unsafeBitCast(try #require(dlsym(library, "SSL_key_update")), to: KeyUpdate.self)
+            let certificates = Certificates()
+            let keyUpdate: KeyUpdate = try OpenSSLLibrary.open(OpenSSLLibrary.usualNames).function("SSL_key_update")
             let identity = TLSIdentity(
                 certificates: .file(certificates.server.certificate), key: .file(certificates.server.key))
             let server = try TLSLayer(server: TLSContexts(server: TLSServerOptions(identity: identity)))
@@ -22,7 +20,7 @@ import Transport
                 server: server)
             try pair.exchange()
             #expect(server.version == "TLSv1.3")
-            let connection = try #require(Self.connection(of: server))
+            let connection = try #require(server.connection)
             let before = pair.sentByClient
             let count = 5000
             for _ in 0..<count {
@@ -38,13 +36,6 @@ import Transport
             try pair.send(fromServer: [4])
             try pair.exchange()
             #expect(pair.atServer == [2, 3] && pair.atClient.last == 4)
-        }
-
-        /// OpenSSL's connection, which nothing but this test has a reason to reach.
-        private static func connection(of layer: TLSLayer) -> OpaquePointer? {
-            let session = Mirror(reflecting: layer).children.first { $0.label == "session" }?.value
-            return session.flatMap { Mirror(reflecting: $0).children.first { $0.label == "connection" }?.value }
-                as? OpaquePointer
         }
     #endif
 }

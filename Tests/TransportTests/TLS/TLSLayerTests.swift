@@ -2,9 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 /// Client and server side of the TLS layer back to back, without sockets.
-@Suite(.requires(program: "openssl"), .turns)
+@Suite(.turns)
 struct TLSLayerTests {
     private func serverContexts(
         _ certificates: Certificates, _ change: (inout TLSServerOptions) -> Void = { _ in }
@@ -22,7 +23,7 @@ struct TLSLayerTests {
 
     @Test(arguments: [1, 7, 1000, Int.max])
     func `carries bytes both ways, whatever the split`(pieceSize: Int) async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let pair = try LayerPair(
             client: TLSLayer(client: TLSContexts(client: .trusting(certificates)), host: "localhost", port: 1),
             server: TLSLayer(server: serverContexts(certificates)), pieceSize: pieceSize)
@@ -45,7 +46,7 @@ struct TLSLayerTests {
     }
 
     @Test func `a cut is told from a good-bye`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let pair = try LayerPair(
             client: TLSLayer(client: TLSContexts(client: .trusting(certificates)), host: "localhost", port: 1),
             server: TLSLayer(server: serverContexts(certificates)))
@@ -55,7 +56,7 @@ struct TLSLayerTests {
     }
 
     @Test func `what comes before the good-bye in one read is delivered`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let pair = try LayerPair(
             client: TLSLayer(client: TLSContexts(client: .trusting(certificates)), host: "localhost", port: 1),
             server: TLSLayer(server: serverContexts(certificates)))
@@ -68,7 +69,7 @@ struct TLSLayerTests {
     }
 
     @Test func `the engine's bytes do not leave before the server is verified`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let client = try TLSLayer(client: TLSContexts(client: .trusting(certificates)), host: "elsewhere", port: 1)
         let pair = try LayerPair(client: client, server: TLSLayer(server: serverContexts(certificates)))
         try pair.send(fromClient: Array("secret".utf8))
@@ -79,7 +80,7 @@ struct TLSLayerTests {
     }
 
     @Test func `the second connection continues the session of the first`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let (contexts, server) = (TLSContexts(client: .trusting(certificates)), serverContexts(certificates))
         for attempt in 0..<3 {
             let client = try TLSLayer(client: contexts, host: "localhost", port: 1)
@@ -98,14 +99,14 @@ struct TLSLayerTests {
     func `shows its certificate, from file or memory, with a plain or an encrypted key`(
         inMemory: Bool, encrypted: Bool
     ) async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         func source(_ path: String) throws -> PEMSource { inMemory ? try text(path) : .file(path) }
         var options = TLSOptions()
         options.trust = .authorities([try source(certificates.authority.certificate)])
         options.identity = TLSIdentity(
             certificates: try source(certificates.client.certificate),
             key: try source(encrypted ? certificates.encryptedClientKey : certificates.client.key),
-            passphrase: encrypted ? certificates.clientKeyPassword : nil)
+            passphrase: encrypted ? certificates.passphrase : nil)
         let authority = try source(certificates.authority.certificate)
         let server = serverContexts(certificates) { $0.clientAuthorities = [authority] }
         let pair = try LayerPair(
@@ -116,7 +117,7 @@ struct TLSLayerTests {
     }
 
     @Test func `the server refuses a client without a certificate or with somebody else's`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let server = serverContexts(certificates) {
             $0.clientAuthorities = [.file(certificates.otherAuthority.certificate)]
         }
@@ -135,7 +136,7 @@ struct TLSLayerTests {
     }
 
     @Test func `mistakes in the options are named before anything is opened`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let (certificate, key) = (
             PEMSource.file(certificates.client.certificate), PEMSource.file(certificates.client.key)
         )
@@ -179,7 +180,7 @@ struct TLSLayerTests {
     }
 
     @Test func `a server that speaks no TLS is told apart`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         for words in ["ERROR\nmessage:no\n\n\0", "HTTP/1.1 400 Bad Request\r\n\r\n", "\u{20}\u{2}\0\u{5}"] {
             let client = try TLSLayer(client: TLSContexts(client: .trusting(certificates)), host: "localhost", port: 1)
             var (plain, wire): ([UInt8], [UInt8]) = ([], [])
@@ -196,7 +197,7 @@ struct TLSLayerTests {
     }
 
     @Test func `damaged bytes end the connection with an error, and nothing is delivered`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let (contexts, server) = (TLSContexts(client: .trusting(certificates)), serverContexts(certificates))
         var generator = SeededGenerator(seed: 11)
         for _ in 0..<50 {

@@ -4,7 +4,7 @@ import Testing
 @testable import Transport
 
 /// What the options change, with OpenSSL on both sides.
-@Suite(.requires(program: "openssl"), .turns)
+@Suite(.turns)
 struct TLSOptionTests {
     private func connect(_ server: TLSTestServer, _ options: TLSOptions) async throws(TransportError) {
         let connection = try await connectTLS(port: server.port, contexts: TLSContexts(client: options))
@@ -13,7 +13,7 @@ struct TLSOptionTests {
     }
 
     @Test func `a check reads the files of the options without a connection`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         var options = TLSOptions()
         try options.check()
         options.trust = .authorities([.file(certificates.authority.certificate)])
@@ -32,8 +32,8 @@ struct TLSOptionTests {
     }
 
     @Test func `authorities may be PEM or DER, in files and in memory`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.server)
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server)
         for source in try certificates.authoritySources() {
             var options = TLSOptions()
             options.trust = .authorities([source])
@@ -47,19 +47,19 @@ struct TLSOptionTests {
     }
 
     @Test func `the name is not checked where the options say so, and the chain still is`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         var options = TLSOptions.trusting(certificates)
         options.verification = .unsafeAcceptAnyName
-        try await connect(try await TLSTestServer.start(certificates.wrongHost), options)
-        let other = try await TLSTestServer.start(certificates.otherServer)
+        try await connect(try TLSTestServer.start(certificates.wrongHost), options)
+        let other = try TLSTestServer.start(certificates.otherServer)
         await #expect { try await connect(other, options) } throws: {
             ($0 as? TransportError)?.code == .certificateUntrusted
         }
     }
 
     @Test func `a certificate without subjectAltName is refused with a message that names it`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.nameless)
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.nameless)
         await #expect { try await connect(server, .trusting(certificates)) } throws: {
             let error = $0 as? TransportError
             return error?.code == .certificateNameMismatch
@@ -68,8 +68,8 @@ struct TLSOptionTests {
     }
 
     @Test func `a server below the minimum version is refused`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.server, ["-tls1_2"])
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server) { $0.version = .tls12 }
         var options = TLSOptions.trusting(certificates)
         try await connect(server, options)
         options.minimumVersion = .tls13
@@ -79,14 +79,17 @@ struct TLSOptionTests {
     }
 
     @Test func `a client certificate comes from PKCS 12`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(
-            certificates.server,
-            ["-Verify", "1", "-verify_return_error", "-tls1_2", "-CAfile", certificates.authority.certificate])
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server) {
+            $0.clientAuthority = certificates.authority.certificate
+            $0.version = .tls12
+        }
         var options = TLSOptions.trusting(certificates)
-        let container = PEMSource.file(certificates.clientPKCS12)
-        options.identity = .pkcs12(container, passphrase: certificates.clientKeyPassword)
-        try await connect(server, options)
+        let container = PEMSource.file(certificates.client.container)
+        for container in [container, .file(certificates.clientContainerWithAES)] {
+            options.identity = .pkcs12(container, passphrase: certificates.passphrase)
+            try await connect(server, options)
+        }
         for (identity, reason) in [
             (TLSIdentity.pkcs12(container, passphrase: "guess"), "passphrase is wrong"),
             (.pkcs12(container), "Set the identity's passphrase"),

@@ -2,16 +2,16 @@ import TestSupport
 import Testing
 import Transport
 
-/// What the client refuses, and how it says so; against `openssl s_server`.
-@Suite(.requires(program: "openssl"), .turns)
+/// What the client refuses, and how it says so; against OpenSSL.
+@Suite(.turns)
 struct TLSRefusalTests {
     /// Connects and returns the error that has to come.
     private func refusal(
-        _ pair: Certificates.Pair, _ arguments: [String] = [], host: String = "localhost",
+        _ pair: Certificates.Pair, version: TLSTestServer.Version? = nil, host: String = "localhost",
         _ change: (inout TLSOptions) -> Void = { _ in }
     ) async throws -> TransportError {
-        let server = try await TLSTestServer.start(pair, arguments)
-        var options = TLSOptions.trusting(try await TestCertificates.shared())
+        let server = try TLSTestServer.start(pair) { $0.version = version }
+        var options = TLSOptions.trusting(Certificates())
         change(&options)
         do throws(TransportError) {
             let connection = try await connectTLS(
@@ -25,9 +25,9 @@ struct TLSRefusalTests {
     }
 
     @Test func `a good certificate is accepted for its name and its addresses`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let contexts = TLSContexts(client: .trusting(certificates))
-        let server = try await TLSTestServer.start(certificates.server)
+        let server = try TLSTestServer.start(certificates.server)
         for host in ["localhost", "LOCALHOST", "localhost.", "127.0.0.1", "::1", "[::1]"] {
             let connection = try await connectTLS(port: server.port, host: host, contexts: contexts)
             #expect(connection.layer.isOpen)
@@ -38,8 +38,8 @@ struct TLSRefusalTests {
     }
 
     @Test func `TLS 1.2 is accepted`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.server, ["-tls1_2"])
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server) { $0.version = .tls12 }
         let connection = try await connectTLS(
             port: server.port, contexts: TLSContexts(client: .trusting(certificates)))
         #expect(connection.layer.version == "TLSv1.2")
@@ -48,26 +48,23 @@ struct TLSRefusalTests {
     }
 
     @Test func `an expired certificate is refused with its last day`() async throws {
-        let error = try await refusal(try await TestCertificates.shared().expired)
+        let error = try await refusal(Certificates().expired)
         #expect(error.code == .certificateExpired)
         #expect(error.message.contains("GMT"))
     }
 
     @Test func `a certificate before its first day is refused with it`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let scratch = try ScratchDirectory("future")
-        let pair = try await futureCertificate(certificates, scratch)
-        let error = try await refusal(pair)
+        let error = try await refusal(Certificates().future)
         #expect(error.code == .certificateNotYetValid)
         #expect(error.message.contains("2095"))
     }
 
     @Test func `a certificate signed by itself is refused, unless it is trusted`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let error = try await refusal(certificates.selfSigned)
         #expect(error.code == .certificateSelfSigned)
 
-        let server = try await TLSTestServer.start(certificates.selfSigned)
+        let server = try TLSTestServer.start(certificates.selfSigned)
         var options = TLSOptions()
         options.trust = .authorities([.file(certificates.selfSigned.certificate)])
         let connection = try await connectTLS(port: server.port, contexts: TLSContexts(client: options))
@@ -76,7 +73,7 @@ struct TLSRefusalTests {
     }
 
     @Test func `an unknown authority is refused by name`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         let error = try await refusal(certificates.otherServer)
         #expect(error.code == .certificateUntrusted)
         #expect(error.message.contains("other-authority") && error.message.contains("the TLS options do not trust"))
@@ -87,30 +84,21 @@ struct TLSRefusalTests {
 
     @Test(arguments: ["localhost", "127.0.0.1", "::1"])
     func `a certificate for another name is refused with the names in it`(host: String) async throws {
-        let error = try await refusal(try await TestCertificates.shared().wrongHost, host: host)
+        let error = try await refusal(Certificates().wrongHost, host: host)
         #expect(error.code == .certificateNameMismatch)
         #expect(error.message.contains("elsewhere.example"))
     }
 
     @Test func `a certificate that names no host is not advised to be called by its names`() async throws {
-        let scratch = try ScratchDirectory("nameless")
-        let pair = Certificates.Pair(certificate: scratch.file("nameless.pem"), key: scratch.file("nameless.key"))
-        try await Tool.run(
-            "openssl",
-            [
-                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", pair.key, "-subj", "/CN=localhost", "-days",
-                "3",
-            ]
-                + ["-out", pair.certificate]
-        ).requireSuccess()
+        let pair = Certificates().selfSignedNameless
         let error = try await refusal(pair) { $0.trust = .authorities([.file(pair.certificate)]) }
         #expect(error.code == .certificateNameMismatch)
         #expect(error.message.contains("names no host") && !error.message.contains("one of its names"))
     }
 
     @Test func `the name to verify can be another than the host`() async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(certificates.wrongHost)
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.wrongHost)
         var options = TLSOptions.trusting(certificates)
         options.serverName = "elsewhere.example"
         let connection = try await connectTLS(port: server.port, contexts: TLSContexts(client: options))
@@ -119,16 +107,17 @@ struct TLSRefusalTests {
     }
 
     @Test func `a server that knows nothing newer than TLS 1_1 is refused`() async throws {
-        let error = try await refusal(
-            try await TestCertificates.shared().server, ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
+        let error = try await refusal(Certificates().server, version: .tls11)
         #expect(error.code == .tlsVersion)
     }
 
-    @Test(arguments: [[], ["-tls1_2"]])
-    func `a missing client certificate is named`(arguments: [String]) async throws {
-        let certificates = try await TestCertificates.shared()
-        let server = try await TLSTestServer.start(
-            certificates.server, ["-Verify", "1", "-CAfile", certificates.authority.certificate] + arguments)
+    @Test(arguments: [nil, TLSTestServer.Version.tls12])
+    func `a missing client certificate is named`(version: TLSTestServer.Version?) async throws {
+        let certificates = Certificates()
+        let server = try TLSTestServer.start(certificates.server) {
+            $0.clientAuthority = certificates.authority.certificate
+            $0.version = version
+        }
         let contexts = TLSContexts(client: .trusting(certificates))
         var failure: TransportError?
         do throws(TransportError) {
@@ -142,7 +131,7 @@ struct TLSRefusalTests {
     }
 
     @Test func `a name that cannot be verified is refused instead of not verified`() async throws {
-        let contexts = TLSContexts(client: .trusting(try await TestCertificates.shared()))
+        let contexts = TLSContexts(client: .trusting(Certificates()))
         for host in ["", ".", "[]", "a\0b", "bücher.example", ".example"] {
             #expect { try TLSLayer(client: contexts, host: host, port: 1) } throws: {
                 ($0 as? TransportError)?.code == .tlsConfiguration
@@ -151,52 +140,14 @@ struct TLSRefusalTests {
     }
 
     @Test func `everything is accepted only where the options say unsafe`() async throws {
-        let certificates = try await TestCertificates.shared()
+        let certificates = Certificates()
         for pair in [certificates.expired, certificates.selfSigned, certificates.wrongHost, certificates.otherServer] {
-            let server = try await TLSTestServer.start(pair)
+            let server = try TLSTestServer.start(pair)
             var options = TLSOptions()
             options.verification = .unsafeAcceptAnyCertificate
             let connection = try await connectTLS(port: server.port, contexts: TLSContexts(client: options))
             let stream = connection.stream
             EventLoop.shared.execute { stream.close() }
         }
-    }
-
-    /// `openssl x509` of 3.0 cannot set the first day; `openssl ca` can.
-    private func futureCertificate(
-        _ certificates: Certificates, _ scratch: ScratchDirectory
-    ) async throws -> Certificates.Pair {
-        let configuration = try scratch.write(
-            """
-            [ca]
-            default_ca=here
-            [here]
-            database=\(scratch.file("index"))
-            serial=\(scratch.file("serial"))
-            new_certs_dir=\(scratch.path)
-            default_md=sha256
-            policy=any
-            x509_extensions=names
-            [any]
-            commonName=supplied
-            [names]
-            subjectAltName=DNS:localhost
-
-            """, to: "ca.conf")
-        try scratch.write("", to: "index")
-        try scratch.write("01\n", to: "serial")
-        let (request, certificate) = (scratch.file("request"), scratch.file("future.pem"))
-        try await Tool.run(
-            "openssl", ["req", "-new", "-key", certificates.server.key, "-subj", "/CN=localhost", "-out", request]
-        ).requireSuccess()
-        try await Tool.run(
-            "openssl",
-            [
-                "ca", "-batch", "-notext", "-config", configuration, "-in", request, "-out", certificate, "-cert",
-                certificates.authority.certificate, "-keyfile", certificates.authority.key, "-startdate",
-                "20950101000000Z", "-enddate", "20960101000000Z",
-            ]
-        ).requireSuccess()
-        return Certificates.Pair(certificate: certificate, key: certificates.server.key)
     }
 }

@@ -2,12 +2,6 @@ import TestSupport
 import Testing
 import Transport
 
-/// Certificates made once for all tests of the process.
-enum TestCertificates {
-    private static let task = Task.detached { try await Certificates.make() }
-    static func shared() async throws -> Certificates { try await task.value }
-}
-
 extension TLSOptions {
     /// Trusts the tests' authority and nobody else.
     static func trusting(_ certificates: Certificates) -> TLSOptions {
@@ -39,5 +33,14 @@ extension Certificates {
             .file(authority.certificate), .file(authorityDER), .bytes(der), .bytes(pem),
             .text(String(decoding: pem, as: UTF8.self)),
         ]
+    }
+}
+
+extension TLSLayer {
+    /// OpenSSL's connection, which only tests of what a peer may do have a reason to reach.
+    var connection: OpaquePointer? {
+        let session = Mirror(reflecting: self).children.first { $0.label == "session" }?.value
+        return session.flatMap { Mirror(reflecting: $0).children.first { $0.label == "connection" }?.value }
+            as? OpaquePointer
     }
 }

@@ -1,0 +1,106 @@
+import Wire
+
+/// The SEND frames of transactions whose receipts COMMIT waits for, at brokers whose receipt of COMMIT does not mean that
+/// the messages have arrived (``STOMPBrokerProfile/confirmsCommitEarly``).
+///
+/// The receipt of COMMIT itself is in the ``ReceiptTable``, with its time-out, and stays there until those of the
+/// transaction's SEND frames have arrived too: whatever ends the wait for it before leaves the outcome unknown. A SEND
+/// without a receipt of its user's own has one of the engine's, with a number apart from those of the table and without a
+/// time-out, because a transaction may be open for any time.
+struct TransactionReceipts: Sendable {
+    /// Awaited SEND frames, by the numbers of their receipts, with the numbers of their transactions.
+    private var sends: [UInt64: UInt32] = [:]
+    /// The number of them in each transaction.
+    private var awaited: [UInt32: Int] = [:]
+    /// The receipts of COMMIT frames that were written while SEND frames were awaited, by their transactions.
+    private var commits: [UInt32: UInt64] = [:]
+    /// The transactions by these receipts, and whether the receipt has arrived.
+    private var committed: [UInt64: (transaction: UInt32, isReceived: Bool)] = [:]
+    private var last: UInt64 = 0
+
+    /// Set in the numbers that are apart from those of the ``ReceiptTable``.
+    private static let apart: UInt64 = 1 << 63
+    private static let prefix: StaticString = "send-"
+
+    var isEmpty: Bool { sends.isEmpty && commits.isEmpty }
+
+    /// The number of a receipt of the engine's own, and the id that stands for it in the frame.
+    ///
+    /// - Parameter isTaken: whether the user has given a frame this id.
+    mutating func makeReceipt(isTaken: (String) -> Bool) -> (number: UInt64, id: String) {
+        while true {
+            last &+= 1
+            let id = "\(Self.prefix)\(last)"
+            if !isTaken(id) { return (Self.apart | last, id) }
+        }
+    }
+
+    /// SEND was written.
+    mutating func add(_ receipt: UInt64, of transaction: UInt32) {
+        sends[receipt] = transaction
+        awaited[transaction, default: 0] += 1
+    }
+
+    /// The number of the awaited receipt that a `receipt-id` of these bytes stands for.
+    func number(for id: RawSpan, _ start: Int, _ end: Int) -> UInt64? {
+        let count = Self.prefix.utf8CodeUnitCount
+        guard !sends.isEmpty, end - start > count, end - start <= count + 19 else { return nil }
+        for (offset, byte) in "\(Self.prefix)".utf8.enumerated() where id.byte(at: start + offset) != byte {
+            return nil
+        }
+        var value: UInt64 = 0
+        for offset in (start + count)..<end {
+            let digit = id.byte(at: offset) &- UInt8(ascii: "0")
+            guard digit <= 9 else { return nil }
+            value = value &* 10 &+ UInt64(digit)
+        }
+        return sends[Self.apart | value] == nil ? nil : Self.apart | value
+    }
+
+    /// COMMIT was written with this receipt; without one nothing waits.
+    mutating func committed(_ transaction: UInt32, receipt: UInt64?) {
+        guard awaited[transaction] != nil else { return }
+        guard let receipt else { return forget(transaction) }
+        commits[transaction] = receipt
+        committed[receipt] = (transaction, false)
+    }
+
+    /// The receipt with this number arrived. Returns true if it is that of a COMMIT whose SEND frames are still awaited.
+    mutating func holdsBack(_ receipt: UInt64) -> Bool {
+        guard committed[receipt] != nil else { return false }
+        committed[receipt]?.isReceived = true
+        return true
+    }
+
+    /// The receipt with this number arrived. Returns that of the COMMIT whose wait is over now.
+    mutating func received(_ receipt: UInt64) -> UInt64? {
+        guard let transaction = sends.removeValue(forKey: receipt) else { return nil }
+        let left = (awaited[transaction] ?? 1) - 1
+        awaited[transaction] = left > 0 ? left : nil
+        guard left <= 0, let commit = commits.removeValue(forKey: transaction) else { return nil }
+        return committed.removeValue(forKey: commit)?.isReceived == true ? commit : nil
+    }
+
+    /// The wait for this receipt is over without it.
+    mutating func expired(_ receipt: UInt64) {
+        if let commit = committed[receipt] { forget(commit.transaction) }
+    }
+
+    /// The receipts of COMMIT frames that have arrived, though receipts of their SEND frames have not.
+    var heldBack: [UInt64] { committed.filter(\.value.isReceived).keys.sorted() }
+
+    /// The transaction was aborted: a broker that drops its frames never confirms them.
+    mutating func forget(_ transaction: UInt32) {
+        if let commit = commits.removeValue(forKey: transaction) { committed[commit] = nil }
+        guard awaited.removeValue(forKey: transaction) != nil else { return }
+        sends = sends.filter { $0.value != transaction }
+    }
+
+    /// The connection ended. Numbers are not used again, so that a late receipt never fits.
+    mutating func removeAll() {
+        sends = [:]
+        awaited = [:]
+        commits = [:]
+        committed = [:]
+    }
+}

@@ -1,0 +1,173 @@
+import MQTT
+import MQTTCore
+import Messaging
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+/// How many filters SUBSCRIBE and UNSUBSCRIBE have, and which QoS they ask for.
+@Suite("Client: what SUBSCRIBE asks for", .turns)
+struct RequestSizeTests {
+    /// Answers SUBSCRIBE and UNSUBSCRIBE, and closes the connection for more than eight filters, as AWS IoT Core does.
+    private final class StrictServer: Sendable {
+        struct Seen {
+            var subscribed: [(connection: Int, filters: [MQTTSubscriptionRequest])] = []
+            var unsubscribed: [[String]] = []
+        }
+
+        let seen = Mutex(Seen())
+        private let scripted = Mutex<ScriptedServer?>(nil)
+
+        /// - Parameter properties: of CONNACK, by the number of the connection.
+        init(properties: @escaping @Sendable (Int) -> MQTTProperties = { _ in [] }) {
+            let server = ScriptedServer { [weak self] step in self?.handle(step, properties) }
+            scripted.withLock { $0 = server }
+        }
+
+        var server: ScriptedServer { scripted.withLock { $0! } }
+
+        private func handle(_ step: ScriptedServer.Step, _ properties: (Int) -> MQTTProperties) {
+            switch step.event {
+            case .connectReceived: step.accept(properties: properties(step.connection))
+            case .subscribeReceived(let packet):
+                seen.withLock { $0.subscribed.append((step.connection, packet.subscriptions)) }
+                guard packet.subscriptions.count <= 8 else { return step.perform { $0.wantsClose = true } }
+                step.perform { machine in
+                    let codes = packet.subscriptions.map { MQTTReasonCode(rawValue: $0.qos.rawValue) }
+                    try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: codes, at: MonotonicClock.now)
+                }
+            case .unsubscribeReceived(let packet):
+                seen.withLock { $0.unsubscribed.append(packet.filters) }
+                guard packet.filters.count <= 8 else { return step.perform { $0.wantsClose = true } }
+                step.perform { machine in
+                    let codes = packet.filters.map { $0 == "f/3" ? .noSubscriptionExisted : MQTTReasonCode.success }
+                    try? machine.engine.acknowledgeUnsubscribe(
+                        packet.packetID, codes: codes, at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+    }
+
+    private static let filters = (0..<20).map { "f/\($0)" }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `twenty filters of one call are subscribed, eight in a packet, and unsubscribed the same way`(
+        version: MQTTVersion
+    ) async throws {
+        let strict = StrictServer()
+        let client = strict.server.client { $0.version = version }
+        try await client.connect()
+        let messages = try await client.subscribe(
+            to: Self.filters.enumerated().map { number, filter in
+                MQTTSubscriptionRequest(filter: filter, qos: number == 9 ? .atMostOnce : .atLeastOnce)
+            })
+        #expect(strict.seen.withLock { $0.subscribed.map(\.filters.count) } == [8, 8, 4])
+        #expect(strict.seen.withLock { $0.subscribed.flatMap { $0.filters.map(\.filter) } } == Self.filters)
+        #expect(messages.reasonCodes.map(\.rawValue) == Self.filters.indices.map { $0 == 9 ? 0 : 1 })
+        let result = try await messages.unsubscribe(properties: [])
+        #expect(strict.seen.withLock { $0.unsubscribed.map(\.count) } == [8, 8, 4])
+        let codes = Self.filters.map { $0 == "f/3" ? .noSubscriptionExisted : MQTTReasonCode.success }
+        #expect(result.reasonCodes == (version == .v5_0 ? codes : []))
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+    }
+
+    @Test func `twenty subscriptions come back after a cut on a server that allows eight filters in a packet`()
+        async throws
+    {
+        let strict = StrictServer()
+        let client = strict.server.client()
+        try await client.connect()
+        var all: [MQTTSubscription] = []
+        for filter in Self.filters { all.append(try await client.subscribe(to: filter)) }
+        var events = client.events.makeAsyncIterator()
+        strict.server.link?.dropConnection()
+        var resubscribed: Set<String> = []
+        while resubscribed.count < Self.filters.count, let event = await events.next() {
+            if case .resubscribed(let filter, _) = event { resubscribed.insert(filter) }
+        }
+        #expect(client.counters.connections == 2)
+        let second = strict.seen.withLock { $0.subscribed.filter { $0.connection == 2 }.map(\.filters.count) }
+        #expect(second == [8, 8, 4])
+        withExtendedLifetime(all) {}
+        await client.disconnect()
+    }
+
+    @Test func `a subscription asks for QoS 1 unless its caller names another`() async throws {
+        let strict = StrictServer()
+        let client = strict.server.client()
+        try await client.connect()
+        let one = try await client.subscribe(to: "plain")
+        let two = try await client.subscribe(to: "value", as: [Int].self)
+        let three = try await client.subscribe(to: "text", as: String.self)
+        let four = try await client.subscribe(to: MQTTTopic<Int>("topic", as: .json, qos: .atMostOnce))
+        let five = try await client.subscribe(to: [MQTTSubscriptionRequest(filter: "request")])
+        let named = try await client.subscribe(to: "named", qos: .exactlyOnce)
+        let asked = strict.seen.withLock {
+            $0.subscribed.flatMap { $0.filters.map { [$0.filter, "\($0.qos.rawValue)"] } }
+        }
+        let expected = [
+            ["plain", "1"], ["value", "1"], ["text", "1"], ["topic", "1"], ["request", "1"], ["named", "2"],
+        ]
+        #expect(asked == expected)
+        withExtendedLifetime((one, two, three, four, five, named)) {}
+        await client.disconnect()
+    }
+
+    @Test func `a named QoS is lowered to the server's Maximum QoS, and asked for again where more is granted`()
+        async throws
+    {
+        let strict = StrictServer { connection in
+            var properties = MQTTProperties()
+            properties.maximumQoS = [1: .atLeastOnce, 2: .atMostOnce][connection]
+            return properties
+        }
+        let client = strict.server.client { $0.version = .v5_0 }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "named", qos: .exactlyOnce)
+        #expect(messages.grantedQoS == .atLeastOnce)
+        for connection in 2...3 {
+            strict.server.link?.dropConnection()
+            #expect(await eventually { strict.seen.withLock { $0.subscribed.last?.connection == connection } })
+        }
+        let asked = strict.seen.withLock { $0.subscribed.map { $0.filters[0].qos } }
+        #expect(asked == [.atLeastOnce, .atMostOnce, .exactlyOnce])
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+    }
+
+    @Test func `ten thousand filters are subscribed and unsubscribed with one write for many packets`() async throws {
+        let strict = StrictServer()
+        let client = strict.server.client()
+        try await client.connect()
+        let all = (0..<10_000).map { MQTTSubscriptionRequest(filter: "f/\($0)") }
+        let messages = try await client.subscribe(to: all)
+        #expect(strict.seen.withLock { $0.subscribed.count } == 1_250)
+        try await messages.unsubscribe()
+        #expect(strict.seen.withLock { $0.unsubscribed.count } == 1_250)
+        #expect(client.counters.connections == 1)
+        await client.disconnect()
+    }
+
+    @Test func `a SUBSCRIBE without an answer says what to try`() async throws {
+        let clock = try ManualClock()
+        let server = ScriptedServer(clock: clock) { step in
+            if case .connectReceived = step.event { step.accept() }
+        }
+        let client = server.client()
+        try await client.connect()
+        let subscribing = Task { try await client.subscribe(to: "a", qos: .exactlyOnce) }
+        #expect(await eventually { client.counters.bytesSent > 20 })
+        await clock.advance(by: .seconds(10))
+        await #expect {
+            _ = try await subscribing.value
+        } throws: { error in
+            guard let error = error as? MQTTError, error.code == .timedOut else { return false }
+            return ["SUBSCRIBE", "lower qos", "maximumFiltersPerRequest", "requestTimeout"]
+                .allSatisfy { error.message.contains($0) }
+        }
+        await client.disconnect()
+    }
+}

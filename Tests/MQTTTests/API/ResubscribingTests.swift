@@ -1,0 +1,116 @@
+import LoopbackBroker
+import MQTT
+import MQTTCore
+import Messaging
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+/// Which filters are subscribed again when the server has kept the session.
+@Suite("Client: subscribing again in a session", .turns)
+struct ResubscribingTests {
+    /// Keeps sessions, and the SUBSCRIBE packets of each connection.
+    private final class KeepingServer: Sendable {
+        private let seen = Mutex<[(connection: Int, requests: [MQTTSubscriptionRequest])]>([])
+        private let scripted = Mutex<ScriptedServer?>(nil)
+
+        init() {
+            let server = ScriptedServer { [weak self] step in self?.handle(step) }
+            scripted.withLock { $0 = server }
+        }
+
+        var server: ScriptedServer { scripted.withLock { $0! } }
+
+        func requests(on connection: Int) -> [MQTTSubscriptionRequest] {
+            seen.withLock { $0.filter { $0.connection == connection }.flatMap(\.requests) }
+        }
+
+        private func handle(_ step: ScriptedServer.Step) {
+            switch step.event {
+            case .connectReceived: step.accept(sessionPresent: step.connection > 1)
+            case .subscribeReceived(let packet):
+                seen.withLock { $0.append((step.connection, packet.subscriptions)) }
+                step.perform { machine in
+                    let codes = packet.subscriptions.map { MQTTReasonCode(rawValue: $0.qos.rawValue) }
+                    try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: codes, at: MonotonicClock.now)
+                }
+            default: break
+            }
+        }
+    }
+
+    private func reconnected(
+        _ version: MQTTVersion, _ change: (inout MQTTConfiguration) -> Void = { _ in }
+    ) async throws -> [MQTTSubscriptionRequest] {
+        let keeping = KeepingServer()
+        let client = keeping.server.client {
+            $0.version = version
+            $0.cleanStart = false
+            $0.sessionExpiry = .seconds(3600)
+            change(&$0)
+        }
+        try await client.connect()
+        let plain = try await client.subscribe(to: "plain", qos: .exactlyOnce)
+        let shared = try await client.subscribe(to: "$share/group/work", qos: .exactlyOnce)
+        keeping.server.link?.dropConnection()
+        #expect(await eventually { keeping.server.connectionCount == 2 && client.state.isConnected })
+        // It leaves after SUBACK.
+        #expect(try await client.publish("x", to: "y", qos: .atLeastOnce) == .success)
+        withExtendedLifetime((plain, shared)) {}
+        await client.disconnect()
+        return keeping.requests(on: 2)
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `shared filters are subscribed again also where the server has kept the session, the others are not`(
+        version: MQTTVersion
+    ) async throws {
+        let requests = try await reconnected(version)
+        #expect(requests.map(\.filter) == ["$share/group/work"])
+        #expect(requests.map(\.qos) == [.exactlyOnce])
+    }
+
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `all filters are subscribed again where that is on`(version: MQTTVersion) async throws {
+        let requests = try await reconnected(version) { $0.resubscribesWithSessionPresent = true }
+        #expect(Set(requests.map(\.filter)) == ["plain", "$share/group/work"])
+        // Retained messages come only where the server has lost the subscription; 3.1.1 has no way to say so.
+        let expected: MQTTSubscriptionRequest.RetainHandling = version == .v5_0 ? .sendIfNew : .sendAtSubscribe
+        #expect(requests.allSatisfy { $0.retainHandling == expected })
+    }
+
+    /// How long after a second connection was opened a message that waits arrives, when the broker's packets take 100 ms.
+    private func delay(_ change: (inout MQTTConfiguration) -> Void) async throws -> Duration {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        var configuration = MQTTConfiguration(clientID: "delayed")
+        configuration.version = .v5_0
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(3600)
+        configuration.reconnect.jitter = 0
+        change(&configuration)
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        let plain = try await client.subscribe(to: "plain")
+        await broker.setLatency(.milliseconds(100))
+        await broker.dropAllConnections()
+        try await client.enqueue("x", to: "queued")
+        var (connected, published): (ManualClock.Instant?, ManualClock.Instant?)
+        for _ in 0..<10_000 where published == nil {
+            await clock.advance(by: .milliseconds(1))
+            if connected == nil, broker.statistics.connections == 2 { connected = clock.now }
+            if broker.statistics.messagesIn == 1 { published = clock.now }
+        }
+        withExtendedLifetime(plain) {}
+        await client.disconnect()
+        await broker.stop()
+        return try #require(connected).duration(to: #require(published))
+    }
+
+    @Test func `subscribing again costs what waits to be published one round trip`() async throws {
+        let without = try await delay { _ in }
+        let with = try await delay { $0.resubscribesWithSessionPresent = true }
+        #expect(without == .milliseconds(100) && with == .milliseconds(200))
+    }
+}

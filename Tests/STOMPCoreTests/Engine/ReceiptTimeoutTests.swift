@@ -1,0 +1,121 @@
+import STOMPCore
+import TestSupport
+import Testing
+
+/// A server that sends no RECEIPT. Times are milliseconds.
+@Suite(.heavy) struct ReceiptTimeoutTests {
+    private func connected(_ change: (inout STOMPEngineConfiguration) -> Void = { _ in }) throws -> ScriptedEngine {
+        var configuration = STOMPEngineConfiguration()
+        configuration.receiptTimeout = 5_000_000_000
+        change(&configuration)
+        return try ScriptedEngine.connected(configuration: configuration)
+    }
+
+    private func send(_ client: ScriptedEngine, _ token: UInt64, to destination: String = "/q") throws {
+        try client.engine.send(destination: destination, body: [], receiptToken: token, at: client.nanoseconds)
+    }
+
+    @Test func theConnectionEndsAfterThirtySecondsWithoutAReceiptAndNamesTheOldest() throws {
+        let client = try connected()
+        client.advance(to: 100_000)
+        try send(client, 1)
+        client.advance(to: 120_000)
+        try send(client, 2)
+        client.advance(to: 129_999)
+        #expect(client.takeLog() == ["receipt 1 timedOut", "receipt 2 timedOut"])
+        #expect(client.engine.phase == .connected)
+        client.advance(to: 130_000)
+        #expect(client.engine.phase == .closing)
+        #expect(client.takeLog() == ["unacknowledged 1 30000", "failed acknowledgementTimeout", "close"])
+    }
+
+    @Test func aCallerThatWaitsLongerGetsTheEndOfTheConnection() throws {
+        let client = try connected { $0.receiptTimeout = 60_000_000_000 }
+        try send(client, 1)
+        client.advance(to: 30_000)
+        #expect(client.takeLog().first { $0.hasPrefix("receipt") } == "receipt 1 connectionLost")
+    }
+
+    @Test func anyReceiptIsProgressAlsoOneThatNobodyWaitsForAnyLonger() throws {
+        let client = try connected()
+        try send(client, 1)
+        try send(client, 2)
+        client.advance(to: 29_000)
+        client.receive("RECEIPT\nreceipt-id:1\n\n\0")
+        client.advance(to: 300_000)
+        #expect(client.engine.phase == .connected)
+        try send(client, 3)
+        client.advance(to: 329_999)
+        #expect(client.engine.phase == .connected)
+        client.advance(to: 330_000)
+        #expect(client.engine.phase == .closing)
+    }
+
+    @Test func bytesThatThePeersSystemAcknowledgesAreProgress() throws {
+        let client = try connected()
+        try send(client, 1)
+        var now: Int64 = 0
+        func pass(_ seconds: ClosedRange<Int>, acknowledged: (Int) -> Int) {
+            for second in seconds {
+                now = Int64(second) * 1_000_000_000
+                client.engine.handleTimeout(
+                    at: now, bytesWritten: 100_000, bytesAcknowledged: acknowledged(second), into: &client.effects)
+            }
+        }
+        pass(1...100) { $0 * 1_000 }
+        pass(101...129) { _ in 100_000 }
+        #expect(client.engine.phase == .connected)
+        pass(130...130) { _ in 100_000 }
+        #expect(client.engine.phase == .closing)
+    }
+
+    @Test func theTimeDoublesUntilAReceiptArrives() throws {
+        let client = try connected()
+        var start: Int64 = 0
+        for seconds: Int64 in [30, 60, 120] {
+            try send(client, 1)
+            client.advance(to: start + seconds * 1_000 - 1)
+            #expect(client.engine.phase == .connected)
+            client.advance(to: start + seconds * 1_000)
+            #expect(client.engine.phase == .closing)
+            start += seconds * 1_000
+            client.close()
+            client.connect()
+        }
+        client.advance(to: start)
+        try send(client, 1)
+        let id = client.takeOutput().split(separator: "receipt:").last?.prefix { $0 != "\n" }
+        client.receive("RECEIPT\nreceipt-id:\(id ?? "")\n\n\0")
+        try send(client, 2)
+        client.advance(to: start + 30_000)
+        #expect(client.engine.phase == .closing)
+    }
+
+    @Test func anOpenTransactionAwaitsNothingBecauseBrokersWithholdItsReceipts() throws {
+        let client = try connected()
+        let transaction = try client.engine.begin(at: 0)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, transaction: transaction, at: 0)
+        client.advance(to: 600_000)
+        #expect(client.engine.phase == .connected)
+        try client.engine.commit(transaction, receiptToken: 2, at: client.nanoseconds)
+        client.advance(to: 629_999)
+        #expect(client.engine.phase == .connected)
+        client.advance(to: 630_000)
+        #expect(client.engine.phase == .closing)
+    }
+
+    @Test func withoutALimitOrWhileWeDoNotReadNothingEndsIt() throws {
+        let patient = try connected { $0.acknowledgementTimeout = .max }
+        try send(patient, 1)
+        patient.advance(to: 1_000_000)
+        #expect(patient.engine.phase == .connected)
+        let paused = try connected()
+        try send(paused, 1)
+        paused.engine.setReadingPaused(true, at: 0)
+        paused.advance(to: 1_000_000)
+        #expect(paused.engine.phase == .connected)
+        paused.engine.setReadingPaused(false, at: paused.nanoseconds)
+        paused.advance(to: 1_030_000)
+        #expect(paused.engine.phase == .closing)
+    }
+}

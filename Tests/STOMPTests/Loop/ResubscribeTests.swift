@@ -1,0 +1,71 @@
+import LoopbackBroker
+import STOMP
+import TestSupport
+import Testing
+import Transport
+
+@Suite(.turns) struct ResubscribeTests {
+    private func heartless(_ configuration: inout STOMPConfiguration) {
+        (configuration.outgoingHeartBeat, configuration.incomingHeartBeat) = (.zero, .zero)
+        configuration.requestTimeout = .seconds(30)
+    }
+
+    @Test func `a resubscription without an answer moves to the next connection, and its loop continues`() async throws
+    {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(clock: clock, heartless)
+        async let connecting: Void = client.connect()
+        let first = try await server.accept(0)
+        try await connecting
+        async let subscribing = client.subscribe(to: "/queue/q")
+        try await first.confirm("SUBSCRIBE")
+        let messages = try await subscribing
+        let reading = Task { try await messages.texts(1) }
+        first.close()
+        await clock.advance(by: .seconds(5))
+        // Answers CONNECT, and nothing after it.
+        let wedged = try await server.accept(1)
+        let id = try await wedged.expect("SUBSCRIBE", "id")
+        var events = client.events.makeAsyncIterator()
+        await clock.advance(by: .seconds(31))
+        var lost: STOMPError?
+        while lost == nil, let event = await events.next() {
+            if case .subscriptionLost(_, let error) = event {
+                Issue.record("the subscription ended: \(error)")
+                return await client.disconnect()
+            }
+            if case .connectionLost(let error) = event { lost = error }
+        }
+        #expect(lost?.message.contains("/queue/q") == true, "the event names what had no answer: \(lost as Any)")
+        await clock.advance(by: .seconds(5))
+        let healthy = try await server.accept(2)
+        #expect(await eventually { wedged.isEnded() })
+        try await healthy.confirm("SUBSCRIBE")
+        healthy.send("MESSAGE\nsubscription:\(id)\nmessage-id:1\ndestination:/queue/q\n\nhello\0")
+        #expect(try await reading.value == ["hello"])
+        healthy.close()
+        await client.disconnect()
+    }
+
+    @Test func `a new subscription without an answer fails, is unsubscribed, and the connection stays`() async throws {
+        let server = FakeServer()
+        let clock = try ManualClock()
+        let client = server.client(clock: clock) {
+            heartless(&$0)
+            // Shorter than `acknowledgementTimeout`, which ends the connection.
+            $0.requestTimeout = .seconds(10)
+        }
+        async let connecting: Void = client.connect()
+        let connection = try await server.accept(0)
+        try await connecting
+        let subscribing = Task { try await client.subscribe(to: "/queue/q") }
+        let id = try await connection.expect("SUBSCRIBE", "id")
+        await clock.advance(by: .seconds(11))
+        await expectError(.timedOut) { _ = try await subscribing.value }
+        #expect(try await connection.expect("UNSUBSCRIBE", "id") == id)
+        #expect(client.state.isConnected)
+        connection.close()
+        await client.disconnect()
+    }
+}
