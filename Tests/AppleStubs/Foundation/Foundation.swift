@@ -105,6 +105,8 @@ public struct Date: Hashable, Comparable, Sendable, Codable {
     public init(timeIntervalSince1970: TimeInterval) {}
     public init(timeIntervalSinceNow: TimeInterval) {}
     public var timeIntervalSince1970: TimeInterval { 0 }
+    public var timeIntervalSinceNow: TimeInterval { 0 }
+    public func timeIntervalSince(_ date: Date) -> TimeInterval { 0 }
     public static func < (lhs: Date, rhs: Date) -> Bool { false }
 }
 public struct TimeZone: Hashable, Sendable {

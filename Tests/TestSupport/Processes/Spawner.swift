@@ -166,7 +166,11 @@ extension Command {
 
 #if canImport(Darwin)
     private func addChangeOfDirectory(_ actions: inout posix_spawn_file_actions_t?, _ path: String) -> Int32 {
-        posix_spawn_file_actions_addchdir_np(&actions, path)
+        if #available(macOS 26, *) {
+            posix_spawn_file_actions_addchdir(&actions, path)
+        } else {
+            posix_spawn_file_actions_addchdir_np(&actions, path)
+        }
     }
 #else
     /// The Glibc module leaves out both calls, though the library has them since 2.29 and 2.34.

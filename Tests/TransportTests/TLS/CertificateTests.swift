@@ -13,15 +13,15 @@ import Testing
         for path in pairs.map(\.certificate) where path != expired {
             let end = try CertificateFile(path).notAfter
             #expect(
-                end > Date.now + oneYear,
+                end.timeIntervalSinceNow > oneYear,
                 "\(path) expires on \(end). Run Tests/TestSupport/Certificates/renew and commit.")
         }
-        #expect(try CertificateFile(expired).notAfter < .now)
+        #expect(try CertificateFile(expired).notAfter < Date())
     }
 
     /// https://support.apple.com/103769, "Requirements for trusted certificates in iOS 13 and macOS 10.15"
     @Test func `those of servers have what Apple's systems demand`() throws {
-        let july2019 = try #require(try? Date("2019-07-01T00:00:00Z", strategy: .iso8601))
+        let july2019 = CertificateFile.date(year: 2019, month: 7, day: 1)
         for path in certificates.servers.map(\.certificate) {
             let certificate = try CertificateFile(path)
             let validity = certificate.notAfter.timeIntervalSince(certificate.notBefore)
@@ -69,10 +69,17 @@ private struct CertificateFile {
     private static func date(_ element: Element) throws -> Date {
         var digits = String(decoding: element.content, as: UTF8.self)
         if element.tag == Tag.utcTime { digits = (digits < "5" ? "20" : "19") + digits }
-        let format = Date.VerbatimFormatStyle(
-            format: "\(year: .padded(4))\(month: .twoDigits)\(day: .twoDigits)", timeZone: .gmt,
-            calendar: .init(identifier: .gregorian))
-        return try Date(String(digits.prefix(8)), strategy: format.parseStrategy)
+        guard digits.count >= 8, let number = Int32(digits.prefix(8)) else { throw Unreadable() }
+        return date(year: number / 10_000, month: number / 100 % 100, day: number % 100)
+    }
+
+    /// The beginning of a day in UTC.
+    static func date(year: Int32, month: Int32, day: Int32) -> Date {
+        var parts = tm()
+        parts.tm_year = year - 1900
+        parts.tm_mon = month - 1
+        parts.tm_mday = day
+        return Date(timeIntervalSince1970: TimeInterval(timegm(&parts)))
     }
 
     /// One element of DER.
