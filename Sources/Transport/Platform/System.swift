@@ -19,14 +19,9 @@ package enum System {
     }
 
     package static func write(_ descriptor: Int32, from buffer: UnsafeRawBufferPointer) -> IOResult {
-        #if canImport(Darwin)
-            let flags: Int32 = 0  // SO_NOSIGPIPE is set when the socket is made.
-        #else
-            let flags = Int32(MSG_NOSIGNAL)
-        #endif
         guard let start = buffer.baseAddress else { return .bytes(0) }
         while true {
-            let count = unsafe send(descriptor, start, buffer.count, flags)
+            let count = unsafe send(descriptor, start, buffer.count, Int32(MSG_NOSIGNAL))
             if count >= 0 { return .bytes(count) }
             if errno == EINTR { continue }
             return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed(errno)
@@ -37,9 +32,8 @@ package enum System {
     package static func makeStreamSocket(family: Int32) -> Int32 {
         #if canImport(Darwin)
             let descriptor = socket(family, SOCK_STREAM, 0)
-            guard descriptor >= 0 else { return -1 }
-            prepare(descriptor)
-            return descriptor
+            guard descriptor >= 0, prepare(descriptor) != 0 else { return descriptor }
+            return closing(descriptor)
         #else
             return socket(family, LibC.streamSocketType | nonBlockingCloseOnExec, 0)
         #endif
@@ -47,21 +41,41 @@ package enum System {
 
     /// Accepts one connection, non-blocking and close-on-exec; -1 with `errno` if no connection waits.
     package static func acceptConnection(_ listener: Int32) -> Int32 {
+        #if canImport(Darwin)
+            acceptConnection(by: { accept(listener, nil, nil) }, preparing: prepare)
+        #else
+            acceptConnection(by: { accept4(listener, nil, nil, nonBlockingCloseOnExec) }, preparing: { _ in 0 })
+        #endif
+    }
+
+    /// - Parameter prepare: makes the connection what this module needs; returns -1 with `errno` if that fails.
+    package static func acceptConnection(by accept: () -> Int32, preparing prepare: (Int32) -> Int32) -> Int32 {
         while true {
-            #if canImport(Darwin)
-                let descriptor = accept(listener, nil, nil)
-                if descriptor >= 0 { prepare(descriptor) }
-            #else
-                let descriptor = accept4(listener, nil, nil, nonBlockingCloseOnExec)
-            #endif
+            var descriptor = accept()
+            if descriptor >= 0 {
+                if prepare(descriptor) == 0 { return descriptor }
+                descriptor = closing(descriptor)
+                // Darwin refuses to set anything of a connection whose peer has gone meanwhile.
+                if errno == EINVAL { continue }
+            }
             // ECONNABORTED: the peer left the queue before we came; the next one may be waiting.
-            if descriptor >= 0 || (errno != EINTR && errno != ECONNABORTED) { return descriptor }
+            if errno != EINTR && errno != ECONNABORTED { return descriptor }
         }
     }
 
-    package static func setOption(_ descriptor: Int32, level: Int32, name: Int32, to value: Int32) {
+    /// Closes a descriptor and returns -1, with the `errno` of the call before.
+    private static func closing(_ descriptor: Int32) -> Int32 {
+        let code = errno
+        _ = closeDescriptor(descriptor)
+        errno = code
+        return -1
+    }
+
+    /// Returns -1 with `errno` if the system refuses.
+    @discardableResult
+    package static func setOption(_ descriptor: Int32, level: Int32, name: Int32, to value: Int32) -> Int32 {
         var value = value
-        _ = unsafe setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+        return unsafe setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// Turns Nagle's algorithm off: the outbox coalesces by itself, and latency counts.
@@ -113,10 +127,13 @@ package enum System {
     #endif
 
     #if canImport(Darwin)
-        private static func prepare(_ descriptor: Int32) {
-            _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL, 0) | O_NONBLOCK)
-            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-            setOption(descriptor, level: SOL_SOCKET, name: SO_NOSIGPIPE, to: 1)
+        /// Makes a socket non-blocking and close-on-exec; returns -1 with `errno` if the system refuses.
+        private static func prepare(_ descriptor: Int32) -> Int32 {
+            guard fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL, 0) | O_NONBLOCK) != -1,
+                fcntl(descriptor, F_SETFD, FD_CLOEXEC) != -1
+            else { return -1 }
+            // Beside MSG_NOSIGNAL, for whatever else writes to the socket.
+            return setOption(descriptor, level: SOL_SOCKET, name: SO_NOSIGPIPE, to: 1)
         }
     #endif
 }

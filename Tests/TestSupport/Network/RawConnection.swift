@@ -32,10 +32,6 @@ public final class RawConnection: Sendable {
         guard descriptor >= 0 else { throw SystemCallError("socket") }
         let connection = RawConnection(descriptor)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-        #if canImport(Darwin)
-            var on: Int32 = 1
-            setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<Int32>.size))
-        #endif
         if address.withPointer({ connect(descriptor, $0, $1) }) == 0 { return connection }
         guard errno == EINPROGRESS else { throw SystemCallError("connecting to \(name)") }
         let writable = await eventually(timeout: timeout, every: .milliseconds(1)) {
@@ -56,15 +52,12 @@ public final class RawConnection: Sendable {
 
     /// Sends all bytes.
     public func send(_ bytes: [UInt8], timeout: Duration = .patience) async throws {
-        #if canImport(Darwin)
-            let flags: Int32 = 0
-        #else
-            let flags = Int32(MSG_NOSIGNAL)
-        #endif
         var rest = bytes[...]
         let deadline = ContinuousClock.now + timeout
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.send(descriptor, $0.baseAddress, $0.count, flags) }
+            let count = rest.withUnsafeBytes {
+                Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EAGAIN {

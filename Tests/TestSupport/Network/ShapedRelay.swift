@@ -111,7 +111,9 @@ public final class ShapedRelay: Sendable {
         if count < 0 { return errno == EAGAIN || errno == EINTR ? 0 : nil }
         var sent = 0
         while sent < count {
-            let written = buffer.withUnsafeBytes { send(target, $0.baseAddress! + sent, count - sent, noSignal) }
+            let written = buffer.withUnsafeBytes {
+                send(target, $0.baseAddress! + sent, count - sent, Int32(MSG_NOSIGNAL))
+            }
             if written > 0 {
                 sent += written
             } else if errno == EAGAIN {
@@ -125,9 +127,3 @@ public final class ShapedRelay: Sendable {
         return count
     }
 }
-
-#if canImport(Darwin)
-    private let noSignal: Int32 = 0
-#else
-    private let noSignal = Int32(MSG_NOSIGNAL)
-#endif

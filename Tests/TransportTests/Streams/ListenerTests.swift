@@ -79,6 +79,58 @@ import Transport
         await listener.close()
     }
 
+    /// On Darwin nothing can be set of an accepted socket whose peer has gone.
+    @Test func `a connection that has ended before it was prepared is closed, and the next one is accepted`() throws {
+        let ended = try OneWay()
+        let good = try OneWay()
+        var waiting = [ended.writer, good.writer]
+        let accepted = System.acceptConnection {
+            waiting.removeFirst()
+        } preparing: { descriptor in
+            errno = EINVAL
+            return descriptor == ended.writer ? -1 : 0
+        }
+        #expect(accepted == good.writer)
+        #expect(ended.isWriterClosed)
+        #expect(!good.isWriterClosed)
+        close(good.writer)
+    }
+
+    @Test func `a connection that the system has no memory to prepare is closed, and the reason is reported`() throws {
+        let connection = try OneWay()
+        let accepted = System.acceptConnection {
+            connection.writer
+        } preparing: { _ in
+            errno = ENOBUFS
+            return -1
+        }
+        let code = errno
+        #expect(accepted == -1)
+        #expect(code == ENOBUFS)
+        #expect(connection.isWriterClosed)
+    }
+
+    /// A pipe, whose writer stands for a connection; its user closes the writer.
+    private final class OneWay {
+        let writer: Int32
+        private let reader: Int32
+
+        init() throws {
+            var ends: [Int32] = [-1, -1]
+            try #require(pipe(&ends) == 0)
+            (reader, writer) = (ends[0], ends[1])
+            _ = fcntl(reader, F_SETFL, O_NONBLOCK)
+        }
+
+        deinit { close(reader) }
+
+        /// The end of what can be read, unlike EAGAIN.
+        var isWriterClosed: Bool {
+            var byte: UInt8 = 0
+            return read(reader, &byte, 1) == 0
+        }
+    }
+
     #if os(Linux)
         /// In a process of its own, where nobody else opens descriptors.
         @Test func `no descriptor is left after connections of all kinds`() async {
