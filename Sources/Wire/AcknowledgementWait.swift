@@ -16,8 +16,8 @@ package struct AcknowledgementWait: Sendable {
     private var nextCheck = Int64.max
     /// The bytes of the connection up to this position are awaited; negative as long as they have not been counted.
     private var position = -1
-    /// How many of them the peer's system had acknowledged when they were last counted.
-    private var acknowledged = 0
+    /// How many of them the peer's system had not acknowledged when they were last counted; at most what fits.
+    private var unacknowledged: UInt32 = 0
     /// Connections in a row that ended for it.
     private var endedConnections: UInt8 = 0
 
@@ -64,16 +64,16 @@ package struct AcknowledgementWait: Sendable {
         guard now >= deadline else { return false }
         if position < 0 {
             position = total
-            acknowledged = min(reached, position)
+            unacknowledged = UInt32(clamping: position - reached)
             // What was acknowledged by now was so, as far as is known, when it was written.
-            if acknowledged < position { since = now }
-        } else if acknowledged < min(reached, position) {
-            acknowledged = min(reached, position)
+            if unacknowledged > 0 { since = now }
+        } else if UInt32(clamping: position - reached) < unacknowledged {
+            unacknowledged = UInt32(clamping: position - reached)
             since = now
         }
         let end = since.advanced(byNanoseconds: limit)
         guard now < end else { return true }
-        nextCheck = acknowledged < position ? min(end, now.advanced(byNanoseconds: period)) : end
+        nextCheck = unacknowledged > 0 ? min(end, now.advanced(byNanoseconds: period)) : end
         return false
     }
 

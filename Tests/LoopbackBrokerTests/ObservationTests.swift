@@ -95,8 +95,10 @@ import Transport
             #expect(client.backlog.messagesInFlight == 1)
             #expect(client.counters.messagesSent == 1)
             broker.changeFaults { $0.withholdsAcknowledgements = false }
-            await clock.advance(by: .seconds(30))
+            await broker.dropAllConnections()
+            await clock.advance(by: .seconds(1))
             await #expect(throws: STOMPError.self) { try await sending.value }
+            #expect(client.backlog.messagesInFlight == 0)
             let received = try await client.subscribe(to: "/queue/a")
             await clock.advance(by: .zero)
             #expect(client.backlog.unreadBytes > 0)

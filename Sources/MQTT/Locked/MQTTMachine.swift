@@ -19,14 +19,15 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var unanswered = MQTTUnansweredMessages()
     /// Received messages without a subscription.
     var unmatched: MQTTUnmatchedMessages
+    // Small fields are next to each other, because every idle client has them.
     private var reading = MQTTReadingPause()
+    var wantsClose = false
+    /// The server did not answer CONNECT or PINGREQ, or acknowledged nothing: what is in the outbox need not be written.
+    private var serverIsSilent = false
     /// Where records are stored, with a session store.
     var journal: MQTTJournal?
     /// Of QoS 0.
     var unsentCount = 0
-    var wantsClose = false
-    /// The server did not answer PINGREQ, or acknowledged nothing: what is in the outbox need not be written.
-    private(set) var abandonsOutput = false
 
     init(
         engine: consuming MQTTEngine, dropsOldest: Bool, unmatched policy: Shared<MQTTUnmatchedMessagePolicy>,
@@ -66,6 +67,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
     var isAwaited: Bool { mutating get { engine.inFlightCount > 0 } }
     var wantsReadingPaused: Bool { reading.isPaused }
+    var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 
     // MARK: What happened to the connection
 
@@ -78,7 +80,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     mutating func connectionOpened(at now: Int64, into scratch: MQTTScratch) {
         scratch.work.core = core
         wantsClose = false
-        abandonsOutput = false
+        serverIsSilent = false
         do {
             try engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)
         } catch {
@@ -130,7 +132,9 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         scratch.work.hasPinged = engine.pingCount != pings
         for event in scratch.work.effects.events {
             switch event.kind {
-            case .connectionFailed(.pingTimeout), .connectionFailed(.acknowledgementTimeout): abandonsOutput = true
+            case .connectionFailed(.connectTimeout), .connectionFailed(.pingTimeout),
+                .connectionFailed(.acknowledgementTimeout):
+                serverIsSilent = true
             default: break
             }
         }

@@ -50,8 +50,8 @@ struct MQTTUnmatchedMessages: Sendable {
     private enum Start {
         /// Since `connect()` or `start()` no server has resumed a session.
         case awaited
-        /// On the first connection that resumed it, until this time.
-        case claiming(until: Int64)
+        /// On the first connection that resumed it, until ``MQTTUnmatchedList/claimEnd``.
+        case claiming
         case over
     }
 
@@ -61,9 +61,9 @@ struct MQTTUnmatchedMessages: Sendable {
     static let claimTime: Int64 = 10_000_000_000
 
     private let policy: Shared<MQTTUnmatchedMessagePolicy>
-    private var start = Start.awaited
-    /// Made for the first message.
+    /// Made for the first session that is resumed, or the first message.
     private var known: MQTTUnmatchedList?
+    private var start = Start.awaited
 
     init(_ policy: Shared<MQTTUnmatchedMessagePolicy>) { self.policy = policy }
 
@@ -92,8 +92,13 @@ struct MQTTUnmatchedMessages: Sendable {
         guard case .awaited = start else { return }
         // 3.1 has no Session Present.
         guard info.sessionPresent || info.version == .v3_1, engine.sessionOutlivesConnection else { return }
-        // A store keeps the messages in place of the server.
-        start = engine.options.value.persists ? .over : .claiming(until: now.advanced(byNanoseconds: Self.claimTime))
+        if engine.options.value.persists {
+            // A store keeps the messages in place of the server.
+            start = .over
+        } else {
+            start = .claiming
+            list.claimEnd = now.advanced(byNanoseconds: Self.claimTime)
+        }
     }
 
     /// The connection has closed. The server sends messages again that were not acknowledged; one of QoS 2 that no receiver
@@ -122,9 +127,9 @@ struct MQTTUnmatchedMessages: Sendable {
         }
         var report = expire(at: now, &engine)
         var message = list.makeMessage(record, of: bytes, topic: topic, at: now)
-        if case .claiming(let deadline) = start, now < deadline {
+        if case .claiming = start, now < list.claimEnd {
             if list.hasRoom(for: message) {
-                message.claim = .init(deadline: min(deadline, message.deadline), filters: [])
+                message.claim = .init(deadline: min(list.claimEnd, message.deadline), filters: [])
                 list.add(message)
                 return report
             }
@@ -346,6 +351,8 @@ final class MQTTUnmatchedList: @unchecked Sendable {
     private var leftCount = 0
     /// When the first message without a holder expires or is acknowledged; `Int64.max` for never.
     private(set) var nextDeadline = Int64.max
+    /// Until when the messages of a resumed session are unclaimed.
+    var claimEnd = Int64.min
     private var lastSequence: UInt64 = 0
 
     init(policy: MQTTUnmatchedMessagePolicy) { self.policy = policy }

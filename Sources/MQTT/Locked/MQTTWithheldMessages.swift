@@ -13,8 +13,6 @@ struct MQTTWithheldMessages: Sendable {
     }
 
     private var messages: [Message] = []
-    /// The number of messages at which those that a receiver has acknowledged are removed.
-    private var limit = 1024
 
     /// Acknowledges a message, unless a receiver does it manually or has no room. The engine writes the acknowledgements
     /// of one read together.
@@ -25,9 +23,10 @@ struct MQTTWithheldMessages: Sendable {
         guard message.waits else { return engine.markAcknowledged(delivery, at: now) }
         // Messages that have no other receivers than manual ones are theirs alone.
         guard routes.contains(where: { $0.acknowledgement == .automatic }) else { return }
-        if messages.count >= limit {
+        if messages.count >= 1024, messages.count == messages.capacity {
+            // Those that a receiver has acknowledged meanwhile; not again before there are twice as many.
             removeAnswered(engine)
-            limit = max(1024, messages.count * 2)
+            messages.reserveCapacity(2 * messages.count)
         }
         messages.append(message)
     }

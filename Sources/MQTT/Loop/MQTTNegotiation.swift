@@ -36,8 +36,8 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     private var serverFailed = false
     /// The place in the list of the server that is tried.
     private var triedServer: Int32 = 0
-    /// When the client last left a connection without an answer to CONNECT.
-    private var unansweredConnect: Int64?
+    /// When the client last left a connection without an answer to CONNECT; `Int64.min` if it never did.
+    private var unansweredConnect = Int64.min
 
     init(_ settings: MQTTSettings) {
         versionsLeft = settings.options.fallbackVersions
@@ -101,7 +101,9 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     /// DISCONNECT arrived: why.
     func disconnected(_ packet: MQTTPacket.Disconnect) -> MQTTError {
         // A server that is slow may read a CONNECT after the client has left it, and take that for another client.
-        if packet.reasonCode == .sessionTakenOver, let time = unansweredConnect, core.loop.now - time <= Self.lateness {
+        if packet.reasonCode == .sessionTakenOver,
+            core.loop.now <= unansweredConnect.advanced(byNanoseconds: Self.lateness)
+        {
             return MQTTError(
                 .connectionLost,
                 "A server reports that another client connected with the same client identifier. That is probably this client's own CONNECT, which was not answered in time, so that the client connects again. If it happens again, give each client an identifier of its own.",

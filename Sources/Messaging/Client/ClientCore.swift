@@ -129,7 +129,7 @@ extension ClientCore {
     /// - Parameter advice: what to do if the client was connected.
     package func lateReply(_ message: String, advice: String) -> String {
         if supervisor.isConnected { return "\(message) \(advice)" }
-        guard let failure = supervisor.lastFailure else { return "\(message) The client was not connected." }
+        guard let failure = supervisor.lastFailure?.value else { return "\(message) The client was not connected." }
         return "\(message) The client was not connected: \(failure.sentence)"
     }
 

@@ -139,7 +139,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     package func isStable(at now: Int64) -> Bool { schedule.isStable(at: now) }
 
     /// Why the last attempt failed or the last connection ended; nil while the client is connected.
-    package private(set) var lastFailure: Client.Failure?
+    package private(set) var lastFailure: Shared<Client.Failure>?
 
     /// The protocol's own handshake succeeded.
     package func established(at now: Int64) {
@@ -173,7 +173,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .opening, .settling, .connected: break
         }
         guard let client else { return finish(nil) }
-        lastFailure = failure
+        lastFailure = Shared(failure)
         let wasConnected = phase == .connected
         generation &+= 1
         switch client.verdict(on: failure, wasConnected: wasConnected) {

@@ -46,13 +46,13 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
     /// The generation of new slots: above that of all which were given up, so that no token comes twice.
     @usableFromInline var firstGeneration: UInt32 = 0
     /// Slots that became free since the table was last checked for memory to give up.
-    @usableFromInline var releases = 0
+    @usableFromInline var releases: UInt32 = 0
 
     /// When to call `look(at:into:)`; `Int64.max` if no caller is in the first stage.
     @usableFromInline package var nextLook = Int64.max
 
     /// The callers that `look(at:into:)` has visited, for tests of what it costs.
-    package private(set) var visits = 0
+    package private(set) var visits: UInt32 = 0
 
     /// Nanoseconds between two calls of `look(at:into:)`.
     @inlinable package static var patience: Int64 { 50_000_000 }
@@ -182,7 +182,7 @@ package struct WaiterTable<Answer: Sendable>: ~Copyable, Sendable {
         slots[index].generation = (slots[index].generation &+ 1) & 0x1FFF_FFFF
         free.append(Int32(index))
         releases &+= 1
-        if slots.count > Self.leastSlots, free.count == slots.count || releases >= slots.count { giveUpSlots() }
+        if slots.count > Self.leastSlots, free.count == slots.count || Int(releases) >= slots.count { giveUpSlots() }
     }
 
     /// The number of slots.

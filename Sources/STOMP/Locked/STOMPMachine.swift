@@ -19,8 +19,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var sentCount = 0
     var unsentCount = 0
     var asksToClose = false
-    /// The server sent nothing for twice its heart-beat, or no receipt for too long.
-    private(set) var abandonsOutput = false
+    /// The server did not answer CONNECT, sent nothing for twice its heart-beat, or no receipt for too long.
+    private var serverIsSilent = false
     private(set) var wantsReadingPaused = false
     /// When the loop's memory for large batches is freed unless another one has arrived; `Int64.max` once it is.
     private var trimDeadline = Int64.max
@@ -64,6 +64,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     var isLatencyBound: Bool { mutating get { engine.pendingReceiptsInPlace() <= 1 } }
     var isAwaited: Bool { mutating get { engine.pendingReceiptsInPlace() > 0 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
+    var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 
     mutating func outputTaken(at now: Int64) { engine.outputTaken(at: now) }
 
@@ -72,7 +73,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     mutating func connectionOpened(at now: Int64, into scratch: STOMPScratch) {
-        abandonsOutput = false
+        serverIsSilent = false
         // The client checked the configuration, the only reason for a failure, before it opened the connection.
         asksToClose = (try? engine.connectionOpened(at: now, deadline: core?.supervisor.attemptDeadline)) == nil
     }
@@ -112,7 +113,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         engine.handleTimeout(
             at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &scratch.effects)
         scratch.hasSentHeartBeat = engine.heartBeatsSent != beats
-        if scratch.hasLostServer { abandonsOutput = true }
+        if scratch.hasLostServer { serverIsSilent = true }
         collect(into: scratch)
     }
 
@@ -157,7 +158,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     /// Ends the connection without waiting until its output is written, which the server may never take.
     mutating func giveUp() {
         asksToClose = true
-        abandonsOutput = true
+        serverIsSilent = true
     }
 
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {

@@ -37,11 +37,14 @@ final class STOMPScratch: ClientScratch {
         if case .connected = event { true } else { false }
     }
 
-    /// Whether the connection failed because the server was silent or sent no receipt.
+    /// Whether the connection failed because the server did not answer, was silent or sent no receipt.
     var hasLostServer: Bool {
         effects.events.contains { record in
             guard case .connectionFailed(let failure) = record.kind else { return false }
-            return failure.reason == .heartBeatLost || failure.reason == .acknowledgementTimeout
+            return switch failure.reason {
+            case .connectTimeout, .heartBeatLost, .acknowledgementTimeout: true
+            default: false
+            }
         }
     }
 

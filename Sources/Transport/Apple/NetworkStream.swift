@@ -114,17 +114,25 @@
         }
 
         func close() {
-            detach()
-            let isFirst = state.withLock { state in
-                defer { state.isClosed = true }
-                return !state.isClosed
-            }
-            guard isFirst else { return }
+            guard beginClosing() else { return }
             // Cancelling drops what has not been handed to TCP, so it comes after the last bytes; a peer that takes
             // none of them for five seconds loses them.
             let connection = connection
             queue.asyncAfter(deadline: .now() + .seconds(5)) { connection.forceCancel() }
             finish { connection.cancel() }
+        }
+
+        func abort() {
+            if beginClosing() { connection.forceCancel() }
+        }
+
+        /// Returns whether nobody has closed the stream before.
+        private func beginClosing() -> Bool {
+            detach()
+            return state.withLock { state in
+                defer { state.isClosed = true }
+                return !state.isClosed
+            }
         }
 
         /// Ends our side, once; `then` is called when all before it has been processed.

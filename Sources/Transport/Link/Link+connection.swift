@@ -60,8 +60,9 @@ extension Link where Machine: ~Copyable {
 
     /// Ends the connection at once, if there is one.
     func connectionEnded(_ error: TransportError?, at now: Int64) {
-        guard let stream = state.withLock({ $0.stream }) else { return }
-        stream.close()
+        let (stream, isAbandoned) = state.withLock { ($0.stream, machine.value.abandonsOutput) }
+        guard let stream else { return }
+        if isAbandoned { stream.abort() } else { stream.close() }
         detachStream(error, at: now)
     }
 

@@ -25,8 +25,9 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var isAwaited: Bool { mutating get }
     /// Set when the connection should end once `output` is written.
     var wantsClose: Bool { mutating get }
-    /// Set beside `wantsClose` when the peer is known to be silent: the connection ends at once, and `output` is not
-    /// written, which such a peer would not take.
+    /// Set when the peer is known to be silent, or has not accepted the client: once the machine wants to close, the
+    /// connection ends at once, and `output` is not written, which such a peer would not take. It ends abortively, so that
+    /// the peer's system may drop what the peer has not read: a CONNECT that is read late takes the session over.
     var abandonsOutput: Bool { mutating get }
     /// Set while nothing more should be read: some receiver's bound is reached.
     var wantsReadingPaused: Bool { get }

@@ -71,6 +71,20 @@ package enum System {
         return -1
     }
 
+    /// Ends a TCP connection both ways without the rest of what was written; the peer's system hears that it is void.
+    static func reset(_ descriptor: Int32) {
+        #if canImport(Darwin)
+            // The reset follows when the descriptor is closed.
+            var value = linger(l_onoff: 1, l_linger: 0)
+            _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
+        #else
+            var address = sockaddr()
+            address.sa_family = sa_family_t(AF_UNSPEC)
+            _ = unsafe connect(descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size))
+        #endif
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+
     /// Returns -1 with `errno` if the system refuses.
     @discardableResult
     package static func setOption(_ descriptor: Int32, level: Int32, name: Int32, to value: Int32) -> Int32 {

@@ -20,6 +20,9 @@ package protocol ByteStream: AnyObject, Sendable {
     func detach()
     /// Stops reports and ends the stream both ways; what the system holds of our last bytes still goes out.
     func close()
+    /// Does the same without waiting for a peer that is silent: what it has not taken is dropped, and its system hears that
+    /// the connection is void.
+    func abort()
     /// Whether callers may write from their own threads.
     var callersMaySend: Bool { get }
     /// The peer, for messages to people.
@@ -29,6 +32,8 @@ package protocol ByteStream: AnyObject, Sendable {
 }
 
 extension ByteStream {
+    package func abort() { close() }
+
     package var written: Int { progress.written }
 
     package func failure(_ code: Int32) -> TransportError { .lost(peerName, code) }

@@ -66,6 +66,11 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
         // The descriptor itself is closed in deinit; shutdown makes a sender on another thread fail at once.
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
     }
+
+    package func abort() {
+        detach()
+        System.reset(descriptor)
+    }
 }
 
 /// `close(2)` under a name that does not collide with methods.

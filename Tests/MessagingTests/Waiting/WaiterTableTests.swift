@@ -52,7 +52,7 @@ import Wire
         func visits(at now: Int64) -> Int {
             let before = table.withLock { $0.visits }
             _ = look(at: now)
-            return table.withLock { $0.visits } - before
+            return Int(table.withLock { $0.visits } - before)
         }
 
         var slotCount: Int { table.withLock { $0.slotCount } }
