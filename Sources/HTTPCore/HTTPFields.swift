@@ -15,7 +15,7 @@ package struct HTTPFields: Sendable, Hashable {
 
     /// The values of all fields of this name, compared without case.
     package func all(_ name: String) -> [String] {
-        fields.filter { HTTPSyntax.isEqual($0.name, name) }.map(\.value)
+        fields.filter { HTTPSyntax.isEqual($0.name, name) }.map { $0.value }
     }
 
     /// The value of the first field of this name, compared without case.

@@ -31,19 +31,6 @@ extension MQTTPacket {
     }
 }
 
-extension MQTTPacket.Connect: CustomReflectable {
-    /// The fields, with the user name and the password hidden.
-    public var customMirror: Mirror {
-        Mirror(
-            self,
-            children: [
-                "version": version, "clientID": clientID, "cleanStart": cleanStart, "keepAlive": keepAlive,
-                "userName": userName == nil ? "none" : "•••", "password": password == nil ? "none" : "•••",
-                "will": will as Any, "properties": properties,
-            ], displayStyle: .struct)
-    }
-}
-
 extension MQTTPacket.Connect {
     /// Decodes the body of a CONNECT, which names its version itself.
     ///

@@ -21,8 +21,9 @@ extension MQTTEngine {
         version = options.value.version
         inboundAliases.reset(maximum: options.value.topicAliasMaximum)
         outboundAliases.reset(maximum: 0)
-        acceptedPacketSize = min(Int(options.value.maximumPacketSize), MQTTFrameHeader.largestPacket)
-        acceptedControlPacketSize = options.value.maximumControlPacketSize
+        acceptedPacketSize = min(Int(clamping: options.value.maximumPacketSize), MQTTFrameHeader.largestPacket)
+        acceptedControlPacketSize = min(
+            options.value.maximumControlPacketSize, UInt32(MQTTFrameHeader.largestPacket))
         grantedReceiveMaximum = max(1, options.value.receiveMaximum)
         opening.value = nil
         authentication = MQTTAuthenticationTurns()

@@ -123,7 +123,7 @@ extension MQTTEngine {
     }
 
     /// The largest packet that the peer accepts, in bytes.
-    var acceptedByPeer: Int { min(Int(limits.maximumPacketSize), MQTTFrameHeader.largestPacket) }
+    var acceptedByPeer: Int { min(Int(clamping: limits.maximumPacketSize), MQTTFrameHeader.largestPacket) }
 
     // MARK: Queueing
 

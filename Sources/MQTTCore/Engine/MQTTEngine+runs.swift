@@ -60,7 +60,7 @@ extension MQTTEngine {
     private func plainRun(_ qos: QoS, firstPacketID: UInt16, outputLimit: Int) -> PublishRun {
         PublishRun(
             qos: qos, firstPacketID: firstPacketID, hasProperties: version.hasProperties,
-            retainAvailable: limits.retainAvailable, maximumPacketSize: Int(limits.maximumPacketSize),
+            retainAvailable: limits.retainAvailable, maximumPacketSize: Int(clamping: limits.maximumPacketSize),
             outputLimit: outputLimit)
     }
 

@@ -174,20 +174,6 @@ extension MQTTEngineConfiguration {
     }
 }
 
-extension MQTTEngineConfiguration: CustomReflectable {
-    /// The main fields, with the user name, the password and the authentication data hidden.
-    public var customMirror: Mirror {
-        let hasSecrets = userName != nil || password != nil || authenticationData != nil
-        return Mirror(
-            self,
-            children: [
-                "role": role, "version": version, "clientID": clientID, "cleanStart": cleanStart,
-                "keepAlive": keepAlive, "sessionExpiry": sessionExpiry, "will": will as Any,
-                "connectProperties": connectProperties, "credentials": hasSecrets ? "•••" : "none",
-            ], displayStyle: .struct)
-    }
-}
-
 extension MQTTEngineConfiguration {
     /// Throws if CONNECT cannot be written with this configuration. Checked before each CONNECT is written, and by
     /// clients before they open a connection.

@@ -80,7 +80,7 @@ public struct MQTTSessionImage: Sendable {
 
     /// Sequences of messages whose PUBREC arrived, in the order of PUBREC: PUBREL is sent in the same one [MQTT-4.6.0-4].
     private var released: [UInt64] {
-        messages.lazy.filter { $0.value.release > 0 }.sorted { $0.value.release < $1.value.release }.map(\.key)
+        messages.lazy.filter { $0.value.release > 0 }.sorted { $0.value.release < $1.value.release }.map { $0.key }
     }
 
     /// The shortest log.

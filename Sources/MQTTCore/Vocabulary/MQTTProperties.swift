@@ -107,11 +107,6 @@ extension MQTTProperties: ExpressibleByArrayLiteral {
     }
 }
 
-extension MQTTProperties: CustomReflectable {
-    /// The properties; each hides Authentication Data.
-    public var customMirror: Mirror { Mirror(self, unlabeledChildren: list, displayStyle: .collection) }
-}
-
 extension MQTTProperties {
     /// The value of the first user property with this name, compared byte by byte.
     public func userProperty(_ name: String) -> String? {

@@ -61,14 +61,6 @@ public enum MQTTPropertyIdentifier: UInt8, Sendable, Hashable, CaseIterable {
     case sharedSubscriptionAvailable = 0x2A
 }
 
-extension MQTTProperty: CustomReflectable {
-    /// The property; Authentication Data is hidden.
-    public var customMirror: Mirror {
-        let value: Any = identifier == .authenticationData ? "•••" : value
-        return Mirror(self, children: ["identifier": identifier, "value": value], displayStyle: .struct)
-    }
-}
-
 /// A factory for each property, so that properties can be written as a literal:
 ///
 ///     let properties: MQTTProperties = [.contentType("text/plain"), .userProperty("room", "kitchen")]

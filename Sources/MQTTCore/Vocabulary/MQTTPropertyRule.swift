@@ -102,7 +102,7 @@ struct MQTTPropertyRule {
         case (.uint16, .integer(let value)), (.positive16, .integer(let value)): return try count(2, value, identifier)
         case (.uint32, .integer(let value)), (.positive32, .integer(let value)): return try count(4, value, identifier)
         case (.positiveVariable, .integer(let value)):
-            return try count(VariableByteInteger.byteCount(of: Int(value)), value, identifier)
+            return try count(VariableByteInteger.byteCount(of: Int(clamping: value)), value, identifier)
         case (.string, .string(let text)): return try PacketBody.encodedCount(of: text, "\(identifier)")
         case (.topicName, .string(let text)):
             let count = try PacketBody.encodedCount(of: text, "\(identifier)")

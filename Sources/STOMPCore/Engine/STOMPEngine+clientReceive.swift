@@ -12,7 +12,7 @@ extension STOMPEngine {
         // A server of 1.0 sends no version.
         let text = frame.headers["version"] ?? "1.0"
         guard let version = STOMPVersion(text.trimmingBlanks()), configuration.connect.versions.contains(version) else {
-            let offered = Set(configuration.connect.versions).sorted().map(\.description).joined(separator: ", ")
+            let offered = Set(configuration.connect.versions).sorted().map { $0.description }.joined(separator: ", ")
             throw STOMPProtocolError(
                 .versionMismatch,
                 "The server chose STOMP \(text); this client offered \(offered). Add that version to versions to accept it."

@@ -50,7 +50,7 @@ extension STOMPEngine {
         // A CONNECT without `accept-version` requests 1.0 (STOMP 1.2 "Protocol Negotiation").
         let offered = frame.headers["accept-version"].map { STOMPVersion.list($0) } ?? [.v10]
         guard let common = offered.filter({ configuration.serverVersions.contains($0) }).max() else {
-            let known = Set(configuration.serverVersions).sorted().map(\.description).joined(separator: ",")
+            let known = Set(configuration.serverVersions).sorted().map { $0.description }.joined(separator: ",")
             throw STOMPProtocolError(.versionMismatch, "Supported protocol versions are \(known)")
         }
         var beat = STOMPHeartBeat.none

@@ -150,16 +150,8 @@ public struct STOMPTransactionRequest: Sendable, Hashable {
     public var headers: STOMPHeaders
 }
 
-extension STOMPConnectRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension STOMPConnectRequest: CustomStringConvertible, CustomDebugStringConvertible {
     /// For people: login and passcode are not shown.
     public var description: String { "CONNECT in \(version): \(headers)" }
     public var debugDescription: String { description }
-    public var customMirror: Mirror {
-        Mirror(
-            self,
-            children: [
-                "version": version, "host": host as Any, "clientID": clientID as Any, "heartBeat": heartBeat,
-                "headers": headers,
-            ])
-    }
 }

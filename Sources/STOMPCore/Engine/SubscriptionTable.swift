@@ -74,7 +74,8 @@ struct SubscriptionTable {
     /// Answers did not count after all, in the order in which they were given.
     mutating func takeBack(_ answers: [UnansweredMessages.Answer]) {
         guard !answers.isEmpty else { return }
-        let indices = Dictionary(entries.enumerated().map { ($1.token, $0) }) { first, _ in first }
+        var indices: [UInt64: Int] = [:]
+        for index in entries.indices.reversed() { indices[entries[index].token] = index }
         for answer in answers.reversed() {
             if let index = indices[answer.subscription] { entries[index].unanswered.takeBack(answer) }
         }

@@ -87,7 +87,7 @@ struct TransactionReceipts: Sendable {
     }
 
     /// The receipts of COMMIT frames that have arrived, though receipts of their SEND frames have not.
-    var heldBack: [UInt64] { committed.filter(\.value.isReceived).keys.sorted() }
+    var heldBack: [UInt64] { committed.filter { $0.value.isReceived }.keys.sorted() }
 
     /// The transaction was aborted: a broker that drops its frames never confirms them.
     mutating func forget(_ transaction: UInt32) {

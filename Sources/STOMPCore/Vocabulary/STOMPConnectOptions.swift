@@ -45,7 +45,7 @@ public struct STOMPConnectOptions: Sendable, Hashable {
         }
         var lines: STOMPHeaders = [:]
         // A 1.0 server may know nothing of these two, and passes over what it does not know.
-        lines.add("accept-version", Set(versions).sorted().map(\.description).joined(separator: ","))
+        lines.add("accept-version", Set(versions).sorted().map { $0.description }.joined(separator: ","))
         lines.add("host", host)
         if let login { lines.add("login", login) }
         if let passcode { lines.add("passcode", passcode) }
@@ -68,22 +68,13 @@ public struct STOMPConnectOptions: Sendable, Hashable {
     }
 }
 
-extension STOMPConnectOptions: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension STOMPConnectOptions: CustomStringConvertible, CustomDebugStringConvertible {
     /// For people: login and passcode are not shown.
     public var description: String {
-        let versions = versions.map(\.description).joined(separator: ",")
+        let versions = versions.map { $0.description }.joined(separator: ",")
         let (login, passcode) = (login == nil ? "none" : "•••", passcode == nil ? "none" : "•••")
         return "versions \(versions), host \(host), login \(login), passcode \(passcode)"
     }
 
     public var debugDescription: String { description }
-    public var customMirror: Mirror {
-        Mirror(
-            self,
-            children: [
-                "versions": versions, "host": host, "login": login == nil ? "none" : "•••",
-                "passcode": passcode == nil ? "none" : "•••", "clientID": clientID as Any, "heartBeat": heartBeat,
-                "headers": headers, "escaping": escaping, "usesSTOMPCommand": usesSTOMPCommand,
-            ])
-    }
 }

@@ -41,7 +41,7 @@ public struct STOMPHeaders: Sendable {
 
     /// All values of that name; the first is the one that counts.
     public func values(of name: String) -> [String] {
-        fields.filter { $0.name.hasSameBytes(as: name) }.map(\.value)
+        fields.filter { $0.name.hasSameBytes(as: name) }.map { $0.value }
     }
 
     /// Whether there is a header of that name.
@@ -66,20 +66,16 @@ extension STOMPHeaders: Hashable, RandomAccessCollection {
     public subscript(position: Int) -> Field { fields[position] }
 }
 
-extension STOMPHeaders: ExpressibleByDictionaryLiteral, CustomStringConvertible, CustomReflectable {
+extension STOMPHeaders: ExpressibleByDictionaryLiteral, CustomStringConvertible {
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field($0.0, $0.1) }
     }
 
     /// For people: secrets are not shown.
-    public var description: String { fields.map(\.description).joined(separator: ", ") }
-
-    public var customMirror: Mirror {
-        Mirror(self, unlabeledChildren: fields.map(\.description), displayStyle: .collection)
-    }
+    public var description: String { fields.map { $0.description }.joined(separator: ", ") }
 }
 
-extension STOMPHeaders.Field: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension STOMPHeaders.Field: CustomStringConvertible, CustomDebugStringConvertible {
     /// What the names of headers with secrets contain. `login` and `passcode` are the specification's; the others are
     /// what brokers and proxies read.
     private static let secretNames = [
@@ -89,14 +85,15 @@ extension STOMPHeaders.Field: CustomStringConvertible, CustomDebugStringConverti
 
     /// Whether the value may let others in, and is not shown.
     package var isSecret: Bool {
-        let name = name.lowercased()
-        return Self.secretNames.contains { name.contains($0) }
+        let name = Array(name.lowercased().utf8)
+        return Self.secretNames.contains { secret in
+            name.indices.contains { name[$0...].starts(with: secret.utf8) }
+        }
     }
 
     /// `name:value`, with a secret value hidden.
     public var description: String { "\(name):\(isSecret ? "•••" : value)" }
     public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension STOMPHeaders {
