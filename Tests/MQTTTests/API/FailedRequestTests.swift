@@ -1,0 +1,84 @@
+import LoopbackBroker
+import MQTT
+import MQTTCore
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+/// What is left of a request that failed.
+@Suite("Client: failed requests", .turns)
+struct FailedRequestTests {
+    @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
+    func `a subscribe that times out unsubscribes what the server may have granted`(version: MQTTVersion) async throws {
+        let clock = try ManualClock()
+        let unsubscribed = Mutex<[[String]]>([])
+        let server = ScriptedServer(clock: clock) { step in
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived(let packet) where packet.subscriptions.contains { $0.filter == "granted" }:
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: [.grantedQoS1], at: clock.loop.now)
+                }
+            case .unsubscribeReceived(let packet): unsubscribed.withLock { $0.append(packet.filters) }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = version
+            $0.requestTimeout = .seconds(5)
+        }
+        try await client.connect()
+        let granted = try await client.subscribe(to: "granted")
+        let subscribing = Task { try await client.subscribe(to: "never/answered") }
+        #expect(await eventually { client.counters.bytesSent > 0 })
+        await clock.advance(by: .seconds(5))
+        let error = await #expect(throws: MQTTError.self) { try await subscribing.value }
+        #expect(error?.code == .timedOut)
+        await clock.advance(by: .zero)
+        #expect(unsubscribed.withLock { $0 } == [["never/answered"]])
+        withExtendedLifetime(granted) {}
+        await client.disconnect()
+    }
+
+    /// A store that cannot be emptied.
+    private final class StuckStore: SessionStore {
+        struct Stuck: Error {}
+
+        private let store = MemorySessionStore()
+        let isStuck = Mutex(true)
+        var limits: SessionStoreLimits { store.limits }
+        func open() throws -> StoredSession { try store.open() }
+        func setClientID(_ clientID: String) throws { try store.setClientID(clientID) }
+        func append(_ records: [MQTTStoreRecord]) throws { try store.append(records) }
+        func removeAll() throws {
+            if isStuck.withLock({ $0 }) { throw Stuck() }
+            try store.removeAll()
+        }
+        func close() { store.close() }
+    }
+
+    @Test func `after a discard that the store refused, later connections continue their session`() async throws {
+        let bench = try await Bench()
+        let client = bench.client("keeper") {
+            $0.version = .v3_1_1
+            $0.cleanStart = false
+            $0.sessionStore = StuckStore()
+        }
+        try await client.connect()
+        await #expect(throws: MQTTError.self) { try await client.discardSession() }
+        try await client.connect()
+        let subscription = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        await client.disconnect()
+        withExtendedLifetime(subscription) {}
+        var events = client.events.makeAsyncIterator()
+        try await client.connect()
+        var isResumed: Bool?
+        while isResumed == nil, let event = await events.next() {
+            if case .connected(let info) = event { isResumed = info.sessionPresent }
+        }
+        #expect(isResumed == true)
+        await client.disconnect()
+        await bench.stop()
+    }
+}
