@@ -38,6 +38,9 @@ public struct Certificates: Sendable {
     public let nameless = Pair("nameless")
     /// The same, signed by itself, with an RSA key.
     public let selfSignedNameless = Pair("self-signed-nameless")
+    /// The same names as `server`, but refused by Apple's systems alone: valid for too long, and without serverAuth.
+    public let lasting = Pair("lasting")
+    public let unmarked = Pair("unmarked")
     /// A client certificate with the common name `device`.
     public let client = Pair("client")
 
@@ -49,6 +52,9 @@ public struct Certificates: Sendable {
     public let clientContainerWithAES = file("client-aes.p12")
 
     public init() {}
+
+    /// A file of the folder `keys`: keys in PEM in all their forms, and a certificate for each kind.
+    public func keyFile(_ name: String) -> String { Self.file("keys/\(name)") }
 
     /// Every certificate of a server.
     public var servers: [Pair] {

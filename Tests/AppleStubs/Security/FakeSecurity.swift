@@ -115,14 +115,15 @@
             let usage: @convention(c) (Pointer?) -> UInt32 = FakeOpenSSL.function("X509_get_extended_key_usage")
             let firstOfJuly2019 = 1_561_939_200
             guard compare(notBefore(certificate), firstOfJuly2019) >= 0 else { return errSecSuccess }
+            // First, so that tests need no certificate that expires after 825 days.
+            let (server, absent) = (UInt32(1), UInt32.max)
+            let uses = usage(certificate)
+            if uses == absent || uses & server == 0 { return errSecInvalidExtendedKeyUsage }
             var (days, seconds) = (Int32(0), Int32(0))
             guard difference(&days, &seconds, notBefore(certificate), notAfter(certificate)) == 1 else {
                 return errSecDecode
             }
-            if days > 825 || (days == 825 && seconds > 0) { return errSecCertificateValidityPeriodTooLong }
-            let (server, absent) = (UInt32(1), UInt32.max)
-            let uses = usage(certificate)
-            return uses == absent || uses & server == 0 ? errSecInvalidExtendedKeyUsage : errSecSuccess
+            return days > 825 || (days == 825 && seconds > 0) ? errSecCertificateValidityPeriodTooLong : errSecSuccess
         }
 
         func key(of identity: SecIdentity) -> SecKey? {

@@ -177,26 +177,17 @@
             close(try await slow.value)
         }
 
-        @Test(.requires(program: "openssl")) func `what Apple demands of a server's certificate is named`() async throws
-        {
+        @Test func `what Apple demands of a server's certificate is named`() async throws {
             let certificates = Certificates()
-            let scratch = try ScratchDirectory("apple-demands")
-            let names = "subjectAltName=DNS:localhost"
-            let usage = "extendedKeyUsage=serverAuth"
-            for (lines, days, demand) in [
-                ([names, usage], 900, "825 days"), ([names], 30, "serverAuth"),
-                ([names, "extendedKeyUsage=clientAuth"], 30, "serverAuth"),
-            ] {
-                let pair = try await certificates.signed("server", lines, validDays: days, in: scratch)
+            for (pair, demand) in [(certificates.lasting, "825 days"), (certificates.unmarked, "serverAuth")] {
                 let error = try await refusal(pair)
                 #expect(error.code == .certificateInvalid)
                 #expect(error.message.contains(demand), "\(error)")
             }
             // The rules are those of servers with a name.
-            let lasting = try await certificates.signed("server", [names], validDays: 900, in: scratch)
             var options = TLSOptions.trusting(certificates)
             options.verification = .unsafeAcceptAnyName
-            close(try await connect(try TLSTestServer.start(lasting), options))
+            close(try await connect(try TLSTestServer.start(certificates.unmarked), options))
         }
 
         @Test func `every status of Apple's verification has an error that says what to do`() async throws {
@@ -353,26 +344,6 @@
             case .wouldBlock: break
             case .endOfStream, .failed: stream.close()
             }
-        }
-    }
-
-    extension Certificates {
-        /// Another certificate for `localhost` that the authority signs.
-        fileprivate func signed(
-            _ name: String, _ extensions: [String], validDays: Int, in scratch: ScratchDirectory
-        ) async throws -> Pair {
-            let pair = Pair(certificate: scratch.file("\(name).pem"), key: server.key)
-            let request = scratch.file("\(name).csr")
-            let file = try scratch.write(extensions.joined(separator: "\n") + "\n", to: "\(name).extensions")
-            for arguments in [
-                ["req", "-new", "-key", pair.key, "-subj", "/CN=localhost", "-out", request],
-                [
-                    "x509", "-req", "-in", request, "-CA", authority.certificate, "-CAkey", authority.key,
-                    "-set_serial", "\(UInt32.random(in: 1...UInt32.max))", "-days", "\(validDays)", "-extfile", file,
-                    "-out", pair.certificate,
-                ],
-            ] { try await Tool.run("openssl", arguments, directory: scratch.path).requireSuccess() }
-            return pair
         }
     }
 

@@ -1,122 +1,92 @@
 #if canImport(Network)
-    import Foundation
     import TestSupport
     import Testing
 
     @testable import Transport
 
-    /// Private keys in PEM, and the PKCS #12 containers that Apple's systems get instead: read by OpenSSL's own programs.
-    @Suite(.requires(program: "openssl"), .turns)
+    /// Private keys in PEM, and the PKCS #12 containers that Apple's systems get instead. Over fakes OpenSSL reads these.
+    @Suite(.turns)
     struct PrivateKeyTests {
-        struct Form: Sendable, CustomTestStringConvertible {
-            let testDescription: String
-            /// Arguments that write the key in PEM to standard output, from the file `plain.key` in PKCS #8.
-            let arguments: [String]
-            var passphrase: String?
-        }
-
-        static let forms =
-            [
-                Form(testDescription: "PKCS #8", arguments: ["pkey", "-in", "plain.key"]),
-                Form(testDescription: "traditional", arguments: ["pkey", "-in", "plain.key", "-traditional"]),
-            ]
-            + [
-                ["-v2", "aes-256-cbc"], ["-v2", "aes-192-cbc"], ["-v2", "aes-128-cbc"], ["-v2", "des3"],
-                ["-v2", "aes-256-cbc", "-v2prf", "hmacWithSHA1"], ["-v2", "aes-256-cbc", "-v2prf", "hmacWithSHA224"],
-                ["-v2", "aes-256-cbc", "-v2prf", "hmacWithSHA384"], ["-v2", "aes-256-cbc", "-v2prf", "hmacWithSHA512"],
-                ["-v2", "aes-128-cbc", "-iter", "100000"],
-            ].map {
-                Form(
-                    testDescription: $0.joined(separator: " "),
-                    arguments: ["pkcs8", "-topk8", "-in", "plain.key", "-passout", "pass:Öl und \u{1F511}"] + $0,
-                    passphrase: "Öl und \u{1F511}")
-            }
-
-        private static let kinds = [
-            ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
-            ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
+        private static let passphrase = "Öl und \u{1F511}"
+        private static let kinds = ["rsa", "p256"]
+        private static let unencryptedForms = ["plain", "traditional"]
+        private static let encryptedForms = [
+            "aes-256", "aes-192", "aes-128", "triple-des", "sha-1", "sha-224", "sha-384", "sha-512", "many-iterations",
         ]
 
-        private func openssl(_ arguments: [String], in scratch: ScratchDirectory) async throws -> String {
-            try await Tool.run("openssl", arguments, directory: scratch.path).requireSuccess().text
+        private func key(_ kind: String, _ form: String) -> PEMSource {
+            .file(Certificates().keyFile("\(kind)-\(form).key"))
         }
 
-        /// A key in the file `plain.key`, and its certificate signed by itself in `certificate.pem`.
-        private func makeIdentity(_ kind: [String]) async throws -> ScratchDirectory {
-            let scratch = try ScratchDirectory("private-keys")
-            _ = try await openssl(["genpkey"] + kind + ["-out", "plain.key"], in: scratch)
-            _ = try await openssl(
-                [
-                    "req", "-x509", "-new", "-key", "plain.key", "-subj", "/CN=device", "-days", "30", "-out",
-                    "certificate.pem",
-                ], in: scratch)
-            return scratch
+        private func certificate(_ kind: String) -> PEMSource { .file(Certificates().keyFile("\(kind).pem")) }
+
+        private func message(_ body: () throws(TransportError) -> Void) -> String {
+            do throws(TransportError) {
+                try body()
+                return "no error"
+            } catch {
+                #expect(error.code == .tlsConfiguration)
+                return error.message
+            }
+        }
+
+        @Test(arguments: kinds, encryptedForms)
+        func `an encrypted key is the one that was encrypted`(kind: String, form: String) throws {
+            let plain = try PrivateKey(key(kind, "plain"), passphrase: nil)
+            #expect(try PrivateKey(key(kind, form), passphrase: Self.passphrase).encoded == plain.encoded)
+        }
+
+        @Test(arguments: kinds, unencryptedForms + encryptedForms)
+        func `every form of a key becomes an identity that the system imports`(kind: String, form: String) throws {
+            let passphrase = Self.unencryptedForms.contains(form) ? nil : Self.passphrase
+            // Fails unless the imported key belongs to the certificate.
+            _ = try TLSIdentity(certificates: certificate(kind), key: key(kind, form), passphrase: passphrase)
+                .forNetwork()
         }
 
         @Test(arguments: kinds)
-        func `every form of a key becomes a container that OpenSSL reads`(kind: [String]) async throws {
-            let scratch = try await makeIdentity(kind)
-            let plain = try await openssl(["pkey", "-in", "plain.key"], in: scratch)
-            let certificate = try await openssl(["x509", "-in", "certificate.pem"], in: scratch)
-            for form in Self.forms {
-                let pem = try await openssl(form.arguments, in: scratch)
-                let key = try PrivateKey(.text(pem), passphrase: form.passphrase)
-                let chain = try PEMSource.file(scratch.file("certificate.pem")).certificates("certificate")
-                let container = PKCS12(key: key, certificates: chain, passphrase: PKCS12.randomPassphrase())
-                let bytes = try #require(container.encoded())
-                try Data(bytes).write(to: URL(fileURLWithPath: scratch.file("container.p12")))
-                let read = ["pkcs12", "-in", "container.p12", "-passin", "pass:\(container.passphrase)", "-nodes"]
-                // The program writes the attributes in front of each part.
-                let keys = try await openssl(read + ["-nocerts"], in: scratch)
-                #expect(keys.contains("localKeyID: 01"), "\(form.testDescription)")
-                _ = try scratch.write(keys, to: "read.key")
-                #expect(
-                    try await openssl(["pkey", "-in", "read.key"], in: scratch) == plain, "\(form.testDescription)")
-                let certificates = try await openssl(read + ["-nokeys", "-clcerts"], in: scratch)
-                #expect(certificates.contains(certificate), "\(form.testDescription)")
-                #expect(certificates.contains("localKeyID: 01"))
-                let wrong = try await Tool.run(
-                    "openssl", ["pkcs12", "-in", "container.p12", "-passin", "pass:guess", "-nodes"],
-                    directory: scratch.path)
-                #expect(!wrong.succeeded)
+        func `a container opens with its passphrase only, and marks what belongs together`(kind: String) throws {
+            let container = PKCS12(
+                key: try PrivateKey(key(kind, "plain"), passphrase: nil),
+                certificates: try certificate(kind).certificates("certificate"), passphrase: PKCS12.randomPassphrase())
+            let bytes = try #require(container.encoded())
+            _ = try TLSIdentity.pkcs12(.bytes(bytes), passphrase: container.passphrase).forNetwork()
+            let refusal = message { () throws(TransportError) in
+                _ = try TLSIdentity.pkcs12(.bytes(bytes), passphrase: "guess").forNetwork()
             }
+            #expect(refusal.contains("passphrase is wrong"))
+            // The name localKeyID of RFC 2985 with the value 1, in the bags of the key and of the certificate.
+            let mark: [UInt8] = [6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 9, 0x15, 0x31, 3, 4, 1, 1]
+            #expect(bytes.indices.count { bytes[$0...].starts(with: mark) } == 2)
         }
 
-        @Test func `what cannot be read is named, and what to do about it`() async throws {
-            let scratch = try await makeIdentity(Self.kinds[1])
-            func failure(_ arguments: [String], _ passphrase: String?) async throws -> String {
-                let pem = try await openssl(arguments, in: scratch)
-                let error = #expect(throws: TransportError.self) {
-                    _ = try PrivateKey(.text(pem), passphrase: passphrase)
-                }
-                #expect(error?.code == .tlsConfiguration)
-                return error?.message ?? ""
+        @Test(arguments: [
+            ("p256-aes-256.key", nil, "is encrypted. Set the identity's passphrase"),
+            ("p256-aes-256.key", "guess", "passphrase is wrong"),
+            ("old-encryption.key", passphrase, "openssl pkcs8 -topk8"),
+            ("pbes1.key", passphrase, "openssl pkcs8 -topk8"),
+            ("p256.pem", nil, "contains no private key"),
+            ("ed25519.key", nil, "elliptic curve"),
+        ])
+        func `what cannot be read is named, and what to do about it`(file: String, passphrase: String?, advice: String)
+        {
+            let refusal = message { () throws(TransportError) in
+                _ = try PrivateKey(.file(Certificates().keyFile(file)), passphrase: passphrase)
             }
-            let encrypted = ["pkcs8", "-topk8", "-in", "plain.key", "-passout", "pass:sesame"]
-            #expect(try await failure(encrypted, nil).contains("is encrypted. Set the identity's passphrase"))
-            #expect(try await failure(encrypted, "guess").contains("passphrase is wrong"))
-            let old = ["pkey", "-in", "plain.key", "-traditional", "-aes128", "-passout", "pass:sesame"]
-            #expect(try await failure(old, "sesame").contains("openssl pkcs8 -topk8"))
-            let first = encrypted + ["-v1", "PBE-SHA1-3DES"]
-            #expect(try await failure(first, "sesame").contains("openssl pkcs8 -topk8"))
-            #expect(try await failure(["x509", "-in", "certificate.pem"], nil).contains("contains no private key"))
-            let other = ["genpkey", "-algorithm", "ED25519"]
-            #expect(try await failure(other, nil).contains("elliptic curve"))
+            #expect(refusal.contains(advice), "\(refusal)")
         }
 
-        @Test(arguments: kinds) func `a damaged key throws and never traps`(kind: [String]) async throws {
-            let scratch = try await makeIdentity(kind)
+        @Test(arguments: kinds, ["plain", "traditional", "aes-256"])
+        func `a damaged key throws and never traps`(kind: String, form: String) throws {
             var random = SeededGenerator(seed: 24)
-            for form in [0, 1, 2].map({ Self.forms[$0] }) {
-                let pem = try await openssl(form.arguments, in: scratch)
-                for _ in 0..<200 {
-                    var bytes = Array(pem.utf8)
-                    for _ in 0..<Int.random(in: 1...4, using: &random) {
-                        bytes[Int.random(in: 30..<bytes.count, using: &random)] = .random(in: 32...126, using: &random)
-                    }
-                    if Bool.random(using: &random) { bytes.removeLast(.random(in: 0..<bytes.count, using: &random)) }
-                    _ = try? PrivateKey(.bytes(bytes), passphrase: form.passphrase)
+            let pem = try #require(try FileSystem.contents(of: Certificates().keyFile("\(kind)-\(form).key")))
+            for _ in 0..<200 {
+                var bytes = pem
+                for _ in 0..<Int.random(in: 1...4, using: &random) {
+                    bytes[Int.random(in: 30..<bytes.count, using: &random)] = .random(in: 32...126, using: &random)
                 }
+                if Bool.random(using: &random) { bytes.removeLast(.random(in: 0..<bytes.count, using: &random)) }
+                _ = try? PrivateKey(.bytes(bytes), passphrase: Self.passphrase)
             }
         }
     }
