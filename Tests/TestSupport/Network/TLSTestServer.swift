@@ -53,7 +53,7 @@ public final class TLSTestServer: Sendable {
 
     deinit { connections.stop() }
 
-    /// Stops listening and resets every connection, without the closing message of TLS.
+    /// Stops listening and ends every connection, as the end of the process would: without any message of TLS.
     public func kill() { connections.stop() }
 }
 
@@ -106,10 +106,8 @@ private final class TLSTestConnections: Sendable {
             guard let all = open else { return }
             close(pipe.writing)
             for descriptor in all {
-                var reset = linger(l_onoff: 1, l_linger: 0)
-                setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
-                // Wakes the thread, which closes the descriptor.
-                shutdown(descriptor, Int32(SHUT_RD))
+                // Wakes the thread, which closes the descriptor. For writing too, since OpenSSL sends an alert otherwise.
+                shutdown(descriptor, Int32(SHUT_RDWR))
             }
             open = nil
         }
