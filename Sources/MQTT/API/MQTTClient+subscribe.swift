@@ -30,7 +30,9 @@ extension MQTTClient {
     ///     subscribe.
     ///   - properties: user properties of SUBSCRIBE and a Subscription Identifier, which the server adds to the properties
     ///     of each message that the subscription matches; sent again with each SUBSCRIBE; 5.0 only.
-    /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses.
+    /// - Throws: ``MQTTError`` with ``MQTTError/Code/refused`` when the server refuses, and with
+    ///   ``MQTTError/Code/disconnected`` when ``disconnect()`` is called before it has answered. A sequence that was returned
+    ///   ends without an error then.
     public nonisolated(nonsending) func subscribe(
         to filter: String, qos: QoS = .atLeastOnce, buffer: BufferPolicy = BufferPolicy(),
         acknowledgement: MQTTAcknowledgement = .automatic, noLocal: Bool = false, retainAsPublished: Bool = false,

@@ -17,7 +17,9 @@ extension STOMPClient {
     ///   - acknowledgement: whether delivery acknowledges a message, or ``STOMPMessage/acknowledge(in:)``. Default: `auto`.
     ///   - options: selector, durable name, prefetch, further headers. Default: none.
     ///   - buffer: the bounds of the buffer for a slow receiver. Default: see ``BufferPolicy``.
-    /// - Throws: ``STOMPError`` with the broker's ERROR when it refuses; the connection ends then, and is opened again.
+    /// - Throws: ``STOMPError`` with the broker's ERROR when it refuses; the connection ends then, and is opened again. With
+    ///   ``STOMPError/Code/disconnected`` when ``disconnect()`` is called before it has answered; a sequence that was
+    ///   returned ends without an error then.
     public nonisolated(nonsending) func subscribe(
         to destination: String, acknowledgement: STOMPAckMode = .auto,
         options: STOMPSubscribeOptions = STOMPSubscribeOptions(),

@@ -11,15 +11,10 @@ struct MosquittoFaultTests {
     private func client(
         _ broker: Mosquitto, _ id: String, _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) -> MQTTClient {
-        var configuration = MQTTConfiguration(clientID: id)
-        configuration.version = .v5_0
-        configuration.cleanStart = false
-        configuration.connectTimeout = .seconds(150)
-        configuration.sessionExpiry = .seconds(3600)
-        configuration.reconnect.initialDelay = .milliseconds(20)
-        configuration.reconnect.maximumDelay = .milliseconds(100)
-        change(&configuration)
-        return MQTTClient("mqtt://127.0.0.1:\(broker.port)", configuration: configuration)
+        KeptSessions.client(broker.port, id) {
+            $0.connectTimeout = .seconds(150)
+            change(&$0)
+        }
     }
 
     @Test func `a frozen broker is noticed by its missing PINGRESP, and found again`() async throws {
@@ -75,18 +70,7 @@ struct MosquittoFaultTests {
             }
             return received
         }
-        let sending = Task {
-            var start = 0
-            while start < count {
-                let end = min(count, start + 500)
-                try await sender.publish(
-                    (start..<end).map {
-                        MQTTOutgoingMessage(topic: "restart", payload: Array("\($0)".utf8), qos: qos)
-                    }
-                ).check()
-                start = end
-            }
-        }
+        let sending = Task { try await KeptSessions.publish(0..<count, to: "restart", qos, by: sender) }
         for round in 1...3 {
             let mark = count * round / 4
             _ = await eventually(timeout: .seconds(300)) { progress.load(ordering: .relaxed) >= mark }

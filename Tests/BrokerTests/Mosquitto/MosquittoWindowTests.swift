@@ -9,37 +9,13 @@ import Transport
 /// on a slow link: every message arrives all the same.
 @Suite(.serialized, .requires(.mosquitto), .turns(minutes: 20))
 struct MosquittoWindowTests {
-    private func client(
-        _ port: Int, _ id: String, _ change: (inout MQTTConfiguration) -> Void = { _ in }
-    ) -> MQTTClient {
-        var configuration = MQTTConfiguration(clientID: id)
-        configuration.version = .v5_0
-        configuration.cleanStart = false
-        configuration.sessionExpiry = .seconds(3600)
-        configuration.reconnect.initialDelay = .milliseconds(20)
-        configuration.reconnect.maximumDelay = .milliseconds(100)
-        change(&configuration)
-        return MQTTClient("mqtt://127.0.0.1:\(port)", configuration: configuration)
-    }
-
-    private func publish(_ numbers: Range<Int>, to topic: String, _ qos: QoS, by sender: MQTTClient) async throws {
-        var start = numbers.lowerBound
-        while start < numbers.upperBound {
-            let end = min(numbers.upperBound, start + 500)
-            try await sender.publish(
-                (start..<end).map { MQTTOutgoingMessage(topic: topic, payload: Array("\($0)".utf8), qos: qos) }
-            ).check()
-            start = end
-        }
-    }
-
     @Test(arguments: [QoS.atLeastOnce, .exactlyOnce], [1024, 20] as [UInt16])
     func `all messages arrive in order over a link that stalls`(qos: QoS, receiveMaximum: UInt16) async throws {
         let count = Campaign.rounds(20_000, least: 1000)
         let broker = try await Mosquitto.start { $0.extraLines = ["max_queued_messages 0"] }
         let relay = try TCPRelay.start(to: broker.port, stallingOneReadIn: 50)
-        let receiver = client(relay.port, "receiver") { $0.receiveMaximum = receiveMaximum }
-        let sender = client(broker.port, "sender")
+        let receiver = KeptSessions.client(relay.port, "receiver") { $0.receiveMaximum = receiveMaximum }
+        let sender = KeptSessions.client(broker.port, "sender")
         let messages = receiver.subscription(
             to: "window", qos: qos, buffer: BufferPolicy(messages: .max, bytes: .max))
         try await receiver.connect()
@@ -52,7 +28,7 @@ struct MosquittoWindowTests {
             }
             return received
         }
-        try await publish(0..<count, to: "window", qos, by: sender)
+        try await KeptSessions.publish(0..<count, to: "window", qos, by: sender)
         let received = try await withTimeout(.patience, "all messages") { try await receiving.value }
         #expect(received == Array(0..<count))
         #expect(receiver.counters.connections == 1)
@@ -65,12 +41,12 @@ struct MosquittoWindowTests {
     func `a worker that is killed three times acknowledges every message`(qos: QoS, isDeclared: Bool) async throws {
         let count = Campaign.rounds(4000, least: 200)
         let broker = try await Mosquitto.start { $0.extraLines = ["max_queued_messages 0"] }
-        let sender = client(broker.port, "sender")
+        let sender = KeptSessions.client(broker.port, "sender")
         try await sender.connect()
         var handled: Set<Int> = []
         var isPublished = false
         for round in 1...4 {
-            let worker = client(broker.port, "worker") {
+            let worker = KeptSessions.client(broker.port, "worker") {
                 $0.receiveMaximum = 20
                 $0.reconnect.initialDelay = .seconds(3600)
                 $0.reconnect.maximumDelay = .seconds(3600)
@@ -83,7 +59,7 @@ struct MosquittoWindowTests {
             if !isPublished {
                 // Granted, at the latest when the broker has answered another request.
                 _ = try await worker.subscribe(to: "other")
-                try await publish(0..<count, to: "jobs/a", qos, by: sender)
+                try await KeptSessions.publish(0..<count, to: "jobs/a", qos, by: sender)
                 isPublished = true
             }
             let goal = count * round / 4

@@ -9,14 +9,10 @@ struct SharedSubscriptionTests {
         _ broker: Mosquitto, _ id: String, _ version: MQTTVersion,
         _ change: (inout MQTTConfiguration) -> Void = { _ in }
     ) -> MQTTClient {
-        var configuration = MQTTConfiguration(clientID: id)
-        configuration.version = version
-        configuration.cleanStart = false
-        configuration.sessionExpiry = .seconds(3600)
-        configuration.reconnect.initialDelay = .milliseconds(20)
-        configuration.reconnect.maximumDelay = .milliseconds(100)
-        change(&configuration)
-        return MQTTClient("mqtt://127.0.0.1:\(broker.port)", configuration: configuration)
+        KeptSessions.client(broker.port, id) {
+            $0.version = version
+            change(&$0)
+        }
     }
 
     private func texts(_ count: Int, of messages: MQTTSubscription) async throws -> [String?] {

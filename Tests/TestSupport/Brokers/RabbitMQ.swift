@@ -16,6 +16,9 @@ public final class RabbitMQ: RunningBroker {
         public var mqtt = true
         /// A STOMP and (with `mqtt`) an MQTT listener with TLS.
         public var tls: BrokerTLS?
+        /// Regular expressions of the topics that MQTT clients may publish to and subscribe to, with dots in place of
+        /// slashes.
+        public var topics = (write: ".*", read: ".*")
         /// More lines for `rabbitmq.conf`.
         public var extraLines: [String] = []
 
@@ -172,7 +175,11 @@ public final class RabbitMQ: RunningBroker {
         let permissions = list(pairs) {
             #"{"user":"\#($0)","vhost":"\#($1)","configure":".*","write":".*","read":".*"}"#
         }
-        return #"{"users":\#(users),"vhosts":\#(hosts),"permissions":\#(permissions)}"#
+        let topics = list(pairs) {
+            #"{"user":"\#($0)","vhost":"\#($1)","exchange":"amq.topic","write":"\#(options.topics.write)","#
+                + #""read":"\#(options.topics.read)"}"#
+        }
+        return #"{"users":\#(users),"vhosts":\#(hosts),"permissions":\#(permissions),"topic_permissions":\#(topics)}"#
     }
 
     private static func tlsLines(
