@@ -101,7 +101,8 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     /// Timeout for one attempt to connect, from obtaining credentials and resolving the name to CONNACK, steps of an
     /// authentication included; also for a renewed authentication. Default: 30 seconds.
     public var connectTimeout: Duration = .seconds(30)
-    /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH. Default: 10 seconds.
+    /// Timeout for the responses to SUBSCRIBE, UNSUBSCRIBE and each AUTH. For SUBSCRIBE it is counted over connections that
+    /// end without a response. Default: 10 seconds.
     public var requestTimeout: Duration = .seconds(10)
     /// The longest time without any PUBACK, PUBREC or PUBCOMP while messages of this client wait for one; nil waits for
     /// ever. Then the connection ends, and the next server is tried. Default: 30 seconds.

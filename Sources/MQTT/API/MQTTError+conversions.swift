@@ -142,6 +142,32 @@ extension MQTTError {
         }
     }
 
+    /// A request because of which the server ended connections, or which it never answered.
+    init(_ refusal: MQTTRefusal) {
+        let (what, qos, advice): (String, QoS?, String) =
+            switch refusal.request {
+            case .message(let topic, let qos): ("the message to '\(topic)'", qos, "Check what this user may publish.")
+            case .subscription(let filters):
+                (
+                    "SUBSCRIBE for '\(filters.joined(separator: "', '"))'", nil,
+                    "Check the filter and what this user may read."
+                )
+            }
+        guard !refusal.isSilence else {
+            let asked = qos.map { " with QoS \($0.rawValue)" } ?? " with QoS 2"
+            self.init(
+                .refused,
+                "The server has not answered \(what)\(asked) on several connections, on which nothing else was unanswered. Try QoS 1, since some servers never answer QoS 2."
+            )
+            return
+        }
+        let answer = refusal.disconnect.map { " with \($0.properties.text(afterDisconnect: $0.reasonCode))" } ?? ""
+        self.init(
+            .refused,
+            "The server ended the connection\(answer) instead of answering \(what), whenever nothing else was unanswered. \(advice)",
+            reasonCode: refusal.disconnect?.reasonCode, properties: refusal.disconnect?.properties ?? [])
+    }
+
     /// A closure of ``MQTTAuthentication`` failed.
     init(authentication error: any Error) {
         self.init(

@@ -267,10 +267,12 @@ struct MQTTPublishers: ~Copyable, Sendable {
     static func answer(to completion: MQTTPublishCompletion, _ effects: MQTTEffects) -> Answer {
         let reason = completion.reason
         var properties = MQTTProperties()
-        if completion.remark >= 0,
-            case .acknowledgementProperties(_, let received) = effects.events[Int(completion.remark)].kind
-        {
-            properties = received
+        if completion.remark >= 0 {
+            switch effects.events[Int(completion.remark)].kind {
+            case .acknowledgementProperties(_, let received): properties = received
+            case .requestRefused(let refusal): return .failure(MQTTError(refusal))
+            default: break
+            }
         }
         if isSuccess(completion) { return .success(MQTTPublishResult(reason, properties: properties)) }
         return .failure(MQTTError(undelivered: completion.outcome, reason, properties))

@@ -27,6 +27,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     let persistence: MQTTPersistence?
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: Shared<MQTTError>?
+    /// Whether the connection that closes has ended because of a request, which was given up.
+    private var endsForRequest = false
 
     init(opener: StreamOpener, settings: MQTTSettings, clientID: String, loop: EventLoop, network: NetworkMonitor?) {
         let options = settings.options
@@ -136,10 +138,13 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         let hint = negotiation.isAccepted ? "" : negotiation.hintAtVersion + opener.hintAtTLS
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
+        let isRepeated = link.perform { $0.engine.endsWithoutAnswer } > 1
+        let cause: ConnectionEndCause = endsForRequest ? .refusedRequest : isRepeated ? .missingAnswer : .other
+        endsForRequest = false
         negotiation.connectionClosed()
         subscriptions.connectionClosed(reason)
         negotiation.endReauthentications(.failure(reason))
-        supervisor.ended(reason, at: loop.now)
+        supervisor.ended(reason, for: cause, at: loop.now)
         // After the state has changed.
         if isLost { news.tell(.connectionLost(reason)) }
     }
@@ -174,6 +179,10 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             subscriptions.requestLate(token)
         case .sessionLost(let republished, let duplicates):
             news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
+        case .requestRefused(let refusal):
+            endsForRequest = true
+            guard case .subscription(let filters) = refusal.request else { break }
+            subscriptions.subscribeRefused(filters, MQTTError(refusal))
         case .exactlyOnceUnavailable:
             news.tell(.exactlyOnceUnavailable)
         case .receiveMaximumExceeded(let maximum):

@@ -87,6 +87,8 @@ final class MQTTFilterEntry {
         let index: Int
         /// The SUBSCRIBE that it waits for; 0 if that is not written yet.
         var request: UInt64
+        /// When the first SUBSCRIBE that it has waited for was written, on whichever connection.
+        var firstWritten = Int64.max
 
         var retainHandling: MQTTSubscriptionRequest.RetainHandling { wait.route.requests[index].retainHandling }
     }
@@ -155,9 +157,12 @@ final class MQTTFilterEntry {
     }
 
     /// The callers that wait for a SUBSCRIBE that is not written get the answer to this one.
-    func subscribeWritten(_ token: UInt64) {
+    func subscribeWritten(_ token: UInt64, at now: Int64) {
         pending = token
-        for index in unwritten..<waiters.count { waiters[index].request = token }
+        for index in unwritten..<waiters.count {
+            waiters[index].request = token
+            waiters[index].firstWritten = min(waiters[index].firstWritten, now)
+        }
     }
 
     /// The place of the first caller whose SUBSCRIBE is not written.
@@ -173,6 +178,13 @@ final class MQTTFilterEntry {
         // An idle client keeps no memory for callers.
         if waiters.isEmpty { waiters = [] }
         return all
+    }
+
+    /// Takes the callers that meet a condition.
+    func takeWaiters(where isTaken: (Waiter) -> Bool) -> [Waiter] {
+        let taken = waiters.filter(isTaken)
+        waiters.removeAll(where: isTaken)
+        return taken
     }
 
     func connectionClosed() {

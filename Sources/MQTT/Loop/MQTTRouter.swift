@@ -242,9 +242,9 @@ final class MQTTRouter {
     }
 
     /// SUBSCRIBE was written: the callers that wait for one get the answer to this one.
-    func subscribeWritten(_ token: UInt64, for keys: [ByteKey], comesFirst: Bool) {
+    func subscribeWritten(_ token: UInt64, for keys: [ByteKey], comesFirst: Bool, at now: Int64) {
         requests[token] = Request(keys: keys, comesFirst: comesFirst)
-        for key in keys { entries[key]?.subscribeWritten(token) }
+        for key in keys { entries[key]?.subscribeWritten(token, at: now) }
     }
 
     func takeRequest(_ token: UInt64) -> Request? {

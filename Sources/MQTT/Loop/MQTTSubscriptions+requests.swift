@@ -6,15 +6,20 @@ import Wire
 extension MQTTSubscriptions {
     /// Writes SUBSCRIBE for some filters: one packet for each that has an identifier of its own, if the server supports
     /// identifiers; the others share packets with those that have the same properties, up to
-    /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each.
+    /// ``MQTTConfiguration/maximumFiltersPerRequest`` in each. One that the server may have refused by ending the
+    /// connection has a packet of its own.
     ///
     /// - Parameters:
     ///   - comesFirst: whether the packets precede the messages of a new connection.
     ///   - sessionPresent: as in CONNACK of that connection.
     func send(_ keys: [ByteKey], comesFirst: Bool = false, sessionPresent: Bool = false) {
-        let (hasOptions, hasIdentifiers) = core.link.perform {
-            let version = $0.engine.version
-            return (version.hasProperties, version.hasProperties && $0.engine.limits.subscriptionIdentifiersAvailable)
+        let (hasOptions, hasIdentifiers, apart) = core.link.perform { machine in
+            let version = machine.engine.version
+            return (
+                version.hasProperties,
+                version.hasProperties && machine.engine.limits.subscriptionIdentifiersAvailable,
+                Set(keys.filter { machine.engine.sendsAlone(filter: $0.text) })
+            )
         }
         var groups: [(properties: MQTTProperties, keys: [ByteKey])] = []
         var groupNumbers: [MQTTProperties: Int] = [:]
@@ -36,7 +41,9 @@ extension MQTTSubscriptions {
             packets.append(SubscribePacket(keys: keys, requests: requests, properties: properties))
         }
         for group in groups {
-            for keys in group.keys.inRequests(of: maximumFilters) { add(keys, group.properties) }
+            let together = group.keys.filter { !apart.contains($0) }
+            for keys in together.inRequests(of: maximumFilters) { add(keys, group.properties) }
+            for key in group.keys where apart.contains(key) { add([key], group.properties) }
         }
         // In the order of their subscription: a message that is received for a later one was sent for earlier ones too.
         for (identifier, key) in identified.sorted(by: { $0.key < $1.key }) {
@@ -81,7 +88,7 @@ extension MQTTSubscriptions {
         for (index, error) in errors.enumerated() {
             let keys = packets[index].keys
             switch error?.code {
-            case nil: router.subscribeWritten(tokens[index], for: keys, comesFirst: comesFirst)
+            case nil: router.subscribeWritten(tokens[index], for: keys, comesFirst: comesFirst, at: now)
             // The connection is ending: the next one subscribes. Any other error is a mistake of the application.
             case .notConnected, .closing: break
             case _ where keys.count > 1: apart += packets[index].split
@@ -223,6 +230,33 @@ extension MQTTSubscriptions {
         unsubscribeRemoved(request.keys.filter { router.entries[$0] == nil }.map(\.text))
     }
 
+    /// The server ends connections because of a SUBSCRIBE with these filters.
+    func subscribeRefused(_ filters: [String], _ error: MQTTError) {
+        for filter in filters {
+            let key = ByteKey(filter)
+            guard let entry = router.entries[key] else { continue }
+            fail(key, error, of: entry.pending)
+        }
+    }
+
+    /// The connection has ended: callers fail whose SUBSCRIBE was written so long ago, on this connection or an earlier
+    /// one, that the answer is late.
+    func failLateSubscribes() {
+        guard let router = knownRouter else { return }
+        let latest = core.loop.now - core.settings.options.requestTimeout.inNanoseconds
+        for (key, entry) in router.entries where entry.pending != 0 {
+            let late = entry.takeWaiters { $0.request != 0 && $0.firstWritten <= latest }
+            let error = MQTTError(
+                .timedOut,
+                "Connections end before the server answers SUBSCRIBE, for longer than requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"
+            )
+            for waiter in late {
+                waiter.wait.answer(waiter.index, .failure(error))
+                withdraw(waiter.wait.route, from: key, error)
+            }
+        }
+    }
+
     /// What to try when a server does not answer SUBSCRIBE.
     static let adviceForSubscribe =
         "Try a lower qos, since some servers never answer a request for QoS 2; a smaller maximumFiltersPerRequest; or raise requestTimeout if the server needs longer."
@@ -241,17 +275,20 @@ extension MQTTSubscriptions {
             waiter.wait.answer(waiter.index, .failure(error))
         }
         if othersContinue || entry.isAtServer || !entry.waiters.isEmpty {
-            for waiter in waiters {
-                lose(waiter.wait.route, error)
-                if router.withdraw(waiter.wait.route, from: key) { unsubscribeRemoved([key.text]) }
-            }
+            for waiter in waiters { withdraw(waiter.wait.route, from: key, error) }
         } else {
-            if waiters.isEmpty, let code = error.reasonCode {
+            if waiters.isEmpty, let code = error.reasonCode ?? (error.code == .refused ? .unspecifiedError : nil) {
                 core.news.tell(.subscriptionLost(filter: key.text, code))
             }
             _ = router.removeEntry(key)
             for route in entry.routes { lose(route, error) }
         }
+    }
+
+    /// One route of a filter fails; the others continue.
+    private func withdraw(_ route: MQTTRoute, from key: ByteKey, _ error: MQTTError) {
+        lose(route, error)
+        if router.withdraw(route, from: key) { unsubscribeRemoved([key.text]) }
     }
 
     /// A subscription of several filters lives as long as one of them does.

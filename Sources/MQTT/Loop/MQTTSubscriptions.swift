@@ -180,6 +180,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     }
 
     func connectionClosed(_ reason: MQTTError) {
+        failLateSubscribes()
         knownRouter?.connectionClosed()
         pausedRoutes.removeAll()
         knownRouter?.failUnsubscribes(reason)

@@ -93,7 +93,7 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     /// How many messages ended so, with this token and those that follow it: more than 1 only for
     /// ``MQTTEngine/publishRunAcknowledged(_:from:token:at:)``.
     public var count: UInt16
-    /// Where in ``MQTTEffects/events`` the acknowledgement's properties are; -1 if it had none.
+    /// Where in ``MQTTEffects/events`` the acknowledgement's properties are, or why there is none; -1 if it had none.
     public var remark: Int32
 
     @inlinable

@@ -23,6 +23,7 @@ extension MQTTEngine {
             try write(.disconnect(.init()))
         }
         keepAlive.sent(at: now)
+        connectionEnd = .unrelated
         phase = .closing
     }
 
@@ -88,6 +89,10 @@ extension MQTTEngine {
             }
         }
         effects.report(.connectionFailed(failure))
+        switch failure {
+        case .acknowledgementTimeout, .subscribeTimeout: connectionEnd = .unanswered
+        default: connectionEnd = .unrelated
+        }
         phase = .closing
     }
 
@@ -129,6 +134,7 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) {
         guard phase == .connected else { throw notConnected("DISCONNECT") }
         if version.hasProperties { try checkDisconnect(reason: reason, properties: properties) }
+        connectionEnd = .unrelated
         subscribingStage = .done
         pump(at: now, into: &effects)
         leaving.value = MQTTLeaving(

@@ -15,6 +15,7 @@ extension MQTTEngine {
                 .alreadyConnected, "A connection is open. Report that it closed before opening another.")
         }
         output.removeAll(keepingCapacity: true)
+        connectionEnd = .unrelated
         knowsQoS2IsMissing = false
         knowsReceiveMaximumIsExceeded = false
         limits = MQTTPeerLimits()
@@ -41,6 +42,7 @@ extension MQTTEngine {
         guard phase != .closed else { return }
         // CONNACK may have been on its way: then the server has a session that we began.
         if phase == .connecting && !isServer { session.isHeld = true }
+        let unanswered = findUnanswered()
         phase = .closed
         leaving.value = nil
         subscribingStage = .done
@@ -52,6 +54,7 @@ extension MQTTEngine {
             session.window.finishRequest(index)
         }
         session.connectionClosed()
+        if !isServer { judgeEnd(unanswered, at: now, into: &effects) }
         heldPackets = []
         opening.value = nil
         if sessionEndsWithConnection { session.isHeld = false }
@@ -142,7 +145,9 @@ extension MQTTEngine {
         keepAlive.start(seconds: seconds, pingTimeout: options.value.pingTimeout, isServer: false, at: now)
         acknowledgementWait.start(timeout: options.value.acknowledgementTimeout, at: now)
         phase = .connected
+        connectionEnd = .closed
         beginSubscribing()
+        beginCarefully(at: now)
         self.opening.value = nil
         effects.report(
             .connected(

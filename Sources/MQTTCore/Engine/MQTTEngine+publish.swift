@@ -35,10 +35,20 @@ extension MQTTEngine {
         properties: MQTTProperties = [], token: UInt64 = 0, at now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if !properties.isEmpty { try check(properties) }
-        var head = PublishHead(topic: topic, flags: MQTTPublishFlags(qos, retain: retain))
-        guard messagesMayLeave else { return try queueForLater(head, payload, properties, token, now) }
+        let head = PublishHead(topic: topic, flags: MQTTPublishFlags(qos, retain: retain))
+        return messagesMayLeave
+            ? try publishNow(head, payload, properties, token, now)
+            : try publishCarefully(head, payload, properties, token, now)
+    }
+
+    /// Writes a message, or puts it into the queue if it has to wait for the window or the store.
+    @inline(__always)
+    mutating func publishNow(
+        _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
+    ) throws(MQTTUsageError) -> MQTTPublishOutcome {
+        var head = head
         try checkLimits(head.flags)
-        if qos == .atMostOnce {
+        if head.flags.isAtMostOnce {
             try encodePublish(head, payload, properties)
             keepAlive.sent(at: now)
             return .written
@@ -128,7 +138,7 @@ extension MQTTEngine {
     // MARK: Queueing
 
     /// There is no connection, or its subscriptions come first.
-    private mutating func queueForLater(
+    mutating func queueForLater(
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties, _ token: UInt64, _ now: Int64
     ) throws(MQTTUsageError) -> MQTTPublishOutcome {
         if phase == .connected {
@@ -225,6 +235,8 @@ extension MQTTEngine {
     private mutating func encodeWithAlias(
         _ head: PublishHead, _ payload: [UInt8], _ properties: MQTTProperties
     ) throws(MQTTEncodingError) {
+        // An empty topic stands for one that the peer knows by its alias.
+        if head.topic.isEmpty { throw .topicName(head.topic) }
         let bytes = Array(head.topic.utf8)
         // The bytes of an array of bytes: nothing to reinterpret.
         let choice = unsafe outboundAliases.choose(bytes.span.bytes)

@@ -75,6 +75,7 @@ extension MQTTEngine {
         case .pingresp where !isServer:
             try requireAccepted(header.type)
             if let span = keepAlive.answered(at: now) { effects.report(.pingAnswered(after: span)) }
+            continueAfterPong(at: now, into: &effects)
         default:
             let body = bytes.extracting(offset + header.headerCount..<offset + header.packetCount)
             let packet = try MQTTPacket.decode(header, body: body, version: version, from: isServer ? .client : .server)
@@ -106,7 +107,7 @@ extension MQTTEngine {
             try receivedSuback(suback, at: now, into: &effects)
         case .unsuback(let unsuback) where !isServer:
             try requireAccepted(.unsuback)
-            try receivedUnsuback(unsuback, into: &effects)
+            try receivedUnsuback(unsuback, at: now, into: &effects)
         case .subscribe(let subscribe) where isServer:
             try requireAccepted(.subscribe)
             effects.report(.subscribeReceived(subscribe))
@@ -153,6 +154,7 @@ extension MQTTEngine {
             }
         }
         effects.report(.disconnectReceived(disconnect))
+        if phase == .connected, !isServer { connectionEnd = MQTTConnectionEnd(disconnect) }
         phase = .closing
     }
 }

@@ -27,8 +27,12 @@ extension MQTTEngine {
         for index in subscriptions.indices where subscriptions[index].qos > maximumQoS {
             subscriptions[index].qos = maximumQoS
         }
-        try request(.subscribe, count: subscriptions.count, token: token, at: now) { id in
-            .subscribe(.init(packetID: id, subscriptions: subscriptions, properties: properties))
+        let requests = subscriptions
+        try request(
+            .subscribe, requests.map { $0.filter }, isExactlyOnce: requests.contains { $0.qos == .exactlyOnce },
+            count: requests.count, token: token, at: now
+        ) { id in
+            .subscribe(.init(packetID: id, subscriptions: requests, properties: properties))
         }
     }
 
@@ -38,7 +42,7 @@ extension MQTTEngine {
     ) throws(MQTTUsageError) {
         try checkRequest("UNSUBSCRIBE", filters.count)
         for filter in filters { try check(filter) }
-        try request(.unsubscribe, count: filters.count, token: token, at: now) { id in
+        try request(.unsubscribe, filters, count: filters.count, token: token, at: now) { id in
             .unsubscribe(.init(packetID: id, filters: filters, properties: properties))
         }
     }
@@ -83,9 +87,12 @@ extension MQTTEngine {
     }
 
     private mutating func request(
-        _ kind: OutboundSlot.Kind, count: Int, token: UInt64, at now: Int64, _ packet: (UInt16) -> MQTTPacket
+        _ kind: OutboundSlot.Kind, _ filters: @autoclosure () -> [String],
+        isExactlyOnce: @autoclosure () -> Bool = false, count: Int, token: UInt64, at now: Int64,
+        _ packet: (UInt16) -> MQTTPacket
     ) throws(MQTTUsageError) {
         guard let id = session.window.reserveID() else { throw noPacketIdentifier }
+        let start = output.count
         do throws(MQTTUsageError) {
             try write(packet(id))
         } catch {
@@ -94,6 +101,14 @@ extension MQTTEngine {
         }
         let comesFirst = kind == .subscribe && subscribingStage == .writing
         if comesFirst { unansweredSubscriptions += 1 }
+        if isCareful {
+            let bytes = Array(output[start...])
+            output.removeSubrange(start...)
+            return hold(
+                .init(
+                    kind: kind, packetID: id, token: token, filters: filters(), isExactlyOnce: isExactlyOnce(),
+                    comesFirst: comesFirst, bytes: bytes), at: now)
+        }
         session.window.recordRequest(
             id, kind, token: token, filterCount: count, comesFirst: comesFirst,
             deadline: now.advanced(byNanoseconds: options.value.requestTimeout))
@@ -109,15 +124,17 @@ extension MQTTEngine {
         effects.report(
             .subscribeCompleted(token: request.token, codes: suback.reasonCodes, properties: suback.properties))
         if request.comesFirst { firstSubscriptionAnswered(at: now, into: &effects) }
+        if isCareful { pump(at: now, into: &effects) }
     }
 
     mutating func receivedUnsuback(
-        _ unsuback: MQTTPacket.Unsuback, into effects: inout MQTTEffects
+        _ unsuback: MQTTPacket.Unsuback, at now: Int64, into effects: inout MQTTEffects
     ) throws(MQTTProtocolError) {
         let count = version.hasProperties ? unsuback.reasonCodes.count : nil
         guard let request = try finishRequest(.unsubscribe, unsuback.packetID, count) else { return }
         effects.report(
             .unsubscribeCompleted(token: request.token, codes: unsuback.reasonCodes, properties: unsuback.properties))
+        if isCareful { pump(at: now, into: &effects) }
     }
 
     /// Ends the request that an answer belongs to and returns its slot, or nil if there is no such request.

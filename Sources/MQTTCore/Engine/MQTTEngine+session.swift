@@ -17,6 +17,7 @@ extension MQTTEngine {
     mutating func sessionWasLost(into effects: inout MQTTEffects) {
         if session.received.count > 0 { store(.receivedForgotten) }
         session.forgetReceived()
+        session.window.releaseRetiredIDs()
         guard session.window.hasProtocolState else { return }
         var duplicates: [UInt64] = []
         let indices = session.window.inFlight
@@ -69,6 +70,7 @@ extension MQTTEngine {
         }
         store(.discarded)
         session.reset()
+        refusals.finish()
         reportRoom(&effects)
     }
 }

@@ -57,7 +57,7 @@ extension MQTTEngine {
         writePing(at: now, progress)
     }
 
-    private mutating func writePing(at now: Int64, _ progress: MQTTOutputProgress) {
+    mutating func writePing(at now: Int64, _ progress: MQTTOutputProgress) {
         keepAlive.pinged(at: now, progress: progress)
         MQTTPacket.encodePingreq(into: &output)
     }
@@ -88,9 +88,10 @@ extension MQTTEngine {
             let slot = session.window.slots[Int(index)]
             guard slot.time <= now, slot.time != .max else { return }
             effects.report(.requestLate(token: slot.token))
-            session.window.markLate(index)
             // Messages wait for this answer: without it they would wait as long as the connection lasts.
             if slot.comesFirst { return fail(.subscribeTimeout, .unspecifiedError, into: &effects) }
+            session.window.markLate(index)
+            if isCareful { pump(at: now, into: &effects) }
         }
     }
 }

@@ -132,7 +132,7 @@ extension MQTTEngine {
 
     /// Sends what may be sent: first again what an earlier connection left, then from the queue.
     mutating func pump(at now: Int64, into effects: inout MQTTEffects) {
-        guard messagesMayLeave else { return }
+        guard messagesMayLeave else { return isCareful ? pumpCarefully(at: now, into: &effects) : () }
         if session.window.used == 0 { acknowledgementWait.restart(at: now) }
         while session.window.resend >= 0 {
             guard session.window.used < windowLimit else { return reportRoom(&effects) }
@@ -145,7 +145,7 @@ extension MQTTEngine {
         reportRoom(&effects)
     }
 
-    private mutating func resendNext(at now: Int64, into effects: inout MQTTEffects) {
+    mutating func resendNext(at now: Int64, into effects: inout MQTTEffects) {
         let index = session.window.resend
         let slot = session.window.slots[Int(index)]
         // DUP is set on what is sent again [MQTT 5.0 3.3.1-1], with its old identifier and the whole topic.
@@ -160,7 +160,7 @@ extension MQTTEngine {
     }
 
     /// Sends the first message of the queue, or gives it up. False if it has to wait.
-    private mutating func sendQueued(_ index: Int32, at now: Int64, into effects: inout MQTTEffects) -> Bool {
+    mutating func sendQueued(_ index: Int32, at now: Int64, into effects: inout MQTTEffects) -> Bool {
         if options.value.persists && !isStored(index) { return false }
         let slot = session.window.slots[Int(index)]
         if !slot.head.flags.isAtMostOnce && session.window.used >= windowLimit { return false }
@@ -202,7 +202,7 @@ extension MQTTEngine {
 
     /// Gives identifiers to messages that go on in an earlier session or follow too many others: to a window full, as
     /// soon as half of it is used up, so that one wait for the store serves many messages and the window never waits.
-    private mutating func identifyQueued() {
+    mutating func identifyQueued() {
         let wanted = min(windowLimit, 1024)
         guard session.window.identifiedCount <= wanted / 2 else { return }
         while session.window.identifiedCount < wanted {

@@ -65,7 +65,7 @@ public struct MQTTEngine: ~Copyable, Sendable {
 
     /// The state of the connection.
     public internal(set) var phase = Phase.closed {
-        didSet { messagesMayLeave = phase == .connected && subscribingStage == .done }
+        didSet { updateMessagesMayLeave() }
     }
 
     /// The version of the connection; for a server known once CONNECT arrived.
@@ -84,11 +84,16 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var sessionEndsWithConnection = false
     /// How far the subscriptions are that have to come before messages on this connection.
     var subscribingStage = SubscribingStage.done {
-        didSet { messagesMayLeave = phase == .connected && subscribingStage == .done }
+        didSet { updateMessagesMayLeave() }
     }
     /// Those of them that have no SUBACK yet.
     var unansweredSubscriptions: UInt16 = 0
-    /// Whether PUBLISH may be written: the connection is accepted and its first subscriptions are answered.
+    /// Whether some requests have to be sent alone; see ``RefusalSearch``.
+    var isCareful = false {
+        didSet { updateMessagesMayLeave() }
+    }
+    /// Whether any PUBLISH may be written: the connection is accepted, its first subscriptions are answered, and no
+    /// request has to be sent alone.
     public private(set) var messagesMayLeave = false
     /// The server of this connection answered a QoS 2 message with PUBACK.
     var knowsQoS2IsMissing = false
@@ -134,6 +139,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
     var leaving = Boxed<MQTTLeaving>()
     /// What is known from CONNECT until CONNACK.
     var opening = Boxed<MQTTOpening>()
+    /// How this connection ends.
+    var connectionEnd = MQTTConnectionEnd.unrelated
+    /// The search for a request that ends connections; nil as long as there is nothing to remember.
+    var refusalSearch = Boxed<RefusalSearch>()
     /// The method that CONNECT named; AUTH is only allowed with it [MQTT 5.0 4.12.0-5].
     var authenticationMethod = Boxed<String>()
     /// The tickets of the newest record and of the newest one that is stored.
@@ -155,6 +164,10 @@ public struct MQTTEngine: ~Copyable, Sendable {
         self.clientID = clientID
         cleanStart = options.value.cleanStart
         version = options.value.version
+    }
+
+    private mutating func updateMessagesMayLeave() {
+        messagesMayLeave = phase == .connected && subscribingStage == .done && !isCareful
     }
 
     /// An engine that resumes a session.

@@ -58,6 +58,10 @@ public struct MQTTEngineEvent: Sendable {
         /// ``MQTTConnectionFailure/subscribeTimeout``.
         case requestLate(token: UInt64)
 
+        /// A request was given up, because the server ends connections instead of answering it. Comes before the completion
+        /// of a message is reported, which is ``MQTTPublishCompletion/Outcome/refused``.
+        indirect case requestRefused(MQTTRefusal)
+
         /// The server answered a QoS 2 PUBLISH with PUBACK, which ended its exchange as if it had QoS 1: it may arrive more
         /// than once. Reported once for each connection.
         case exactlyOnceUnavailable

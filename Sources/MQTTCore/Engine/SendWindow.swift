@@ -41,6 +41,8 @@ struct SendWindow: Sendable {
     private var unidentified: Int32 = -1
     /// The messages of the queue before `unidentified` that have an identifier.
     private(set) var identifiedCount = 0
+    /// Identifiers of QoS 2 messages that were given up, which the peer may know as long as the session lasts.
+    private var retiredIDs: [UInt16] = []
 
     /// The messages sent and not finally acknowledged.
     var inFlightCount: Int { published.count + received.count + runMessageCount }
@@ -88,6 +90,21 @@ struct SendWindow: Sendable {
         slotOfID[Int(id)] = -1
         ids.release(id)
         slots[Int(index)].head.packetID = 0
+    }
+
+    /// Takes the identifier of a message that is given up, and keeps it from other messages until the session is lost.
+    mutating func retireID(of index: Int32) {
+        let id = slots[Int(index)].head.packetID
+        guard id != 0 else { return }
+        slotOfID[Int(id)] = -1
+        slots[Int(index)].head.packetID = 0
+        retiredIDs.append(id)
+    }
+
+    /// The peer knows no identifier any more.
+    mutating func releaseRetiredIDs() {
+        for id in retiredIDs { ids.release(id) }
+        retiredIDs = []
     }
 
     private mutating func giveBack(_ index: Int32) {

@@ -73,6 +73,8 @@ package struct ReconnectSchedule: Sendable {
     /// Whether failures count against `maximumAttempts`: there was a connection, or the client was told to keep trying.
     package private(set) var keepsTrying = false
     private var connectedAt: Int64?
+    /// Why the connection ends whose end is judged.
+    private var cause = ConnectionEndCause.other
 
     package init(policy: ReconnectPolicy) {
         self.init(Shared(policy))
@@ -90,11 +92,18 @@ package struct ReconnectSchedule: Sendable {
 
     /// Whether the connection has lasted for as long as the policy asks for.
     package func isStable(at now: Int64) -> Bool {
-        connectedAt.map { now - $0 >= policy.value.stableAfter.inNanoseconds } ?? false
+        cause == .refusedRequest
+            || connectedAt.map { now - $0 >= policy.value.stableAfter.inNanoseconds } ?? false
     }
 
+    /// Whether the connection has not failed.
+    private func hasHeld(at now: Int64) -> Bool { isStable(at: now) && cause != .missingAnswer }
+
+    /// The connection has ended; ``failed(at:isFailover:random:)`` or ``retriesAtOnce(at:)`` follows.
+    package mutating func ends(for cause: ConnectionEndCause) { self.cause = cause }
+
     /// The number of the attempt that has just failed or whose connection was just lost; 1 if that connection held.
-    package func endedAttempt(at now: Int64) -> Int { isStable(at: now) ? 1 : attempt }
+    package func endedAttempt(at now: Int64) -> Int { hasHeld(at: now) ? 1 : attempt }
 
     /// The wait before another server is tried, in nanoseconds.
     package var failoverDelay: Int64 {
@@ -113,8 +122,9 @@ package struct ReconnectSchedule: Sendable {
     ///   - random: uniform in 0..<1; draws the first wait or the jitter.
     package mutating func failed(at now: Int64, isFailover: Bool = false, random: Double) -> Decision {
         let wasConnected = connectedAt != nil
-        if !startedOver(at: now) { failures += 1 }
-        connectedAt = nil
+        startOver(at: now)
+        if !hasHeld(at: now) { failures += 1 }
+        (connectedAt, cause) = (nil, .other)
         let limit = keepsTrying ? policy.value.maximumAttempts : policy.value.firstConnectAttempts
         if let limit, failures >= limit { return .giveUp }
         guard wasConnected, nextDelay == nil else { return .retry(after: delay(random: random)) }
@@ -127,16 +137,14 @@ package struct ReconnectSchedule: Sendable {
     ///
     /// The time that this connection lasted does not count for the next one.
     package mutating func retriesAtOnce(at now: Int64) {
-        _ = startedOver(at: now)
-        connectedAt = nil
+        startOver(at: now)
+        (connectedAt, cause) = (nil, .other)
     }
 
-    /// Starts over, and returns true, if the connection that was lost has held.
-    private mutating func startedOver(at now: Int64) -> Bool {
-        guard isStable(at: now) else { return false }
-        nextDelay = nil
-        failures = 0
-        return true
+    /// Starts over if the connection that was lost has held.
+    private mutating func startOver(at now: Int64) {
+        if isStable(at: now) { nextDelay = nil }
+        if hasHeld(at: now) { failures = 0 }
     }
 
     /// The first connection is tried like one that was lost.

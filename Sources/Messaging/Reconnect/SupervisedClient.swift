@@ -135,6 +135,15 @@ extension ConnectingClient {
     }
 }
 
+/// What a connection that ends says about the next one.
+package enum ConnectionEndCause: Sendable, Equatable {
+    case other
+    /// The same requests as on the connection before were unanswered: it counts as a failed attempt, however long it lasted.
+    case missingAnswer
+    /// The server ended it because of a request, which is not repeated: it counts as one that has held.
+    case refusedRequest
+}
+
 /// What follows a failure.
 package enum ReconnectVerdict: Sendable, Equatable {
     /// Connect again without a delay: the client has changed what it asks for (another version, another server).

@@ -161,7 +161,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     package func avoidServer() { avoidsServer = true }
 
     /// The connection is closed, or the attempt failed.
-    package func ended(_ failure: Client.Failure, at now: Int64) {
+    package func ended(_ failure: Client.Failure, for cause: ConnectionEndCause = .other, at now: Int64) {
         // Not the connection of the present attempt.
         if abandonedCount > 0 {
             abandonedCount -= 1
@@ -176,6 +176,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         lastFailure = Shared(failure)
         let wasConnected = phase == .connected
         generation &+= 1
+        if wasConnected { schedule.ends(for: cause) }
         switch client.verdict(on: failure, wasConnected: wasConnected) {
         case .retryNow:
             schedule.retriesAtOnce(at: now)
@@ -186,7 +187,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         case .askForCredentials, .giveUp:
             finish(failure)
         case .wait where wasConnected: lost(failure, leavesServer: false, at: now)
-        case .leaveServer where wasConnected: lost(failure, leavesServer: true, at: now)
+        case .leaveServer where wasConnected: lost(failure, leavesServer: cause != .refusedRequest, at: now)
         case .wait, .leaveServer: attemptFailed(failure, at: now)
         }
     }

@@ -67,6 +67,27 @@ struct AliasTests {
         #expect(pair.client.publishes.last?.properties.isEmpty == true)
     }
 
+    @Test(arguments: [QoS.atMostOnce, .atLeastOnce], [UInt16(0), 4])
+    func `an empty topic is refused, whatever aliases there are [MQTT-4.7.3-1]`(qos: QoS, aliases: UInt16) throws {
+        let pair = pair(ours: aliases, theirs: aliases)
+        try pair.connect()
+        func expectRefusal() {
+            #expect { try pair.publish("x", to: "", qos: qos) } throws: { error in
+                (error as? MQTTUsageError)?.code == .invalidTopic
+            }
+        }
+        expectRefusal()
+        // A withdrawn alias has no topic.
+        #expect(throws: MQTTUsageError.self) { try pair.publish("x", to: "a#", qos: qos) }
+        expectRefusal()
+        expectRefusal()
+        #expect(pair.client.engine.output.isEmpty)
+        try pair.publish("y", to: "a", qos: qos)
+        pair.settle()
+        #expect(pair.server.messages.map(\.topic) == ["a"])
+        #expect(pair.client.engine.inFlightCount == 0)
+    }
+
     private func receive(_ topic: String, alias: UInt16, into pair: EnginePair) throws {
         try pair.inject(
             .publish(

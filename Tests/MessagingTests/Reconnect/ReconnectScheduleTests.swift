@@ -55,6 +55,34 @@ import Wire
         #expect(delay(schedule.failed(at: 212 * second, random: 0)) == second)
     }
 
+    @Test func `a connection without answers is a failed attempt, however long it lasted, and the waits start over`() {
+        var schedule = ReconnectSchedule(policy: policy(attempts: 3))
+        for round in 1...2 {
+            schedule.established(at: 0)
+            schedule.ends(for: .missingAnswer)
+            #expect(schedule.endedAttempt(at: 100 * second) == round)
+            #expect(delay(schedule.failed(at: 100 * second, random: 0)) == 0)
+        }
+        var other = schedule
+        schedule.established(at: 0)
+        schedule.ends(for: .missingAnswer)
+        #expect(schedule.failed(at: 100 * second, random: 0) == .giveUp)
+        other.established(at: 0)
+        #expect(delay(other.failed(at: 100 * second, random: 0)) == 0)
+        #expect(other.attempt == 1)
+    }
+
+    @Test func `a connection that ended because of a request has held, however short it lasted`() {
+        var schedule = ReconnectSchedule(policy: policy(attempts: 3))
+        for _ in 0..<2 { _ = schedule.failed(at: 0, random: 0) }
+        for _ in 0..<5 {
+            schedule.established(at: 0)
+            schedule.ends(for: .refusedRequest)
+            #expect(delay(schedule.failed(at: 0, random: 0.5)) == second / 2)
+            #expect(schedule.attempt == 1)
+        }
+    }
+
     @Test func `after a loss the first wait is drawn from zero to the spread, or is that of a failover`() throws {
         var random = SeededGenerator(seed: Campaign.seed)
         var drawn: [Int64] = []
