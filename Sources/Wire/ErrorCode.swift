@@ -13,6 +13,10 @@ public struct ErrorCode<Failure>: Hashable, Sendable, CustomStringConvertible {
     package init(_ name: String) {
         self.name = name
     }
+
+    // By their bytes: names are ASCII, and a small program is spared Unicode's tables.
+    public static func == (one: Self, other: Self) -> Bool { one.name.hasSameBytes(as: other.name) }
+    public func hash(into hasher: inout Hasher) { ByteKey(name).hash(into: &hasher) }
 }
 
 /// An error that consists of a code and a message. `Domain` is a type without values that tells the errors of one module

@@ -52,6 +52,10 @@ extension String {
         utf8.count == text.utf8CodeUnitCount && withUTF8Span { $0.holds(text, at: 0) }
     }
 
+    /// At most so many Unicode scalars of the string, from its start. `prefix` counts characters, for which a small program
+    /// needs Unicode's tables.
+    package func firstScalars(_ count: Int) -> String { String(unicodeScalars.prefix(count)) }
+
     /// The string without spaces and tabs at both ends, which are compared as bytes.
     package func trimmingBlanks() -> String {
         func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -86,7 +86,7 @@ extension MQTTPacket.Connect {
         let level = try cursor.uint8(body, "the protocol level")
         guard let version = MQTTVersion(rawValue: level), name.hasSameBytes(as: version.protocolName) else {
             throw MQTTProtocolError(
-                .unsupportedProtocolVersion, "The protocol \"\(name.prefix(20))\" at level \(level) is unknown.",
+                .unsupportedProtocolVersion, "The protocol \"\(name.firstScalars(20))\" at level \(level) is unknown.",
                 clause: "MQTT-3.1.2-2")
         }
         return version

@@ -46,14 +46,14 @@ extension MQTTEncodingError {
     static func topicName(_ topic: String) -> MQTTEncodingError {
         .init(
             .invalidTopicName,
-            "\"\(topic.prefix(100))\" is not a topic name. Use 1 to 65,535 bytes without +, # and U+0000.")
+            "\"\(topic.firstScalars(100))\" is not a topic name. Use 1 to 65,535 bytes without +, # and U+0000.")
     }
 
     @inline(never)
     static func topicFilter(_ filter: String) -> MQTTEncodingError {
         .init(
             .invalidTopicFilter,
-            "\"\(filter.prefix(100))\" is not a topic filter. Use 1 to 65,535 bytes without U+0000, + alone in its level, "
+            "\"\(filter.firstScalars(100))\" is not a topic filter. Use 1 to 65,535 bytes without U+0000, + alone in its level, "
                 + "# alone in the last, and $share/name/filter with a name and a filter.")
     }
 
