@@ -27,7 +27,7 @@ struct Vector: Sendable, CustomTestStringConvertible {
         self.outcome = outcome
     }
 
-    var testDescription: String { "\(name), \(versions.map(\.description).joined(separator: " and "))" }
+    var testDescription: String { "\(name), \(versions.map { $0.description }.joined(separator: " and "))" }
 }
 
 extension [MQTTVersion] {

@@ -72,7 +72,7 @@ extension Vector {
             "Header content-length: thirty digits", "SEND\ncontent-length:999999999999999999999999999999\n\n\0",
             fails: .invalidContentLength),
         Vector(
-            "Header content-length: the largest number", "SEND\ncontent-length:9223372036854775807\n\n\0",
+            "Header content-length: the largest number", "SEND\ncontent-length:\(Int.max)\n\n\0",
             fails: .limitExceeded),
         Vector(
             "Header content-length: blanks in 1.2", "SEND\ncontent-length: 3\n\nabc\0", fails: .invalidContentLength),
