@@ -178,7 +178,8 @@ let package = Package(
 
         // Tests of several modules together.
         tests("Broker", with: ["MQTT", "STOMP"] + devices),
-        tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "STOMP"]),
+        tests("Embedded", with: ["LoopbackBroker", "MQTT"], exclude: ["Checks"]),
+        tests("Documentation", with: ["Inspector", "LoopbackBroker", "MQTT", "MQTTCore", "STOMP"]),
         tests("Migration", with: [], exclude: ["Calls"]),
         tests("Cookbook", with: []),
         tests("Benchmark", with: ["benchmarks", "first-message", "LoopbackBroker", "MQTT", "STOMP"]),
