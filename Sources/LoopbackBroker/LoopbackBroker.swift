@@ -46,11 +46,15 @@ public final class LoopbackBroker: Sendable {
             // Mistakes in it are found now, not with the first client.
             if let tls { _ = try TLSLayer(server: tls) }
             for (port, choice, service) in options.services(tls) {
+                if let world = loop.world {
+                    ports[keyPath: port] = choice.simulated(in: world)
+                    continue
+                }
                 let opened = try await LoopbackListeners.open(choice, loop: loop) { hub.serve($0, as: service) }
                 listeners += opened
                 ports[keyPath: port] = opened.first.map { Int($0.port) }
             }
-            for (path, kind) in options.sockets {
+            for (path, kind) in options.sockets where loop.world == nil {
                 listeners.append(
                     try await Listener.listen(on: .unix(path: path), loop: loop) { hub.serve($0, as: Service(kind)) })
             }

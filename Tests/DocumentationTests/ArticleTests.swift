@@ -230,6 +230,7 @@ struct ArticleTests {
     @Test func `Tests on a manual clock work as shown`() async throws {
         try await noticeASilentServer()
         try await publishTheWill()
+        try await simulateAPhone()
         let clock = try ManualClock()
         let broker = try await LoopbackBroker.start(clock: clock)
         let client = MQTTClient(broker.urls.mqtt ?? "", clientID: "meter", clock: clock)

@@ -130,8 +130,13 @@ final class Hub: Sendable {
     /// Does the same with every connection.
     func forEachConnection(_ body: @escaping @Sendable (Connection) -> Void) async {
         await act {
-            for connection in self.state.withLock({ Array($0.connections.values) }) { body(connection) }
+            for connection in self.openConnections { body(connection) }
         }
+    }
+
+    /// The connections that are open, oldest first.
+    var openConnections: [Connection] {
+        state.withLock { state in state.connections.sorted { $0.key < $1.key }.map(\.value) }
     }
 
     /// The connections of a client, oldest first.

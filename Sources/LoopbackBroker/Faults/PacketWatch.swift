@@ -80,7 +80,7 @@ final class PacketWatch: Sendable {
     /// Passes on what has arrived; with no lock held.
     func report(_ arrivals: [LoopbackArrival]) {
         guard !arrivals.isEmpty else { return }
-        let readers = state.withLock { Array($0.readers.values) }
+        let readers = state.withLock { state in state.readers.sorted { $0.key < $1.key }.map(\.value) }
         for reader in readers {
             for arrival in arrivals where reader.includesDropped || !arrival.wasDropped {
                 reader.continuation.yield(arrival)
@@ -90,7 +90,7 @@ final class PacketWatch: Sendable {
 
     /// No packet will arrive any more.
     func finish() {
-        let readers = state.withLock { Array($0.readers.values) }
+        let readers = state.withLock { state in state.readers.sorted { $0.key < $1.key }.map(\.value) }
         for reader in readers { reader.continuation.finish() }
     }
 

@@ -117,7 +117,8 @@ extension Router {
         guard let consumer = consumers[index] else { return }
         if consumer.destination.hasWildcards && consumer.durable == nil {
             wildcardConsumers.append(index)
-            for name in queues.keys where isMatch(consumer, name) {
+            let matching = queues.keys.filter { isMatch(consumer, $0) }
+            for name in matching.sorted(by: { $0.text < $1.text }) {
                 queues[name]?.consumers.append(index)
                 dispatch(name, at: now, into: &effects)
             }

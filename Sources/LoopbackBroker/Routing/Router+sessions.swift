@@ -161,7 +161,7 @@ extension Router {
     private mutating func endSession(_ session: Int, at now: Int64, into effects: inout RouterEffects) {
         guard let record = sessions[session] else { return }
         publishWill(of: session, at: now, into: &effects)
-        for filter in record.filters { removeSubscription(filter.text, of: session) }
+        for filter in record.filters.map(\.text).sorted() { removeSubscription(filter, of: session) }
         sessionsByClient[ByteKey(record.clientID)] = nil
         sessions[session] = nil
         freeSessions.append(session)

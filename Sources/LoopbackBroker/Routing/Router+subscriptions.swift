@@ -116,7 +116,8 @@ extension Router {
     ) {
         guard let connection = sessions[session]?.connection else { return }
         let identifiers = subscription.identifier == 0 ? [] : [subscription.identifier]
-        for (name, message) in retained where MQTTTopicFilter.matches(filter, topic: name.text) {
+        let matching = retained.filter { MQTTTopicFilter.matches(filter, topic: $0.key.text) }
+        for (name, message) in matching.sorted(by: { $0.key.text < $1.key.text }) {
             guard message.expiry > now else {
                 retained[name] = nil
                 retainedBytes -= message.size

@@ -21,8 +21,9 @@ extension MQTTClient {
         guard speaksProperties else {
             throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to 5.0.")
         }
-        let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
         let core = core
+        var random = core.loop.random
+        let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
         return try await replies.reply(
             correlation: correlation, within: timeout,
             late: core.lateReply(

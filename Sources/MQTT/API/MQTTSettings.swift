@@ -116,11 +116,12 @@ final class MQTTSettings: Sendable {
     }
 
     /// The client identifier with each `%` replaced by two random hexadecimal digits.
-    static func expand(_ template: String) -> String {
+    static func expand(_ template: String, random: LoopRandom) -> String {
+        var random = random
         var result = ""
         for scalar in template.unicodeScalars {
             if scalar == "%" {
-                let byte = UInt8.random(in: 0...255)
+                let byte = UInt8.random(in: 0...255, using: &random)
                 if byte < 16 { result += "0" }
                 result += String(byte, radix: 16)
             } else {

@@ -196,7 +196,7 @@ struct MQTTPublishBatches: Sendable {
             byID = [:]
             last = nil
         }
-        return Array(byID.values)
+        return inOrder
     }
 
     /// Counts messages as done. The window's room is filled again once for all acknowledgements of a read, by
@@ -221,7 +221,15 @@ struct MQTTPublishBatches: Sendable {
 
     /// Publishes what the queue has room for.
     mutating func feedAll(into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64) {
-        for batch in byID.values { feed(batch, into: scratch, &engine, at: now) }
+        guard byID.count > 1 else {
+            for batch in byID.values { feed(batch, into: scratch, &engine, at: now) }
+            return
+        }
+        for batch in inOrder { feed(batch, into: scratch, &engine, at: now) }
+    }
+
+    private var inOrder: [MQTTPublishBatch] {
+        byID.sorted { $0.key < $1.key }.map(\.value)
     }
 
     private mutating func feed(

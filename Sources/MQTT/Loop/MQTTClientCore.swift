@@ -40,7 +40,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         self.loop = loop
         clientIDTemplate = clientID
         let machine = MQTTMachine(
-            engine: MQTTEngine(settings.engine, clientID: MQTTSettings.expand(clientID)),
+            engine: MQTTEngine(settings.engine, clientID: MQTTSettings.expand(clientID, random: loop.random)),
             dropsOldest: options.queueOverflow == .dropOldest, unmatched: settings.unmatched, loop: loop)
         link = Link(machine: machine, loop: loop, maximumOutboxBytes: options.maximumOutboxBytes)
         negotiation = MQTTNegotiation(settings)

@@ -93,8 +93,12 @@ final class MQTTFilterEntry {
         var retainHandling: MQTTSubscriptionRequest.RetainHandling { wait.route.requests[index].retainHandling }
     }
 
-    init(_ request: MQTTSubscriptionRequest, of route: MQTTRoute) {
+    /// Grows with each entry of a router.
+    let number: UInt64
+
+    init(_ request: MQTTSubscriptionRequest, of route: MQTTRoute, number: UInt64) {
         self.request = request
+        self.number = number
         routes = [route]
         setProperties(of: route)
     }

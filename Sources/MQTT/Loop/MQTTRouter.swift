@@ -25,9 +25,10 @@ final class MQTTRouter {
     /// Callers that wait for UNSUBACK, by the token of the request, and the place of the request among theirs.
     var unsubscribes: [UInt64: (wait: MQTTUnsubscribeWait, packet: Int)] = [:]
     private(set) var entries: [ByteKey: MQTTFilterEntry] = [:]
+    private var entryCount: UInt64 = 0
     private var tree = MQTTFilterTree<MQTTFilterEntry>()
     /// The number of the destination of each topic that was looked up since the filters changed.
-    private(set) var topics = TopicTable(seed: .random(in: .min ... .max))
+    private(set) var topics: TopicTable
     /// The destinations by their numbers; number 0 is not used.
     private(set) var destinations = [Destination()]
     /// The numbers of those that topics may share.
@@ -42,9 +43,15 @@ final class MQTTRouter {
     var selectsCopies = false
     /// Begins at random in the upper half, so that messages of a resumed session, whose identifiers an earlier process
     /// chose, are not mistaken for copies.
-    private var nextIdentifier = UInt32.random(in: 134_217_728...250_000_000)
+    private var nextIdentifier: UInt32
     /// Receives the messages that no filter matches; nil to drop them.
     var unmatched: MQTTRoute?
+
+    init(random: LoopRandom = LoopRandom()) {
+        var random = random
+        topics = TopicTable(seed: random.next())
+        nextIdentifier = .random(in: 134_217_728...250_000_000, using: &random)
+    }
 
     // MARK: Topics
 
@@ -171,7 +178,8 @@ final class MQTTRouter {
                 isNew && request.retainHandling == .sendAtSubscribe && MQTTTopicFilter.shared(request.filter) == nil
             return (entry, asksMore || asksForRetained || !entry.isAtServer)
         }
-        let entry = MQTTFilterEntry(request, of: route)
+        entryCount += 1
+        let entry = MQTTFilterEntry(request, of: route, number: entryCount)
         entries[key] = entry
         let inner = Self.inner(request.filter)
         if let first = tree.insert(entry, for: inner) {
@@ -268,7 +276,7 @@ final class MQTTRouter {
     /// Takes the filters that have to be unsubscribed at a server that resumed the session.
     func takeFiltersToForget() -> [String] {
         defer { toForget = [] }
-        return toForget.filter { entries[$0] == nil }.map(\.text)
+        return toForget.filter { entries[$0] == nil }.map(\.text).sorted()
     }
 
     /// The connection has closed: no filter is granted and no request will be answered.
@@ -280,13 +288,18 @@ final class MQTTRouter {
 
     /// There will be no answer to any UNSUBSCRIBE.
     func failUnsubscribes(_ failure: MQTTError) {
-        let ended = unsubscribes.values
+        let ended = unsubscribes.sorted { $0.key < $1.key }
         unsubscribes = [:]
-        for (wait, _) in ended { wait.fail(failure) }
+        for (_, (wait, _)) in ended { wait.fail(failure) }
+    }
+
+    /// The entries in the order in which they were added.
+    var orderedEntries: [(key: ByteKey, value: MQTTFilterEntry)] {
+        entries.sorted { $0.value.number < $1.value.number }
     }
 
     func takeAllEntries() -> [MQTTFilterEntry] {
-        let all = Array(entries.values)
+        let all = orderedEntries.map(\.value)
         entries = [:]
         tree = MQTTFilterTree()
         filtersChanged()

@@ -158,7 +158,7 @@ extension MQTTSubscriptions {
 
     private func sendSubscriptions(of router: MQTTRouter, sessionPresent: Bool) {
         let all = !sessionPresent || core.settings.options.resubscribesWithSessionPresent
-        let keys = router.entries.filter {
+        let keys = router.orderedEntries.filter {
             all || $0.value.isShared || !$0.value.waiters.isEmpty || !$0.value.wasGranted
         }
         .map(\.key)

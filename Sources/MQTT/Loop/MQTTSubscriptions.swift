@@ -18,7 +18,7 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Made for the first subscription or message.
     var router: MQTTRouter {
         if let knownRouter { return knownRouter }
-        let made = MQTTRouter()
+        let made = MQTTRouter(random: core.loop.random)
         knownRouter = made
         return made
     }
@@ -36,7 +36,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     func makeReplyRoute(_ replies: MQTTClientCore.Replies) -> (address: String, route: MQTTRoute) {
         // Wildcards may be in a client identifier, but not in a topic.
         let client = String(core.link.perform { $0.engine.clientID }.map { "+#/$".contains($0) ? "-" : $0 })
-        let topic = "responses/\(client)/\(UInt64.random(in: .min ... .max))"
+        var random = core.loop.random
+        let topic = "responses/\(client)/\(random.next())"
         let requests = [MQTTSubscriptionRequest(filter: topic, qos: .atLeastOnce)]
         return (
             topic,

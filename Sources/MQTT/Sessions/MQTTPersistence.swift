@@ -132,7 +132,7 @@ final class MQTTPersistence: Sendable {
     private func open(_ core: MQTTClientCore) {
         let thread: SerialThread
         do {
-            thread = try SerialThread(named: "mqtt-store")
+            thread = try SerialThread(named: "mqtt-store", for: core.loop)
         } catch {
             return opened(.failure(MQTTError(connecting: error)))
         }

@@ -72,8 +72,8 @@ package struct PendingCalls<Answer: Sendable, Failure: Error> {
 
     /// There will be no answers.
     package mutating func fail(_ failure: Failure) {
-        let ended = calls.values
+        let ended = calls.sorted { $0.key < $1.key }
         calls = [:]
-        for call in ended { call.end(.failure(failure)) }
+        for (_, call) in ended { call.end(.failure(failure)) }
     }
 }

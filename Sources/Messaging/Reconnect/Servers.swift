@@ -158,15 +158,11 @@ final class ServerRounds<Failure> {
     }
 }
 
-/// A small generator whose whole state is its seed.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
+extension ServerOrder {
+    /// In a simulation the order follows from its seed.
+    func decided(on loop: EventLoop) -> ServerOrder {
+        guard loop.world != nil, case .shuffled = kind else { return self }
+        var random = loop.random
+        return .shuffled(seed: random.next())
     }
 }

@@ -68,7 +68,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         self.network = network
         self.connectTimeout = connectTimeout
         schedule = ReconnectSchedule(policy)
-        servers = serverCount > 1 ? ServerRounds(count: serverCount, order: serverOrder) : nil
+        servers = serverCount > 1 ? ServerRounds(count: serverCount, order: serverOrder.decided(on: loop)) : nil
         self.loop = loop
     }
 
@@ -236,7 +236,8 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private func wait(after failure: Client.Failure, isFailover: Bool, at now: Int64) {
         if triesWithoutNetwork, network?.isAvailable == false { return waitForNetwork() }
         let attempt = schedule.endedAttempt(at: now)
-        switch schedule.failed(at: now, isFailover: isFailover, random: Double.random(in: 0..<1)) {
+        var random = loop.random
+        switch schedule.failed(at: now, isFailover: isFailover, random: Double.random(in: 0..<1, using: &random)) {
         case .giveUp:
             finish(schedule.keepsTrying ? failure : Client.firstFailure(failure))
         case .retry(let delay):

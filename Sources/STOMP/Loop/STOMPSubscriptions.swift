@@ -77,7 +77,7 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// CONNECTED arrived: writes SUBSCRIBE for every route under the same lock, in the order in which the user subscribed,
     /// so that no caller's SEND comes before them. Returns the results for ``settle(_:_:)``.
     func writeAll(to engine: inout STOMPEngine) -> [Written] {
-        routes.values.sorted { $0.token < $1.token }.map { ($0, write($0, to: &engine)) }
+        orderedRoutes.map { ($0, write($0, to: &engine)) }
     }
 
     /// Writes SUBSCRIBE with a receipt. True if the broker subscribes the route without SUBSCRIBE, and sends no receipt.
@@ -259,18 +259,21 @@ final class STOMPSubscriptions: ClientSubscriptions, @unchecked Sendable {
 
     // MARK: The connection
 
+    /// In the order of their subscription.
+    private var orderedRoutes: [STOMPRoute] { routes.values.sorted { $0.token < $1.token } }
+
     func connectionClosed(_ reason: STOMPError) {
         pausedRoutes.removeAll()
         unsubscribes.fail(reason)
         // A temporary queue ends with its connection.
-        for route in routes.values where route.receivers.areRequests {
+        for route in orderedRoutes where route.receivers.areRequests {
             route.receivers.replies?.connectionEnded(reason)
         }
     }
 
     /// The client has stopped connecting: all subscriptions end, and all waiting callers fail.
     func stop(_ failure: STOMPError) {
-        let all = routes.values
+        let all = orderedRoutes
         routes = [:]
         for route in all {
             route.call?.end(.failure(failure))

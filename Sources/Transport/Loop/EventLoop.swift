@@ -68,6 +68,8 @@ package final class EventLoop: @unchecked Sendable {
         var handlers: [LoopHandler?] = []
         var generations: [Int] = []
         var freeSlots: [Int] = []
+        /// What a simulation lets wait for a later round.
+        var deferred: [Work] = []
         var scratch: [AnyObject] = []
         let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: readBufferSize, alignment: 16)
     }
@@ -270,7 +272,7 @@ package final class EventLoop: @unchecked Sendable {
                 handler.deadlineReached(at: now)
                 turns -= 1
             }
-            manualTime?.finishRound(isQuiet: isQuiet && turns == count)
+            manualTime?.finishRound(isQuiet: isQuiet && turns == count, of: self)
         }
         letGo()
     }
@@ -291,6 +293,21 @@ package final class EventLoop: @unchecked Sendable {
             let next = inside.timers.nextDeadline
             if let manualTime { return manualTime.timeToWait(nextDeadline: next) }
             return next == .max ? .max : max(0, next &- MonotonicClock.now)
+        }
+    }
+
+    /// Lets a simulation choose in which order the tasks that are ready run, among themselves and against the rest, which
+    /// keeps its order; on the loop's thread.
+    func arrange(in world: SimulatedWorld) {
+        inbox.withLock { inbox in
+            var tasks = inside.deferred
+            var others: [Work] = []
+            for item in inbox.work {
+                if case .task = item { tasks.append(item) } else { others.append(item) }
+            }
+            guard !tasks.isEmpty else { return }
+            (inbox.work, inside.deferred) = world.arrange(tasks, among: others)
+            inbox.isAsleep = false
         }
     }
 
@@ -334,6 +351,14 @@ extension EventLoop {
 
     /// A connection in memory to a service of this loop, if there is one at the endpoint.
     func connectInMemory(to endpoint: Endpoint) -> MemoryStream? { manualTime?.connect(to: endpoint) }
+
+    /// What accepts connections to a service of this loop.
+    func service(at endpoint: Endpoint) -> (@Sendable (any ByteStream) -> Void)? {
+        manualTime?.services.withLock { $0[endpoint] }
+    }
+
+    /// The simulation that everything on this loop is a part of; nil outside of one.
+    package var world: SimulatedWorld? { manualTime?.world }
 
     /// Work begins outside the loop that an advance of its ``ManualClock`` waits for; from any thread.
     package func beginWork() { _ = manualTime?.workCount.add(1, ordering: .acquiringAndReleasing) }

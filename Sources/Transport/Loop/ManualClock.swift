@@ -34,6 +34,11 @@ public final class ManualClock: Clock {
         loop = try EventLoop.start(time: ManualTime())
     }
 
+    /// Starts the event loop of a simulation, where time passes by itself.
+    package init(simulating world: SimulatedWorld) throws(TransportError) {
+        loop = try EventLoop.start(time: ManualTime(world))
+    }
+
     deinit { loop.stop() }
 
     /// The present moment.
@@ -115,6 +120,10 @@ final class ManualTime: @unchecked Sendable {
     /// When the clock began to wait, in real time; nil unless it waits for the test and has not said so.
     private var waitsSince: Int64?
     private var hasWarned = false
+    /// Nil outside of a simulation.
+    let world: SimulatedWorld?
+
+    init(_ world: SimulatedWorld? = nil) { self.world = world }
 
     var now: Int64 { nanoseconds.load(ordering: .acquiring) }
 
@@ -133,8 +142,11 @@ final class ManualTime: @unchecked Sendable {
     func waitUntilQuiet(_ call: PendingCall<Void>) { quietCalls.append(call) }
 
     /// A round of the loop is over.
-    func finishRound(isQuiet: Bool) {
+    func finishRound(isQuiet: Bool, of loop: EventLoop) {
         self.isQuiet = isQuiet
+        guard let world else { return }
+        loop.arrange(in: world)
+        world.finishRound()
     }
 
     /// How long the selector may wait, in nanoseconds, when no work is posted: moves on to the next deadline once nothing
@@ -146,6 +158,7 @@ final class ManualTime: @unchecked Sendable {
             for call in quietCalls { call.end(()) }
             quietCalls = []
         }
+        if let world { return passTime(of: world, nextDeadline: nextDeadline) }
         guard !advances.isEmpty else {
             guard nextDeadline != .max else { return .max }
             let ahead = OneLine.duration(.nanoseconds(nextDeadline - now))
@@ -169,6 +182,20 @@ final class ManualTime: @unchecked Sendable {
         }
         nanoseconds.store(min(target, nextDeadline), ordering: .releasing)
         isQuiet = false
+        return 0
+    }
+
+    /// Moves on to the next deadline of a simulation. An advance is a sleep like others there.
+    private func passTime(of world: SimulatedWorld, nextDeadline: Int64) -> Int64 {
+        guard world.isActive else { return .max }
+        guard isQuiet else { return 0 }
+        let next = min(nextDeadline, advances.map(\.target).min() ?? .max)
+        guard world.mayPassTime(to: next) else { return .max }
+        nanoseconds.store(max(now, next), ordering: .releasing)
+        isQuiet = false
+        let ended = advances.filter { $0.target <= now }
+        advances.removeAll { $0.target <= now }
+        for advance in ended { advance.call.end(()) }
         return 0
     }
 

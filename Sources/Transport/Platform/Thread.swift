@@ -118,8 +118,13 @@ package final class SerialThread: Sendable {
     }
 
     private let queue = Queue()
+    /// Where the jobs run in a simulation, which has one thread; nil outside of one.
+    private let simulated: EventLoop?
 
-    package init(named name: StaticString) throws(TransportError) {
+    /// - Parameter loop: of the owner: in a simulation the jobs run there.
+    package init(named name: StaticString, for loop: EventLoop) throws(TransportError) {
+        simulated = loop.world == nil ? nil : loop
+        guard simulated == nil else { return }
         let queue = queue
         try startThread(named: name) { queue.run() }
     }
@@ -129,6 +134,7 @@ package final class SerialThread: Sendable {
     }
 
     package func run(_ job: @escaping @Sendable () -> Void) {
+        if let simulated { return simulated.execute(job) }
         queue.change { $0.jobs.append(job) }
     }
 

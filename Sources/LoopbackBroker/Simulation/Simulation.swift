@@ -1,0 +1,189 @@
+import Synchronization
+public import Transport
+import Wire
+
+/// A world for a test, in which one seed decides everything: the order of what happens at the same time, how bytes travel,
+/// which connections are cut, and every random number.
+///
+///     try await Simulation.run(seeds: 0..<100) { world in
+///         let broker = try await world.startBroker()
+///         let client = try MQTTClient(broker.mqttURL, clock: world.clock)
+///         …
+///     }
+///
+/// Clients, brokers and the tasks of the body run on one thread, and time passes by itself when all of them wait. A seed
+/// that fails fails again each time. See <doc:SimulateABadYear>.
+public final class Simulation: Sendable {
+    /// What everything follows from.
+    public let seed: UInt64
+    /// The clock of this world, for its clients, and to sleep on. Its time passes by itself.
+    public let clock: ManualClock
+    /// What happens to this world.
+    public let plan: SimulationPlan
+    let world: SimulatedWorld
+    let options: SimulationOptions
+    let start: ManualClock.Instant
+    let state = Lock(State())
+
+    struct State: Sendable {
+        var brokers: [LoopbackBroker] = []
+        var acts: [String: @Sendable (SimulationRandom) async -> Void] = [:]
+        var generators: UInt64 = 0
+        /// How many entries of the plan that refuse connections have not ended, and how many that silence brokers.
+        var refusals = 0
+        var silences = 0
+        /// In nanoseconds, by the number of the entry that has not ended.
+        var latencies: [Int: Int64] = [:]
+        var alarms: [LoopAlarm] = []
+    }
+
+    private init(
+        seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int>
+    ) throws(TransportError) {
+        self.seed = seed
+        self.options = options
+        world = SimulatedWorld(seed: seed, maximumTime: max(0, options.maximumTime.inNanoseconds))
+        clock = try ManualClock(simulating: world)
+        world.executor.run(on: clock.loop)
+        start = clock.now
+        plan = SimulationPlan(seed: seed, options: options, leavingOut: leftOut)
+    }
+
+    // MARK: Running
+
+    /// Runs the worlds of several seeds, one after the other, until one of them fails.
+    ///
+    /// - Parameters:
+    ///   - seeds: such as `0..<100`.
+    ///   - options: what can go wrong.
+    ///   - body: as for one seed.
+    /// - Throws: as for one seed.
+    public static func run(
+        seeds: some Sequence<UInt64>, options: SimulationOptions = SimulationOptions(),
+        _ body: @escaping @Sendable (Simulation) async throws -> Void
+    ) async throws {
+        for seed in seeds { try await run(seed: seed, options: options, body) }
+    }
+
+    /// Runs the world of a seed.
+    ///
+    /// - Parameters:
+    ///   - seed: decides everything that happens.
+    ///   - options: what can go wrong.
+    ///   - leftOut: entries of the plan that do not happen. Default: none.
+    ///   - body: what happens in the world; it throws if a promise is not kept. It runs again, with other plans, after it
+    ///     has thrown.
+    /// - Returns: what the body returned.
+    /// - Throws: ``SimulationFailure`` with the smallest plan that fails; `TransportError` when no thread is left for the
+    ///   world; `CancellationError` when the caller is cancelled.
+    public static func run<Result: Sendable>(
+        seed: UInt64, options: SimulationOptions = SimulationOptions(), leavingOut leftOut: Set<Int> = [],
+        _ body: @escaping @Sendable (Simulation) async throws -> Result
+    ) async throws -> Result {
+        var outcome = try await outcome(seed: seed, options: options, leavingOut: leftOut, body)
+        guard case .failure(let error) = outcome.result else { return try outcome.result.get() }
+        var leftOut = leftOut
+        if options.shrinks, (error as? SimulationError)?.isForeign != true {
+            (outcome, leftOut) = try await shrink(outcome, seed, options, leftOut, body)
+        }
+        guard case .failure(let error) = outcome.result else { return try outcome.result.get() }
+        throw SimulationFailure(
+            seed: seed, leftOut: leftOut, plan: outcome.plan, underlying: error, steps: outcome.steps)
+    }
+
+    /// Leaves entries out while the world still fails, half of them at first, then fewer.
+    private static func shrink<Result: Sendable>(
+        _ first: SimulationOutcome<Result>, _ seed: UInt64, _ options: SimulationOptions, _ leftOut: Set<Int>,
+        _ body: @escaping @Sendable (Simulation) async throws -> Result
+    ) async throws -> (SimulationOutcome<Result>, Set<Int>) {
+        var (best, leftOut) = (first, leftOut)
+        var size = max(1, best.plan.entries.count / 2)
+        while true {
+            var shrank = false
+            var start = 0
+            while start < best.plan.entries.count {
+                let tried = leftOut.union(best.plan.entries[start...].prefix(size).map(\.number))
+                let outcome = try await outcome(seed: seed, options: options, leavingOut: tried, body)
+                if case .failure = outcome.result {
+                    (best, leftOut, shrank) = (outcome, tried, true)
+                } else {
+                    start += size
+                }
+            }
+            if size == 1 && !shrank { return (best, leftOut) }
+            size = max(1, size / 2)
+        }
+    }
+
+    /// Runs a world once.
+    package static func outcome<Result: Sendable>(
+        seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int> = [],
+        _ body: @escaping @Sendable (Simulation) async throws -> Result
+    ) async throws -> SimulationOutcome<Result> {
+        let simulation = try Simulation(seed: seed, options: options, leavingOut: leftOut)
+        let run = SimulationRun<Result>(simulation.world, simulation.clock.loop)
+        let task = Task(executorPreference: simulation.world.executor) {
+            run.begin()
+            simulation.begin()
+            let result: Swift.Result<Result, any Error>
+            do {
+                result = .success(try await body(simulation))
+            } catch {
+                result = .failure(error)
+            }
+            simulation.end()
+            run.end(result)
+        }
+        run.setTask(task)
+        let result = await run.result { task.cancel() }
+        try Task.checkCancellation()
+        return SimulationOutcome(
+            result: result, plan: simulation.plan, steps: simulation.world.latestSteps,
+            hash: simulation.world.traceHash)
+    }
+
+    // MARK: In the body
+
+    /// Starts a broker of this world: its ports exist in the simulation only. Brokers that are started here restart and fall
+    /// silent as the plan says.
+    ///
+    /// - Parameter options: as for ``LoopbackBroker/start(_:clock:)``.
+    public func startBroker(
+        _ options: LoopbackBrokerOptions = LoopbackBrokerOptions()
+    ) async throws(TransportError) -> LoopbackBroker {
+        let broker = try await LoopbackBroker.start(options, clock: clock)
+        state.withLock { $0.brokers.append(broker) }
+        return broker
+    }
+
+    /// A generator of random numbers, another one with each call.
+    public func makeRandom() -> SimulationRandom {
+        let number = state.withLock { state in
+            state.generators += 1
+            return state.generators
+        }
+        return SimulationRandom(generator: SplitMix(seed: seed, part: 1_000_000 + number))
+    }
+
+    /// Sets what the app does where the plan contains one of ``SimulationOptions/acts``. The generator is the entry's own.
+    public func onAct(_ name: String, _ body: @escaping @Sendable (SimulationRandom) async -> Void) {
+        state.withLock { $0.acts[name] = body }
+    }
+
+    /// Returns when nothing more goes wrong: after the options' ``SimulationOptions/duration``.
+    public func faultsHaveEnded() async throws {
+        try await clock.sleep(until: start.advanced(by: options.duration))
+    }
+
+    /// Writes a line into the steps that a failure prints.
+    public func note(_ text: String) {
+        world.record(.note(text))
+    }
+
+    /// Throws unless the condition holds.
+    ///
+    /// - Parameter message: the promise that was not kept.
+    public func require(_ condition: Bool, _ message: @autoclosure () -> String) throws {
+        if !condition { throw SimulationError(message()) }
+    }
+}

@@ -1,0 +1,306 @@
+import Wire
+
+/// One connection of a simulation: two directions that may take time, take a part of what is written, and be cut.
+package final class SimulatedLink: @unchecked Sendable {
+    // Sendable because everything is touched on the loop's thread only: a simulation has no other.
+
+    /// Counts the connections of the simulation.
+    package let number: Int
+    let client: SimulatedStream
+    let server: SimulatedStream
+    private let up: SimulatedPipe
+    private let down: SimulatedPipe
+    private unowned let world: SimulatedWorld
+
+    init(number: Int, world: SimulatedWorld, loop: EventLoop) {
+        self.number = number
+        self.world = world
+        up = SimulatedPipe(link: number, isUp: true, world: world, loop: loop)
+        down = SimulatedPipe(link: number, isUp: false, world: world, loop: loop)
+        client = SimulatedStream(incoming: down, outgoing: up)
+        server = SimulatedStream(incoming: up, outgoing: down)
+        let cut: () -> Void = { [weak self] in self?.cut() }
+        up.cut = cut
+        down.cut = cut
+        let ended: () -> Void = { [weak self] in self?.endIfClosed() }
+        up.ended = ended
+        down.ended = ended
+    }
+
+    /// Cuts the connection at a later packet of a direction.
+    ///
+    /// - Parameter count: packets of this direction that begin before.
+    package func cut(_ place: SimulatedCut, isUp: Bool, after count: Int) {
+        (isUp ? up : down).schedule(place, after: count)
+    }
+
+    /// Cuts the connection now. What is on its way is lost from some byte on.
+    package func cut() {
+        world.record(.note("#\(number) cut"))
+        world.forget(self)
+        up.reset()
+        down.reset()
+    }
+
+    private func endIfClosed() {
+        if up.isClosed && down.isClosed { world.forget(self) }
+    }
+}
+
+/// Where a connection is cut.
+package enum SimulatedCut: Sendable, CaseIterable {
+    case before, within, after
+}
+
+/// One direction of a connection.
+final class SimulatedPipe: @unchecked Sendable {
+    // Sendable as the link is.
+    private let link: Int
+    private let isUp: Bool
+    private unowned let world: SimulatedWorld
+    private let loop: EventLoop
+    private var transit = Ring<(due: Int64, bytes: [UInt8])>()
+    private var transitCount = 0
+    private var arrived: [UInt8] = []
+    private var head = 0
+    private(set) var written = 0
+    private var writerIsClosed = false
+    private var readerIsClosed = false
+    private var isCut = false
+    private var walk = PacketWalk()
+    private var planned: (place: SimulatedCut, count: Int)?
+    private var alarm: LoopAlarm?
+    var reader: StreamNotifier?
+    var writer: StreamNotifier?
+    var cut: () -> Void = {}
+    var ended: () -> Void = {}
+
+    private static let capacity = 1 << 16
+
+    init(link: Int, isUp: Bool, world: SimulatedWorld, loop: EventLoop) {
+        self.link = link
+        self.isUp = isUp
+        self.world = world
+        self.loop = loop
+    }
+
+    private var arrivedCount: Int { arrived.count - head }
+    private var room: Int { max(0, Self.capacity - arrivedCount - transitCount) }
+    var delivered: Int { written - transitCount - arrivedCount }
+    var isClosed: Bool { writerIsClosed || isCut }
+    var canBeRead: Bool { arrivedCount > 0 || (transit.isEmpty && (isCut || writerIsClosed)) }
+    var canBeWritten: Bool { isCut || readerIsClosed || room > 0 }
+
+    private func notifyBoth() {
+        reader?.notify()
+        writer?.notify()
+    }
+
+    func schedule(_ place: SimulatedCut, after count: Int) { planned = (place, count) }
+
+    // Safe: callers pass buffers that live for the call, as streams do.
+    func write(_ buffer: UnsafeRawBufferPointer) -> IOResult {
+        if isCut || readerIsClosed || writerIsClosed { return .failed(EPIPE) }
+        var count = world.piece(of: min(buffer.count, room))
+        guard count > 0 else { return .wouldBlock }
+        var isCutNow = false
+        for index in 0..<count {
+            let begins = unsafe walk.step(buffer[index])
+            guard let (place, left) = planned else { continue }
+            if begins {
+                planned = (place, left - 1)
+                if left == 0, place == .before { (count, isCutNow) = (index, true) }
+            }
+            guard left - (begins ? 1 : 0) < 0 else { continue }
+            if place == .within, !begins, walk.isBetweenPackets || world.below(4) == 0 {
+                (count, isCutNow) = (index, true)
+            }
+            if place == .after, walk.isBetweenPackets { (count, isCutNow) = (index + 1, true) }
+            if isCutNow { break }
+        }
+        if count > 0 {
+            let bytes = unsafe Array(buffer[..<count])
+            world.record(.wrote(link: link, isUp: isUp, bytes: bytes))
+            written += count
+            send(bytes)
+        }
+        if isCutNow { cut() }
+        return count > 0 ? .bytes(count) : .failed(EPIPE)
+    }
+
+    private func send(_ bytes: [UInt8]) {
+        let last = transit.isEmpty ? 0 : transit[transit.count - 1].due
+        let due = max(last, loop.now.advanced(byNanoseconds: world.latency()))
+        transit.append((due, bytes))
+        transitCount += bytes.count
+        deliver(at: loop.now)
+    }
+
+    private func deliver(at now: Int64) {
+        while let (due, bytes) = transit.first {
+            guard due <= now else {
+                if alarm == nil { alarm = LoopAlarm(loop: loop) { [weak self] now in self?.deliver(at: now) } }
+                alarm?.set(due)
+                break
+            }
+            _ = transit.popFirst()
+            transitCount -= bytes.count
+            guard !readerIsClosed else { continue }
+            arrived += bytes
+            world.record(.arrived(link: link, isUp: isUp, count: bytes.count))
+        }
+        notifyBoth()
+    }
+
+    // Safe, as above.
+    func read(_ buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        let count = world.piece(of: min(buffer.count, arrivedCount))
+        guard count > 0 else {
+            guard transit.isEmpty else { return .wouldBlock }
+            return isCut ? .failed(ECONNRESET) : writerIsClosed ? .endOfStream : .wouldBlock
+        }
+        unsafe arrived.withUnsafeBytes { bytes in
+            unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[head..<(head + count)]))
+        }
+        head += count
+        if head == arrived.count {
+            arrived.removeAll(keepingCapacity: true)
+            head = 0
+        }
+        notifyBoth()
+        return .bytes(count)
+    }
+
+    func reset() {
+        guard !isCut else { return }
+        isCut = true
+        // Half of the time everything still arrives, otherwise a part.
+        if transitCount > 0, world.below(2) == 0 {
+            var left = world.below(transitCount)
+            var rest = Ring<(due: Int64, bytes: [UInt8])>()
+            while let (due, bytes) = transit.popFirst(), left > 0 {
+                rest.append((due, Array(bytes.prefix(left))))
+                left -= min(left, bytes.count)
+            }
+            transit = rest
+            transitCount = 0
+            for index in 0..<rest.count { transitCount += rest[index].bytes.count }
+        }
+        notifyBoth()
+    }
+
+    func endWriting() {
+        writerIsClosed = true
+        ended()
+        notifyBoth()
+    }
+
+    func endReading() {
+        readerIsClosed = true
+        notifyBoth()
+    }
+}
+
+/// One end of a connection of a simulation.
+final class SimulatedStream: NotifyingStream, @unchecked Sendable {
+    // Sendable as the link is.
+    private let incoming: SimulatedPipe
+    private let outgoing: SimulatedPipe
+    private var notifier: StreamNotifier?
+
+    init(incoming: SimulatedPipe, outgoing: SimulatedPipe) {
+        self.incoming = incoming
+        self.outgoing = outgoing
+    }
+
+    var peerName: String { "the other end of a simulated connection" }
+    var callersMaySend: Bool { false }
+
+    var progress: StreamProgress { StreamProgress(written: outgoing.written, acknowledged: outgoing.delivered) }
+
+    func attach(_ handler: LoopHandler, interest: Readiness) {
+        let notifier = StreamNotifier(handler: handler, stream: self, interest: interest)
+        self.notifier = notifier
+        incoming.reader = notifier
+        outgoing.writer = notifier
+        notifier.notify()
+    }
+
+    func setInterest(_ interest: Readiness) {
+        notifier?.interest = interest
+        notifier?.notify()
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult { unsafe incoming.read(buffer) }
+
+    func write(from buffer: UnsafeRawBufferPointer) -> IOResult { unsafe outgoing.write(buffer) }
+
+    func endWriting() { outgoing.endWriting() }
+
+    func detach() {
+        notifier?.handler = nil
+        notifier = nil
+        incoming.reader = nil
+        outgoing.writer = nil
+    }
+
+    func close() {
+        detach()
+        outgoing.endWriting()
+        incoming.endReading()
+    }
+
+    var readiness: Readiness {
+        var readiness: Readiness = []
+        if incoming.canBeRead { readiness.insert(.read) }
+        if outgoing.canBeWritten { readiness.insert(.write) }
+        return readiness
+    }
+}
+
+/// Finds where packets of MQTT and frames of STOMP begin and end, as far as cutting between them needs it.
+struct PacketWalk {
+    private enum Place {
+        case between
+        case length(shift: Int)
+        case rest(Int)
+        case text
+    }
+
+    private var place = Place.between
+    private var length = 0
+    /// Known from the first byte: all packets of MQTT begin with a number below that of capital letters or above, but
+    /// frames of STOMP with a capital letter or, between them, an end of line.
+    private var isText: Bool?
+
+    var isBetweenPackets: Bool { if case .between = place { true } else { false } }
+
+    /// Takes the next byte; returns whether a packet begins with it.
+    mutating func step(_ byte: UInt8) -> Bool {
+        switch place {
+        case .between:
+            // CONNECT of MQTT is 0x10, its response 0x20.
+            let isText = self.isText ?? (byte >= 0x41 && byte <= 0x5A || byte == 0x0A)
+            self.isText = isText
+            if isText {
+                if byte != 0x0A && byte != 0x0D { place = .text }
+            } else {
+                length = 0
+                place = .length(shift: 0)
+            }
+            return !isText || !isBetweenPackets
+        case .text:
+            if byte == 0 { place = .between }
+        case .length(let shift):
+            length |= Int(byte & 0x7F) << shift
+            if byte & 0x80 != 0, shift < 21 {
+                place = .length(shift: shift + 7)
+            } else {
+                place = length == 0 ? .between : .rest(length)
+            }
+        case .rest(let left):
+            place = left == 1 ? .between : .rest(left - 1)
+        }
+        return false
+    }
+}

@@ -1,0 +1,243 @@
+import Synchronization
+import Wire
+
+/// What decides, in a simulation, in which order what is ready runs, when time passes, what becomes of bytes on their way,
+/// and every random number. All of it follows from one seed, and all of it is recorded.
+package final class SimulatedWorld: Sendable {
+    /// What the network does to bytes and connections at the moment.
+    package struct Network: Sendable {
+        /// Whether reads and writes take a part of the bytes only.
+        package var splits = true
+        /// Nanoseconds that bytes are on their way: a value from this range for each write, without overtaking.
+        package var latency: ClosedRange<Int64> = 0...0
+        /// Whether attempts to connect are refused.
+        package var refuses = false
+
+        package init() {}
+    }
+
+    private struct State {
+        var order: SplitMix
+        var bytes: SplitMix
+        var numbers: SplitMix
+        var trace = SimulatedTrace()
+        var network = Network()
+        var links: [Int: SimulatedLink] = [:]
+        var linkCount = 0
+        var portCount = 0
+        var isActive = false
+        /// Rounds since time has last passed.
+        var rounds = 0
+        var end: Int64
+        var stalled: @Sendable (_ reason: String, _ isForeign: Bool) -> Void = { _, _ in }
+        var now: Int64 = 0
+    }
+
+    private let state: Lock<State>
+    package let executor: SimulatedExecutor
+
+    /// Rounds of the loop after which a moment counts as endless.
+    private static let maximumRounds = 50_000
+
+    /// - Parameter maximumTime: nanoseconds after which the body has to be over.
+    package init(seed: UInt64, maximumTime: Int64) {
+        executor = SimulatedExecutor()
+        state = Lock(
+            State(
+                order: SplitMix(seed: seed, part: 1), bytes: SplitMix(seed: seed, part: 2),
+                numbers: SplitMix(seed: seed, part: 3), end: maximumTime))
+    }
+
+    // MARK: Life
+
+    /// From now on the seed decides; on the loop's thread.
+    ///
+    /// - Parameter stalled: called when nothing can happen any more, with the reason, and whether something from outside
+    ///   has taken part.
+    package func begin(on loop: EventLoop, stalled: @escaping @Sendable (_ reason: String, _ isForeign: Bool) -> Void) {
+        TaskHooks.begin(on: loop)
+        let now = loop.now
+        state.withLock { state in
+            state.isActive = true
+            state.stalled = stalled
+            state.end = now.advanced(byNanoseconds: state.end)
+            state.now = now
+        }
+    }
+
+    /// The body is over, and nothing more is recorded; on the loop's thread.
+    package func end(on loop: EventLoop) {
+        TaskHooks.end(on: loop)
+        state.withLock { state in
+            state.isActive = false
+            state.links = [:]
+        }
+    }
+
+    var isActive: Bool { state.withLock { $0.isActive } }
+
+    /// Whether time may pass to the next deadline; if not, the reason has been reported.
+    func mayPassTime(to next: Int64) -> Bool {
+        let (stalled, end) = state.withLock { state -> ((@Sendable (String, Bool) -> Void)?, Int64) in
+            guard next > state.end else {
+                state.now = next
+                state.rounds = 0
+                return (nil, 0)
+            }
+            return (state.stalled, state.end)
+        }
+        guard let stalled else { return true }
+        if next == .max {
+            stalled(
+                "Nothing is left to happen, but the body waits: for an answer that never comes, or for something outside of "
+                    + "the simulation, such as the system's clock (Task.sleep), the main actor, a socket or a thread. Sleep on "
+                    + "the clock of the simulation, and serve what it waits for in the simulation.", false)
+        } else {
+            stalled(
+                "The body has not ended by the latest moment, \(OneLine.duration(.nanoseconds(end - Self.start))) after the "
+                    + "start. Raise maximumTime, or find what it waits for.", false)
+        }
+        return false
+    }
+
+    private static let start: Int64 = 3_600_000_000_000
+
+    /// A round of the loop is over.
+    func finishRound() {
+        let stalled = state.withLock { state -> (@Sendable (String, Bool) -> Void)? in
+            guard state.isActive else { return nil }
+            state.rounds += 1
+            return state.rounds % Self.maximumRounds == 0 ? state.stalled : nil
+        }
+        stalled?(
+            "Many rounds have passed without any time: a task runs again and again without waiting for anything. Let it "
+                + "await what it looks for, or sleep on the clock of the simulation.", false)
+    }
+
+    /// Work from another thread has arrived, so that this run cannot be repeated.
+    func foreignWorkArrived() {
+        let stalled = state.withLock { $0.isActive ? $0.stalled : nil }
+        stalled?(
+            "A task of the simulation was resumed by another thread: it waited for something outside, such as the system's "
+                + "clock (Task.sleep), the main actor, a socket or a thread. Sleep on the clock of the simulation, and serve "
+                + "what it waits for in the simulation.", true)
+    }
+
+    // MARK: Choices
+
+    package func nextRandom() -> UInt64 { state.withLock { $0.numbers.next() } }
+
+    /// The order in which tasks and other work run, and the tasks that wait for a later round.
+    func arrange<Work: Sendable>(_ tasks: [Work], among others: [Work]) -> (now: [Work], later: [Work]) {
+        state.withLock { state in
+            guard state.isActive else { return (others + tasks, []) }
+            var tasks = tasks
+            tasks.shuffle(using: &state.order)
+            var later: [Work] = []
+            if state.order.below(4) == 0 {
+                let count = state.order.below(tasks.count + (others.isEmpty ? 0 : 1))
+                later = Array(tasks.suffix(count))
+                tasks.removeLast(count)
+            }
+            var now: [Work] = []
+            now.reserveCapacity(tasks.count + others.count)
+            var (task, other) = (0, 0)
+            while task < tasks.count || other < others.count {
+                if state.order.below(tasks.count - task + others.count - other) < tasks.count - task {
+                    now.append(tasks[task])
+                    task += 1
+                } else {
+                    now.append(others[other])
+                    other += 1
+                }
+            }
+            state.trace.mix(UInt64(now.count) << 32 | UInt64(later.count))
+            return (now, later)
+        }
+    }
+
+    /// How many of so many bytes one call takes.
+    func piece(of count: Int) -> Int {
+        state.withLock { state in
+            guard count > 1, state.network.splits, state.bytes.below(3) == 0 else { return count }
+            return 1 + state.bytes.below(count)
+        }
+    }
+
+    /// Nanoseconds that bytes which are written now are on their way.
+    func latency() -> Int64 {
+        state.withLock { state in
+            let range = state.network.latency
+            return range.upperBound == 0 ? 0 : Int64.random(in: range, using: &state.bytes)
+        }
+    }
+
+    /// A number from 0 up to, but not including, `bound`, about bytes on their way.
+    func below(_ bound: Int) -> Int { state.withLock { $0.bytes.below(bound) } }
+
+    // MARK: Network
+
+    /// A port that no other service of this world has.
+    package func makePort() -> Int {
+        state.withLock { state in
+            state.portCount += 1
+            return 49_151 + state.portCount
+        }
+    }
+
+    package func changeNetwork(_ change: (inout Network) -> Void) { state.withLock { change(&$0.network) } }
+
+    /// The connections that are open, oldest first.
+    package var links: [SimulatedLink] {
+        state.withLock { state in state.links.sorted { $0.key < $1.key }.map(\.value) }
+    }
+
+    func forget(_ link: SimulatedLink) { state.withLock { $0.links[link.number] = nil } }
+
+    /// Connects to a service of this world; there is no other network.
+    func connect(to endpoint: Endpoint, on loop: EventLoop) async throws(TransportError) -> any ByteStream {
+        let wait = latency()
+        if wait > 0 {
+            let call = PendingCall<Void>()
+            let alarm = LoopAlarm(loop: loop) { _ in call.end(()) }
+            await call.answer {
+                loop.execute { if !call.isOver { alarm.set(loop.now.advanced(byNanoseconds: wait)) } }
+            } onCancel: {
+                call.end(())
+                loop.execute { alarm.set(.max) }
+            }
+        }
+        let refuses = state.withLock { $0.network.refuses }
+        guard !refuses, let accept = loop.service(at: endpoint) else {
+            record(.note("\(endpoint) refuses a connection"))
+            throw TransportError(
+                .connectionRefused,
+                "\(endpoint) refused the connection. In a simulation clients reach brokers of the same simulation only.",
+                errno: ECONNREFUSED)
+        }
+        let link = state.withLock { state -> SimulatedLink in
+            state.linkCount += 1
+            let link = SimulatedLink(number: state.linkCount, world: self, loop: loop)
+            state.links[link.number] = link
+            return link
+        }
+        record(.note("#\(link.number) opened to \(endpoint)"))
+        accept(link.server)
+        return link.client
+    }
+
+    // MARK: Trace
+
+    package func record(_ step: @autoclosure () -> SimulatedStep) {
+        let step = step()
+        state.withLock { state in
+            if state.isActive { state.trace.add(step, at: state.now - Self.start) }
+        }
+    }
+
+    /// A number that differs when anything happened differently.
+    package var traceHash: UInt64 { state.withLock { $0.trace.hash } }
+    /// The latest steps, one line each.
+    package var latestSteps: [String] { state.withLock { $0.trace.lines } }
+    package var stepCount: Int { state.withLock { $0.trace.count } }
+}

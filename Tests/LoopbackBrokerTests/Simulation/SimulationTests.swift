@@ -1,0 +1,212 @@
+import MQTT
+import STOMP
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import LoopbackBroker
+
+/// Worlds of whole clients and brokers from one seed.
+@Suite struct SimulationTests {
+    // MARK: Determinism
+
+    /// The hashes of the first worlds of both protocols.
+    private static func hashes(_ count: Int) async throws -> [UInt64] {
+        var hashes: [UInt64] = []
+        for seed in 0..<UInt64(count) {
+            let mqtt = try await Simulation.outcome(seed: seed, options: MQTTPromises.options, MQTTPromises.body)
+            let stomp = try await Simulation.outcome(seed: seed, options: STOMPPromises.options, STOMPPromises.body)
+            hashes += [mqtt.hash, stomp.hash]
+        }
+        return hashes
+    }
+
+    @Test func `Two runs of one seed are equal to the byte`() async throws {
+        let count = Campaign.rounds(1000, least: 20)
+        let (one, other) = (try await Self.hashes(count), try await Self.hashes(count))
+        #expect(one == other)
+        #expect(Set(one).count == one.count)
+    }
+
+    #if os(Linux)
+        /// A process has its own seed of hashes, by which sets and dictionaries are ordered, and its own addresses.
+        @Test func `A seed decides the same in another process`() async throws {
+            let count = Campaign.rounds(1000, least: 10)
+            if Campaign.environment("SIMULATION_PRINTS_HASHES") != nil {
+                for hash in try await Self.hashes(count) { print("hash \(hash)") }
+                return
+            }
+            let tests = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
+            let process = try await ChildProcess.start(
+                Command(
+                    tests, ["--testing-library", "swift-testing", "--filter", "SimulationTests.*another process"],
+                    environment: ["SIMULATION_PRINTS_HASHES": "1"]))
+            let own = try await Self.hashes(count)
+            _ = try await process.waitForEnd(timeout: .seconds(600))
+            #expect(process.lines().filter { $0.hasPrefix("hash ") } == own.map { "hash \($0)" })
+        }
+    #endif
+
+    @Test func `Tasks without an executor and actors run on the thread of the world`() async throws {
+        actor Counter {
+            var count = 0
+            func add() -> Int {
+                count += 1
+                return count
+            }
+        }
+        @Sendable func body(_ world: Simulation) async throws -> [Int] {
+            let order = Noted()
+            let counter = Counter()
+            let tasks = (0..<8).map { number in
+                Task {
+                    #expect(world.clock.loop.isCurrent)
+                    for _ in 0..<3 {
+                        _ = await counter.add()
+                        await Task.detached { await Task.yield() }.value
+                        order.add(number)
+                    }
+                }
+            }
+            for task in tasks { await task.value }
+            return order.numbers
+        }
+        let first = try await Simulation.run(seed: 1, body)
+        #expect(first.count == 24)
+        #expect(try await Simulation.run(seed: 1, body) == first)
+        #expect(try await Simulation.run(seed: 2, body) != first)
+    }
+
+    @Test func `Time passes by itself, and random numbers follow from the seed`() async throws {
+        @Sendable func body(_ world: Simulation) async throws -> (Duration, UInt64) {
+            let start = world.clock.now
+            try await world.clock.sleep(for: .seconds(3600))
+            await world.clock.advance(by: .seconds(60))
+            var random = world.makeRandom()
+            return (start.duration(to: world.clock.now), random.next())
+        }
+        let (time, number) = try await Simulation.run(seed: 7, body)
+        #expect(time == .seconds(3660))
+        #expect(try await Simulation.run(seed: 7, body).1 == number)
+        #expect(try await Simulation.run(seed: 8, body).1 != number)
+    }
+
+    // MARK: Promises
+
+    @Test func `MQTT keeps its promises`() async throws {
+        let first = Campaign.seed
+        try await Simulation.run(
+            seeds: first..<first + UInt64(Campaign.rounds(5000)), options: MQTTPromises.options, MQTTPromises.body)
+    }
+
+    @Test func `STOMP keeps its promises`() async throws {
+        let first = Campaign.seed
+        try await Simulation.run(
+            seeds: first..<first + UInt64(Campaign.rounds(5000)), options: STOMPPromises.options, STOMPPromises.body)
+    }
+
+    // MARK: Failures
+
+    /// What running a body that fails throws.
+    private static func failure(
+        _ seed: UInt64 = 1, _ options: SimulationOptions = SimulationOptions(),
+        _ body: @escaping @Sendable (Simulation) async throws -> Void
+    ) async throws -> SimulationFailure {
+        do {
+            try await Simulation.run(seed: seed, options: options, body)
+        } catch let failure as SimulationFailure {
+            return failure
+        }
+        throw SimulationError("The world of seed \(seed) does not fail.")
+    }
+
+    @Test func `A failing world prints how to repeat it, with the entries of its plan that matter`() async throws {
+        var options = SimulationOptions()
+        options.faults = [.cuts, .latency]
+        options.acts = ["fall"]
+        @Sendable func body(_ world: Simulation) async throws {
+            let falls = Noted()
+            world.onAct("fall") { _ in falls.add(1) }
+            try await world.faultsHaveEnded()
+            try world.require(falls.numbers.isEmpty, "It must not fall.")
+        }
+        // The first seed whose plan has several entries and fails.
+        for seed in 0..<UInt64(100) {
+            let plan = SimulationPlan(seed: seed, options: options, leavingOut: [])
+            let outcome = try await Simulation.outcome(seed: seed, options: options, body)
+            guard case .failure = outcome.result, plan.entries.count > 3 else { continue }
+            let failure = try await Self.failure(seed, options, body)
+            #expect(failure.plan.entries.count == 1)
+            #expect(failure.leftOut.count == plan.entries.count - 1)
+            #expect(failure.plan.description.hasSuffix("the app: fall"))
+            #expect(failure.description.contains("leavingOut: ["))
+            #expect(failure.description.contains("It must not fall."))
+            #expect(failure.steps.contains { $0.hasSuffix("the app: fall") })
+            let again = try await Simulation.outcome(
+                seed: seed, options: options, leavingOut: failure.leftOut, body)
+            #expect(again.steps == failure.steps)
+            return
+        }
+        Issue.record("No plan of a hundred contains what fails.")
+    }
+
+    @Test func `Leaving an entry out changes no other`() {
+        let whole = SimulationPlan(seed: 3, options: MQTTPromises.options, leavingOut: [])
+        let rest = SimulationPlan(seed: 3, options: MQTTPromises.options, leavingOut: [0, 2])
+        #expect(whole.entries.count > 3)
+        let expected = whole.entries.filter { ![0, 2].contains($0.number) }
+        #expect(rest.description == expected.map(\.description).joined(separator: "\n"))
+    }
+
+    @Test func `A body that waits for ever is reported`() async throws {
+        let failure = try await Self.failure { _ in
+            await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+        }
+        #expect(failure.description.contains("Nothing is left to happen"))
+    }
+
+    @Test func `A body that takes too much time is reported`() async throws {
+        var options = SimulationOptions()
+        options.maximumTime = .seconds(60)
+        let failure = try await Self.failure(1, options) { world in
+            while true { try await world.clock.sleep(for: .seconds(1)) }
+        }
+        #expect(failure.description.contains("maximumTime"))
+    }
+
+    @Test func `A body that turns in circles is reported`() async throws {
+        let failure = try await Self.failure { _ in while !Task.isCancelled { await Task.yield() } }
+        #expect(failure.description.contains("without any time"))
+    }
+
+    @Test func `A body that sleeps on the clock of the system is reported`() async throws {
+        let failure = try await Self.failure { _ in try await Task.sleep(for: .seconds(60)) }
+        #expect(failure.description.contains("Sleep on the clock of the simulation"))
+    }
+
+    @Test func `Servers outside of the simulation cannot be reached`() async throws {
+        try await Simulation.run(seed: 1) { world in
+            let client = MQTTClient("mqtt://127.0.0.1:1883", clock: world.clock)
+            let error = await #expect(throws: MQTTError.self) { try await client.connect() }
+            #expect(error?.code == .connectionRefused)
+        }
+    }
+
+    @Test func `A cancelled run ends`() async throws {
+        let running = Task {
+            try await Simulation.run(seed: 1) { world in
+                while true { try await world.clock.sleep(for: .milliseconds(1)) }
+            }
+        }
+        running.cancel()
+        await #expect(throws: CancellationError.self) { try await running.value }
+    }
+}
+
+/// Numbers in the order in which they came.
+private final class Noted: Sendable {
+    private let state = Mutex<[Int]>([])
+    var numbers: [Int] { state.withLock { $0 } }
+    func add(_ number: Int) { state.withLock { $0.append(number) } }
+}
