@@ -163,7 +163,6 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
             news.tell(.invalidMessageDropped(topic: topic, violation))
         case .connectionFailed(let failure):
             if case .acknowledgementTimeout(let topic, let qos, let silence) = failure {
-                supervisor.avoidServer()
                 news.tell(.acknowledgementTimedOut(topic: topic, qos, after: .nanoseconds(silence)))
             }
             connectionFailed(negotiation.failed(failure))

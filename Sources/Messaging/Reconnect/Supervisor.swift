@@ -27,8 +27,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     private let connectTimeout: Int64
     /// When the attempt that is being made times out; on the loop's thread.
     package private(set) var attemptDeadline = Int64.max
-    /// Whether the connection ends for a fault of its server.
-    private var avoidsServer = false
     /// Whether each server and address of this round has the whole `connectTimeout`.
     private var isPatient = false
     /// Whether the client left a server or address of this round before the whole `connectTimeout` had passed.
@@ -146,7 +144,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         guard phase == .settling else { return }
         phase = .connected
         lastFailure = nil
-        avoidsServer = false
         triesWithoutNetwork = false
         askedForCredentials = false
         schedule.established(at: now)
@@ -156,9 +153,6 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         client?.stateChanged(to: .connected)
         callers.connected()
     }
-
-    /// The connection will end for a fault of its server: another one is tried first.
-    package func avoidServer() { avoidsServer = true }
 
     /// The connection is closed, or the attempt failed.
     package func ended(_ failure: Client.Failure, for cause: ConnectionEndCause = .other, at now: Int64) {
@@ -196,7 +190,7 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
     ///
     /// - Parameter leavesServer: whether the round begins with another server or address, if there is one.
     private func lost(_ failure: Client.Failure, leavesServer: Bool, at now: Int64) {
-        let leaves = leavesServer || avoidsServer || !schedule.isStable(at: now)
+        let leaves = leavesServer || !schedule.isStable(at: now)
         let server = servers?.current
         servers?.lost(wasStable: !leaves)
         // Before `endRound`, which forgets what was tried.

@@ -98,7 +98,7 @@ extension STOMPError {
     /// Whether the server was silent or broke the protocol.
     var isSilenceOrViolation: Bool {
         switch (underlying as? STOMPConnectionFailure)?.reason {
-        case .heartBeatLost, .violation: true
+        case .heartBeatLost, .acknowledgementTimeout, .violation: true
         default: false
         }
     }

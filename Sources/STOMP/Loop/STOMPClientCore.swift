@@ -122,7 +122,6 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         case .errorReceived(let error):
             news.tell(.errorReceived(error))
         case .acknowledgementTimedOut(let receiptID, let silence):
-            supervisor.avoidServer()
             news.tell(.acknowledgementTimedOut(receiptID: receiptID, after: .nanoseconds(silence)))
         case .connectionFailed(let failure):
             closeReason = STOMPError(failure)

@@ -13,6 +13,7 @@ struct FailedRequestTests {
     func `a subscribe that times out unsubscribes what the server may have granted`(version: MQTTVersion) async throws {
         let clock = try ManualClock()
         let unsubscribed = Mutex<[[String]]>([])
+        let isAsked = Mutex(false)
         let server = ScriptedServer(clock: clock) { step in
             switch step.event {
             case .connectReceived: step.accept()
@@ -20,6 +21,7 @@ struct FailedRequestTests {
                 step.perform { machine in
                     try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: [.grantedQoS1], at: clock.loop.now)
                 }
+            case .subscribeReceived: isAsked.withLock { $0 = true }
             case .unsubscribeReceived(let packet): unsubscribed.withLock { $0.append(packet.filters) }
             default: break
             }
@@ -31,7 +33,8 @@ struct FailedRequestTests {
         try await client.connect()
         let granted = try await client.subscribe(to: "granted")
         let subscribing = Task { try await client.subscribe(to: "never/answered") }
-        #expect(await eventually { client.counters.bytesSent > 0 })
+        // Its time begins with the packet.
+        #expect(await eventually { isAsked.withLock { $0 } })
         await clock.advance(by: .seconds(5))
         let error = await #expect(throws: MQTTError.self) { try await subscribing.value }
         #expect(error?.code == .timedOut)

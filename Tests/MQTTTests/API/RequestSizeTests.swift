@@ -153,13 +153,19 @@ struct RequestSizeTests {
 
     @Test func `a SUBSCRIBE without an answer says what to try`() async throws {
         let clock = try ManualClock()
+        let isAsked = Mutex(false)
         let server = ScriptedServer(clock: clock) { step in
-            if case .connectReceived = step.event { step.accept() }
+            switch step.event {
+            case .connectReceived: step.accept()
+            case .subscribeReceived: isAsked.withLock { $0 = true }
+            default: break
+            }
         }
         let client = server.client()
         try await client.connect()
         let subscribing = Task { try await client.subscribe(to: "a", qos: .exactlyOnce) }
-        #expect(await eventually { client.counters.bytesSent > 20 })
+        // Its time begins with the packet.
+        #expect(await eventually { isAsked.withLock { $0 } })
         await clock.advance(by: .seconds(10))
         await #expect {
             _ = try await subscribing.value
