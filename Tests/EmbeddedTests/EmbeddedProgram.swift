@@ -12,6 +12,7 @@ enum Repository {
 /// Programs that the examples' own scripts build, once for all tests.
 enum EmbeddedProgram {
     private static let builtSensor = Task { try await build("Examples/Embedded/build") }
+    private static let builtPage = Task { try await build("Examples/Browser/build") }
 
     private static func build(_ script: String) async throws -> ScratchDirectory {
         let folder = try ScratchDirectory("embedded")
@@ -21,4 +22,7 @@ enum EmbeddedProgram {
 
     /// The path of the sensor's image.
     static func sensor() async throws -> String { try await builtSensor.value.file("sensor.elf") }
+
+    /// The folder of the page.
+    static func page() async throws -> String { try await builtPage.value.path }
 }
