@@ -3,7 +3,7 @@ import MQTT
 import Synchronization
 
 /// A world of MQTT, with the promises of its clients and a model that checks them: QoS 0 at most once and in order, QoS 1
-/// at least once with first deliveries in order, QoS 2 exactly once, and each call ends.
+/// at least once with first deliveries in order, QoS 2 exactly once; each call ends, a cancelled one within 100 ms.
 enum MQTTPromises {
     static var options: SimulationOptions {
         var options = SimulationOptions()
@@ -26,8 +26,10 @@ enum MQTTPromises {
             if request.attempt % 2 == 0 { try await world.clock.sleep(for: .milliseconds(10)) }
             return nil
         }
+        if Bool.random(using: &random) { configuration.sessionStore = MemorySessionStore() }
         let sender = try MQTTClient(
             broker.mqttURL, clientID: "sender", configuration: configuration, clock: world.clock)
+        configuration.sessionStore = nil
         let receiver = try MQTTClient(
             broker.mqttURL, clientID: "receiver", configuration: configuration, clock: world.clock)
         let model = MQTTModel()
@@ -112,6 +114,9 @@ enum MQTTPromises {
             if Int.random(in: 0..<5, using: &random) == 0 {
                 try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...1000, using: &random)))
                 call.cancel()
+                let start = world.clock.now
+                await call.value
+                model.cancelled(topic, after: start.duration(to: world.clock.now))
             }
             await call.value
         }
@@ -124,6 +129,7 @@ final class MQTTModel: Sendable {
         var begun: [Int] = []
         var succeeded: Set<Int> = []
         var received: [Int] = []
+        var longestCancellation = Duration.zero
     }
 
     private let topics = Mutex<[String: Topic]>([:])
@@ -136,6 +142,13 @@ final class MQTTModel: Sendable {
         topics.withLock { $0[topic, default: Topic()].received.append(number) }
     }
 
+    func cancelled(_ topic: String, after time: Duration) {
+        topics.withLock { topics in
+            let longest = topics[topic]?.longestCancellation ?? .zero
+            topics[topic]?.longestCancellation = max(longest, time)
+        }
+    }
+
     func check(_ world: Simulation) throws {
         for (name, topic) in topics.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
             let numbers = topic.received
@@ -144,6 +157,9 @@ final class MQTTModel: Sendable {
             let foreign = Set(numbers).subtracting(topic.begun)
             try world.require(foreign.isEmpty, "\(name) received \(foreign), which nobody has published")
             try world.require(first == first.sorted(), "\(name) received \(numbers), out of order")
+            try world.require(
+                topic.longestCancellation <= .milliseconds(100),
+                "a cancelled call for \(name) ended after \(topic.longestCancellation)")
             if !name.hasSuffix("/0") { try world.require(lost.isEmpty, "\(name) lost \(lost.sorted())") }
             if !name.hasSuffix("/1") {
                 try world.require(first == numbers, "\(name) received \(numbers): some more than once")
