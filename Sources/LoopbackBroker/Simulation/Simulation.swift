@@ -40,6 +40,7 @@ public final class Simulation: Sendable {
     private init(
         seed: UInt64, options: SimulationOptions, leavingOut leftOut: Set<Int>
     ) throws(TransportError) {
+        try SimulatedWorld.checkSupport()
         self.seed = seed
         self.options = options
         world = SimulatedWorld(seed: seed, maximumTime: max(0, options.maximumTime.inNanoseconds))
@@ -75,7 +76,8 @@ public final class Simulation: Sendable {
     ///     has thrown.
     /// - Returns: what the body returned.
     /// - Throws: ``SimulationFailure`` with the smallest plan that fails; `TransportError` when no thread is left for the
-    ///   world; `CancellationError` when the caller is cancelled.
+    ///   world, or with the code `unsupported` when the runtime is linked statically; `CancellationError` when the caller is
+    ///   cancelled.
     public static func run<Result: Sendable>(
         seed: UInt64, options: SimulationOptions = SimulationOptions(), leavingOut leftOut: Set<Int> = [],
         _ body: @escaping @Sendable (Simulation) async throws -> Result

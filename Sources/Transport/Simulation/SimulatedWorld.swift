@@ -50,6 +50,15 @@ package final class SimulatedWorld: Sendable {
 
     // MARK: Life
 
+    /// - Throws: `unsupported` where tasks without an executor cannot be kept on the loop.
+    package static func checkSupport() throws(TransportError) {
+        if TaskHooks.isInstalled { return }
+        throw TransportError(
+            .unsupported,
+            "The Swift runtime of this program has no hook for its tasks, or is linked statically. Link it dynamically to "
+                + "run a simulation.")
+    }
+
     /// From now on the seed decides; on the loop's thread.
     ///
     /// - Parameter stalled: called when nothing can happen any more, with the reason, and whether something from outside

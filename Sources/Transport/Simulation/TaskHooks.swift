@@ -26,7 +26,6 @@ enum TaskHooks {
     }()
 
     static func begin(on loop: EventLoop) {
-        _ = isInstalled
         loops.withLock { $0[currentThreadNumber] = loop }
         active.add(1, ordering: .acquiringAndReleasing)
     }

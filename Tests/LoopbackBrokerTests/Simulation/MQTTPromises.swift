@@ -3,7 +3,8 @@ import MQTT
 import Synchronization
 
 /// A world of MQTT, with the promises of its clients and a model that checks them: QoS 0 at most once and in order, QoS 1
-/// at least once with first deliveries in order, QoS 2 exactly once; each call ends, a cancelled one within 100 ms.
+/// at least once with first deliveries in order, QoS 2 exactly once; each call ends, a cancelled one within 100 ms;
+/// after a reconnect subscriptions come first, and receive again.
 enum MQTTPromises {
     static var options: SimulationOptions {
         var options = SimulationOptions()
@@ -46,7 +47,21 @@ enum MQTTPromises {
                 if message.topic == "t/end" { return }
             }
         }
+        configuration.cleanStart = true
+        configuration.sessionExpiry = .zero
+        let forgetful = try MQTTClient(
+            broker.mqttURL, clientID: "forgetful", configuration: configuration, clock: world.clock)
+        let watching = watch(broker, model)
+        let echo = forgetful.subscription(to: "echo", qos: .atLeastOnce)
+        await forgetful.start()
+        let echoing = Task { for try await message in echo where message.text == "end" { return } }
         await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for number in 0..<10 {
+                    try? await world.clock.sleep(for: .seconds(11))
+                    _ = try? await forgetful.publish("\(number)", to: "echo", qos: .atLeastOnce)
+                }
+            }
             for publisher in 0..<publishers {
                 let random = world.makeRandom()
                 group.addTask { await publish(publisher, random, world, sender, model) }
@@ -57,10 +72,27 @@ enum MQTTPromises {
         try await sender.connect()
         try await sender.publish("end", to: "t/end", qos: .exactlyOnce)
         try await reader.value
+        // A subscription that was granted receives again after every fault that ends.
+        try await forgetful.publish("end", to: "echo", qos: .atLeastOnce)
+        try await echoing.value
         try model.check(world)
         await sender.disconnect()
         await receiver.disconnect()
+        await forgetful.disconnect()
         await broker.stop()
+        await watching.value
+    }
+
+    /// Checks that a client without a session subscribes before it publishes, on each of its connections.
+    private static func watch(_ broker: LoopbackBroker, _ model: MQTTModel) -> Task<Void, Never> {
+        let arrivals = broker.arrivals()
+        return Task {
+            var isFirst = false
+            for await arrival in arrivals where arrival.client == "forgetful" {
+                if isFirst, arrival.packet == .mqtt(.publish) { model.publishedFirst() }
+                isFirst = arrival.packet == .mqtt(.connect)
+            }
+        }
     }
 
     /// Nothing is promised for messages before the subscription has been granted: waits until one arrives.
@@ -133,6 +165,9 @@ final class MQTTModel: Sendable {
     }
 
     private let topics = Mutex<[String: Topic]>([:])
+    private let isOutOfOrder = Atomic(false)
+
+    func publishedFirst() { isOutOfOrder.store(true, ordering: .relaxed) }
 
     func began(_ topic: String, _ number: Int) { topics.withLock { $0[topic, default: Topic()].begun.append(number) } }
     func ended(_ topic: String, _ number: Int) { topics.withLock { _ = $0[topic]?.succeeded.insert(number) } }
@@ -150,6 +185,8 @@ final class MQTTModel: Sendable {
     }
 
     func check(_ world: Simulation) throws {
+        try world.require(
+            !isOutOfOrder.load(ordering: .relaxed), "a client published before it had subscribed again")
         for (name, topic) in topics.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
             let numbers = topic.received
             let first = numbers.indices.filter { !numbers[..<$0].contains(numbers[$0]) }.map { numbers[$0] }
