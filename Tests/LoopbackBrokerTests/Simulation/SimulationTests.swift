@@ -7,7 +7,8 @@ import Transport
 
 @testable import LoopbackBroker
 
-/// Worlds of whole clients and brokers from one seed.
+/// Worlds of whole clients and brokers from one seed. With `CAMPAIGN=200` a million of each protocol; another
+/// `CAMPAIGN_SEED` brings other worlds.
 @Suite struct SimulationTests {
     // MARK: Determinism
 
@@ -109,7 +110,7 @@ import Transport
     // MARK: Failures
 
     /// What running a body that fails throws.
-    private static func failure(
+    static func failure(
         _ seed: UInt64 = 1, _ options: SimulationOptions = SimulationOptions(),
         _ body: @escaping @Sendable (Simulation) async throws -> Void
     ) async throws -> SimulationFailure {
