@@ -182,9 +182,11 @@ public final class Simulation: Sendable {
         world.record(.note(text))
     }
 
-    /// Throws unless the condition holds.
+    /// Throws unless a condition holds.
     ///
-    /// - Parameter message: the promise that was not kept.
+    /// - Parameters:
+    ///   - condition: what has to be true.
+    ///   - message: the promise that was not kept.
     public func require(_ condition: Bool, _ message: @autoclosure () -> String) throws {
         if !condition { throw SimulationError(message()) }
     }
