@@ -27,8 +27,6 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     let persistence: MQTTPersistence?
     /// Why the connection is about to close, if that is known before it does.
     private var closeReason: Shared<MQTTError>?
-    /// Whether the connection that closes has ended because of a request, which was given up.
-    private var endsForRequest = false
 
     init(opener: StreamOpener, settings: MQTTSettings, clientID: String, loop: EventLoop, network: NetworkMonitor?) {
         let options = settings.options
@@ -139,8 +137,9 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         let reason = closeReason?.value ?? MQTTError(lost: error, hint: hint)
         closeReason = nil
         let isRepeated = link.perform { $0.engine.endsWithoutAnswer } > 1
-        let cause: ConnectionEndCause = endsForRequest ? .refusedRequest : isRepeated ? .missingAnswer : .other
-        endsForRequest = false
+        let cause: ConnectionEndCause =
+            negotiation.endsForRequest ? .refusedRequest : isRepeated ? .missingAnswer : .other
+        negotiation.endsForRequest = false
         negotiation.connectionClosed()
         subscriptions.connectionClosed(reason)
         negotiation.endReauthentications(.failure(reason))
@@ -179,7 +178,7 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         case .sessionLost(let republished, let duplicates):
             news.tell(.sessionLost(republished: republished, possibleDuplicates: duplicates.count))
         case .requestRefused(let refusal):
-            endsForRequest = true
+            negotiation.endsForRequest = true
             guard case .subscription(let filters) = refusal.request else { break }
             subscriptions.subscribeRefused(filters, MQTTError(refusal))
         case .exactlyOnceUnavailable:

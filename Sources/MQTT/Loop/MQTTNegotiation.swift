@@ -34,6 +34,8 @@ final class MQTTNegotiation: ClientNegotiation, @unchecked Sendable {
     private var awaitsAnswer = false
     /// Whether this connection's server is silent, broke the protocol or sent the client away.
     private var serverFailed = false
+    /// Whether the connection that closes has ended because of a request, which was given up.
+    var endsForRequest = false
     /// The place in the list of the server that is tried.
     private var triedServer: Int32 = 0
     /// When the client last left a connection without an answer to CONNECT; `Int64.min` if it never did.

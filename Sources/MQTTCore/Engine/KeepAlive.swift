@@ -29,8 +29,6 @@ package struct KeepAlive: Sendable {
     private var acknowledged = 0
     /// PINGREQ packets that were written.
     private(set) var pingCount: UInt32 = 0
-    /// The number of the last PINGREQ that was answered, or whose connection has ended.
-    private(set) var answeredPing: UInt32 = 0
     private var isServer = false
     private(set) var readingPaused = false
 
@@ -42,7 +40,6 @@ package struct KeepAlive: Sendable {
         lastSent = now
         lastSign = now
         pingSent = .max
-        answeredPing = pingCount
     }
 
     mutating func stop() {
@@ -73,7 +70,6 @@ package struct KeepAlive: Sendable {
 
     /// PINGRESP arrived: how long it took, or nil if no PINGREQ was sent.
     mutating func answered(at now: Int64) -> Int64? {
-        if answeredPing != pingCount { answeredPing &+= 1 }
         guard pingSent != .max else { return nil }
         defer { pingSent = .max }
         return now - pingSent

@@ -40,7 +40,7 @@ extension MQTTEngine {
     /// PINGRESP arrived.
     mutating func continueAfterPong(at now: Int64, into effects: inout MQTTEffects) {
         guard isCareful else { return }
-        refusals.pingAnswered(keepAlive.answeredPing, at: now)
+        refusals.pingAnswered(writtenUpTo: keepAlive.pingCount, at: now)
         if refusals.needsProbe(at: now) { return refusals.probed(writeProbe(at: now), at: now) }
         pump(at: now, into: &effects)
     }
@@ -87,7 +87,7 @@ extension MQTTEngine {
                     .message(topic: head.topic, head.flags.qos), disconnect: disconnect, isSilence: isSilence)))
         let remark = Int32(truncatingIfNeeded: effects.events.count - 1)
         // The server may have seen the identifier, and would take another message under it for a repetition.
-        if head.flags.isExactlyOnce { session.window.retireID(of: index) }
+        if head.flags.isExactlyOnce, let id = session.window.retireID(of: index) { refusals.retire(id) }
         complete(index, .refused, disconnect?.reasonCode ?? .unspecifiedError, remark, &effects)
     }
 

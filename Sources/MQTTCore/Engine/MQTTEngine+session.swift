@@ -17,7 +17,7 @@ extension MQTTEngine {
     mutating func sessionWasLost(into effects: inout MQTTEffects) {
         if session.received.count > 0 { store(.receivedForgotten) }
         session.forgetReceived()
-        session.window.releaseRetiredIDs()
+        session.window.releaseRetired(refusals.takeRetiredIDs())
         guard session.window.hasProtocolState else { return }
         var duplicates: [UInt64] = []
         let indices = session.window.inFlight
@@ -49,6 +49,7 @@ extension MQTTEngine {
     package mutating func restore(_ session: MQTTSession) {
         let old = self.session
         self.session = session
+        refusals.takeRetiredIDs()
         // The tokens of deliveries continue, so that one of before is not taken for a new one.
         self.session.inbound = old.inbound
         self.session.inbound.removeAllCarried()
@@ -71,6 +72,7 @@ extension MQTTEngine {
         store(.discarded)
         session.reset()
         refusals.finish()
+        refusals.takeRetiredIDs()
         reportRoom(&effects)
     }
 }

@@ -84,9 +84,13 @@ struct RefusalSearch: Sendable {
     private var accused: Request.Name?
     private var refusedTopics: [ByteKey] = []
     private var refusedFilters: [ByteKey] = []
+    /// Identifiers of QoS 2 messages that were given up, which the peer may know as long as the session lasts.
+    private var retiredIDs: [UInt16] = []
 
     // Of the connection.
 
+    /// The number of the last PINGREQ that was answered.
+    private var answeredPing: UInt32 = 0
     /// The number of the PINGREQ whose answer requests wait for.
     private var awaitedPing: UInt32?
     /// How many of them there were, and when the first one was written.
@@ -100,7 +104,7 @@ struct RefusalSearch: Sendable {
     /// Whether any request is sent otherwise than usual.
     var isCareful: Bool { sendsSingly || !refusedTopics.isEmpty || !refusedFilters.isEmpty }
     /// Whether there is nothing to remember.
-    var isEmpty: Bool { suspects == nil && !isCareful && held.isEmpty }
+    var isEmpty: Bool { suspects == nil && !isCareful && held.isEmpty && retiredIDs.isEmpty }
     /// Whether nothing may be sent now.
     var isWaiting: Bool { awaitedPing != nil || alone != nil }
 
@@ -118,7 +122,7 @@ struct RefusalSearch: Sendable {
 
     /// PINGREQ was written, and requests wait for its answer.
     mutating func probed(_ ping: UInt32, at now: Int64) {
-        if probeCount == 0 { probeStart = now }
+        if probeCount == 0 { (probeStart, answeredPing) = (now, ping &- 1) }
         probeCount += 1
         awaitedPing = ping
     }
@@ -129,9 +133,10 @@ struct RefusalSearch: Sendable {
             && now - probeStart < Self.maximumProbeTime
     }
 
-    /// PINGRESP arrived, for PINGREQ up to this number.
-    mutating func pingAnswered(_ last: UInt32, at now: Int64) {
-        func includes(_ ping: UInt32) -> Bool { Int32(bitPattern: last &- ping) >= 0 }
+    /// PINGRESP arrived; `last` is the number of the last PINGREQ that was written.
+    mutating func pingAnswered(writtenUpTo last: UInt32, at now: Int64) {
+        if answeredPing != last { answeredPing &+= 1 }
+        func includes(_ ping: UInt32) -> Bool { Int32(bitPattern: answeredPing &- ping) >= 0 }
         if let ping = awaitedPing, includes(ping) { awaitedPing = nil }
         if let alone, alone.pingDuration == nil, includes(alone.ping) { self.alone?.pingDuration = now - alone.time }
     }
@@ -148,6 +153,16 @@ struct RefusalSearch: Sendable {
             }
         }
         alone = nil
+    }
+
+    /// The peer may know this identifier of a message that was given up.
+    mutating func retire(_ id: UInt16) { retiredIDs.append(id) }
+
+    /// The session ends: the peer knows no identifier any more.
+    @discardableResult
+    mutating func takeRetiredIDs() -> [UInt16] {
+        defer { retiredIDs = [] }
+        return retiredIDs
     }
 
     /// Everything that was unanswered has its answer.

@@ -41,8 +41,6 @@ struct SendWindow: Sendable {
     private var unidentified: Int32 = -1
     /// The messages of the queue before `unidentified` that have an identifier.
     private(set) var identifiedCount = 0
-    /// Identifiers of QoS 2 messages that were given up, which the peer may know as long as the session lasts.
-    private var retiredIDs: [UInt16] = []
 
     /// The messages sent and not finally acknowledged.
     var inFlightCount: Int { published.count + received.count + runMessageCount }
@@ -92,19 +90,18 @@ struct SendWindow: Sendable {
         slots[Int(index)].head.packetID = 0
     }
 
-    /// Takes the identifier of a message that is given up, and keeps it from other messages until the session is lost.
-    mutating func retireID(of index: Int32) {
+    /// Takes the identifier of a message that is given up, and keeps it from other messages; nil if it has none.
+    mutating func retireID(of index: Int32) -> UInt16? {
         let id = slots[Int(index)].head.packetID
-        guard id != 0 else { return }
+        guard id != 0 else { return nil }
         slotOfID[Int(id)] = -1
         slots[Int(index)].head.packetID = 0
-        retiredIDs.append(id)
+        return id
     }
 
-    /// The peer knows no identifier any more.
-    mutating func releaseRetiredIDs() {
-        for id in retiredIDs { ids.release(id) }
-        retiredIDs = []
+    /// The peer knows these identifiers no longer.
+    mutating func releaseRetired(_ retired: [UInt16]) {
+        for id in retired { ids.release(id) }
     }
 
     private mutating func giveBack(_ index: Int32) {
