@@ -11,7 +11,9 @@ import Testing
         var answers: [String] = []
         var isClosed = false
 
-        func write(_ bytes: [UInt8]) {
+        func write(_ written: [UInt8]) {
+            // Below macOS 26 only contiguous arrays have a public `span`.
+            let bytes = ContiguousArray(written)
             let consumed = server.receive(bytes.span.bytes, at: now, into: &effects)
             #expect(consumed == bytes.count)
             for message in effects.messages {
