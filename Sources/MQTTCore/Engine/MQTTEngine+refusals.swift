@@ -55,11 +55,7 @@ extension MQTTEngine {
     /// The connection is closed: gives up the request because of which it ended, if that is known.
     mutating func judgeEnd(_ unanswered: RefusalSearch.Unanswered?, at now: Int64, into effects: inout MQTTEffects) {
         var search = refusals
-        var culprit: RefusalSearch.Request?
-        if case .unrelated = connectionEnd {
-        } else {
-            culprit = search.connectionEnded(connectionEnd, unanswered: unanswered, at: now)
-        }
+        let culprit = search.connectionEnded(connectionEnd, unanswered: unanswered, at: now)
         for request in search.connectionClosed() {
             effects.report(.requestFailed(token: request.token))
             session.window.releaseID(request.packetID)

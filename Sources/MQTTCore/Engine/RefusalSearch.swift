@@ -169,9 +169,8 @@ struct RefusalSearch: Sendable {
     mutating func finish() { (suspects, ends, singlyThrough, accused) = (nil, 0, nil, nil) }
 
     /// An accepted connection has ended. Returns the request because of which it did, if that is certain.
-    ///
-    /// - Parameter end: not `unrelated`.
     mutating func connectionEnded(_ end: MQTTConnectionEnd, unanswered: Unanswered?, at now: Int64) -> Request? {
+        if case .unrelated = end { return nil }
         guard let unanswered else {
             finish()
             return nil

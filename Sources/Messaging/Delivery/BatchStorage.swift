@@ -33,7 +33,8 @@ package struct BatchStorage<Record: Sendable>: Sendable {
 /// parsing what was read. From any thread.
 ///
 /// There is one for each loop and protocol, of 4 MiB at most, which is freed when a connection of the loop has nothing to
-/// do; until the next batch the memory of those that are released after it is freed too. Inlinable, so that a client's module gets code of its own for its own records.
+/// do; until the next batch the memory of those that are released after it is freed too. Inlinable, so that a client's
+/// module gets code of its own for its own records.
 @usableFromInline
 package final class BatchPool<Record: Sendable>: Sendable {
     @usableFromInline
