@@ -79,8 +79,8 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// Registers a route that no caller waits for, whether or not the client tries to be connected.
     func declare(_ route: MQTTRoute) {
         add(route, nil)
-        // Already granted to another subscription.
-        if route.requests.allSatisfy({ router.entries[ByteKey($0.filter)]?.granted != nil }) { confirmUnmatched(route) }
+        // Its receivers have the messages whatever the server answers: another subscription must not get them again.
+        confirmUnmatched(route)
     }
 
     private func add(_ route: MQTTRoute, _ wait: MQTTSubscribeWait?) {
@@ -200,8 +200,12 @@ final class MQTTSubscriptions: ClientSubscriptions, @unchecked Sendable {
     /// The session store was opened: subscriptions that were made before get the messages that it holds.
     func storeOpened() {
         guard let router = knownRouter else { return }
+        let awaited = Set(router.entries.values.flatMap { $0.waiters.map { ObjectIdentifier($0.wait.route) } })
         for (_, entry) in router.entries.sorted(by: { $0.key.text < $1.key.text }) {
-            for route in entry.routes { handUnmatched(to: route) }
+            for route in entry.routes {
+                handUnmatched(to: route)
+                if !awaited.contains(ObjectIdentifier(route)) { confirmUnmatched(route) }
+            }
         }
         guard let unmatched = router.unmatched else { return }
         handUnmatched(to: unmatched)

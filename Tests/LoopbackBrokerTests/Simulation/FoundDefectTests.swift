@@ -1,0 +1,56 @@
+import MQTT
+import Testing
+
+@testable import LoopbackBroker
+
+/// Defects that worlds have found, each in the smallest world that shows it.
+@Suite struct FoundDefectTests {
+    private static var quiet: SimulationOptions {
+        var options = SimulationOptions()
+        options.faults = []
+        return options
+    }
+
+    private static var session: MQTTConfiguration {
+        var configuration = MQTTConfiguration()
+        configuration.cleanStart = false
+        return configuration
+    }
+
+    @Test func `A retained message comes to one subscription, also if the server does not answer it`() async throws {
+        let received = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "receiver", configuration: Self.session, clock: world.clock)
+            try await client.connect()
+            let first = try await client.subscribe(to: "t", qos: .exactlyOnce)
+            await client.disconnect()
+            for try await _ in first {}
+            await broker.publish("1", to: "t", qos: .exactlyOnce)
+            try await client.connect()
+            // The message has been acknowledged, and waits for a subscription.
+            try await world.clock.sleep(for: .seconds(11))
+            broker.inject(.drop, .received, .mqtt(.subscribe))
+            var received: [String] = []
+            for _ in 0..<2 {
+                let messages = client.subscription(to: "t", qos: .exactlyOnce)
+                let reading = Task {
+                    var texts: [String] = []
+                    do {
+                        for try await message in messages { texts.append(message.text ?? "") }
+                    } catch {
+                        world.note("\(error)")
+                    }
+                    return texts
+                }
+                try await world.clock.sleep(for: .seconds(15))
+                reading.cancel()
+                received += await reading.value
+            }
+            await client.disconnect()
+            await broker.stop()
+            return received
+        }
+        #expect(received == ["1"])
+    }
+}
