@@ -59,6 +59,15 @@ enum Connection: Sendable {
         }
     }
 
+    /// Sends the answers that were held back until now; on the loop's thread.
+    func releaseAnswers(at now: Int64) {
+        switch self {
+        case .opening: break
+        case .mqtt(let link, _): link.perform { $0.releaseAnswers(at: now) }
+        case .stomp(let link, _): link.perform { $0.releaseAnswers(at: now) }
+        }
+    }
+
     /// On the loop's thread.
     func setFrozen(_ frozen: Bool, at now: Int64) {
         switch self {

@@ -19,6 +19,10 @@ final class Hub: Sendable {
         var latencies: [ByteKey: Int64] = [:]
         var nextConnection: Router.ConnectionID = 1
         var alarmIsSetTo = Int64.max
+        /// What connections of 5.0 that are opened from now on are granted; nil for the options.
+        var granted: GrantedLimits?
+        /// Under which the broker is reached in memory.
+        var hosts = ["127.0.0.1", "::1", "localhost"]
         var isFrozen = false
         var isStopped = false
 
@@ -35,6 +39,8 @@ final class Hub: Sendable {
     let counters = Counters()
     let faults: Lock<LoopbackFaults>
     let packets = PacketWatch()
+    /// Nanoseconds for which a simulation holds answers back at most.
+    let answerDelay = Atomic<Int64>(0)
     let state: Lock<State>
     /// Wakes the router for the deadlines of sessions and wills; made with the first of them.
     private let alarm: Lock<LoopAlarm?> = Lock(nil)
@@ -226,7 +232,7 @@ final class Hub: Sendable {
         // Mistakes in the certificate were found before.
         for (port, _, service) in options.services(options.tls.map { TLSContexts(server: $0) }) {
             guard let number = ports[keyPath: port] else { continue }
-            for host in ["127.0.0.1", "::1", "localhost"] { set(.host(host, port: UInt16(number)), service) }
+            for host in state.withLock({ $0.hosts }) { set(.host(host, port: UInt16(number)), service) }
         }
         for (path, kind) in options.sockets { set(.unix(path: path), Service(kind)) }
     }

@@ -1,5 +1,7 @@
 import MQTTCore
+import Synchronization
 import Transport
+import Wire
 
 /// The server's end of one MQTT connection: an engine, and the queue of what it has no room for yet.
 struct MQTTServerMachine: LinkMachine, ~Copyable {
@@ -15,6 +17,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     /// Empty before CONNECT is accepted.
     private(set) var clientID = ""
     private var isFrozen = false
+    private var answers = HeldAnswers()
     /// A fault has cut the connection, which is about to end: nothing more is read or written.
     private var isCut = false
     private let maximumOutboxBytes: Int
@@ -65,6 +68,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     mutating func receive(_ bytes: RawSpan, at now: Int64, into scratch: Scratch) -> Int {
         guard !wantsClose && !isCut else { return bytes.byteCount }
         scratch.begin(ServerSource(hub: hub, id: id, now: now))
+        if engine.phase == .connecting { limit(by: bytes, at: now) }
         if hub.packets.isActive { return receivePacket(bytes, at: now, into: scratch) }
         return receiveBytes(bytes, at: now, into: scratch)
     }
@@ -84,6 +88,20 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         scratch.begin(ServerSource(hub: hub, id: id, now: now))
         engine.handleTimeout(at: now, into: &scratch.work.effects)
         if engine.shouldClose { wantsClose = true }
+    }
+
+    /// A client that speaks 5.0, as the bytes of its CONNECT show, learns about smaller limits.
+    private mutating func limit(by bytes: RawSpan, at now: Int64) {
+        guard let granted = hub.state.withLock({ $0.granted }) else { return }
+        let header = try? MQTTFrameHeader.parse(bytes, maximumPacketSize: hub.options.limits.maximumPacketSize)
+        // The version follows the name of the protocol, "MQTT" with its length.
+        guard let header, header.type == .connect, header.packetCount <= bytes.byteCount, header.packetCount > 8,
+            bytes.byte(at: header.headerCount + 6) == 5
+        else { return }
+        engine.connectionClosed(at: now, into: &ignored)
+        ignored.removeAll()
+        granted.apply(to: &engine.configuration)
+        try? engine.connectionOpened(at: now)
     }
 
     private func firstPacket(of bytes: RawSpan) -> Int {
@@ -198,6 +216,11 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         return taken
     }
 
+    /// Answers that were held back are due.
+    mutating func releaseAnswers(at now: Int64) {
+        engine.output = answers.released(at: now) + engine.output
+    }
+
     mutating func setFrozen(_ frozen: Bool, at now: Int64) {
         isFrozen = frozen
         engine.setReadingPaused(frozen, at: now)
@@ -269,12 +292,14 @@ extension MQTTServerMachine {
 
     /// What is in the output is about to be written.
     mutating func outputTaken(at now: Int64) {
-        guard hub.packets.isActive else { return }
-        let (output, cuts) = hub.packets.filter(engine.output, of: clientID) { bytes in
+        func first(of bytes: RawSpan) -> (packet: LoopbackPacket, length: Int)? {
             let header = try? MQTTFrameHeader.parse(bytes, maximumPacketSize: .max)
             guard let header, header.packetCount <= bytes.byteCount else { return nil }
             return (.mqtt(header.type), header.packetCount)
         }
+        if let left = answers.taken(from: engine.output, of: id, hub, at: now, first: first) { engine.output = left }
+        guard hub.packets.isActive else { return }
+        let (output, cuts) = hub.packets.filter(engine.output, of: clientID, first: first)
         engine.output = output
         if cuts {
             isCut = true

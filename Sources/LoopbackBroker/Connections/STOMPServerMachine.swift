@@ -11,6 +11,7 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
     /// Empty before CONNECT is accepted.
     var clientName = ""
     private var isFrozen = false
+    private var answers = HeldAnswers()
     /// A fault has cut the connection, which is about to end: nothing more is read or written.
     private var isCut = false
     /// Whether a sender was refused for lack of room and has to be notified when there is room again.
@@ -102,6 +103,11 @@ struct STOMPServerMachine: LinkMachine, ~Copyable {
         return true
     }
 
+    /// Answers that were held back are due.
+    mutating func releaseAnswers(at now: Int64) {
+        engine.output = answers.released(at: now) + engine.output
+    }
+
     mutating func setFrozen(_ frozen: Bool, at now: Int64) {
         isFrozen = frozen
         engine.setReadingPaused(frozen, at: now)
@@ -153,14 +159,16 @@ extension STOMPServerMachine {
 
     /// What is in the output is about to be written.
     mutating func outputTaken(at now: Int64) {
-        guard hub.packets.isActive else { return }
-        let (output, cuts) = hub.packets.filter(engine.output, of: clientName) { bytes in
+        func first(of bytes: RawSpan) -> (packet: LoopbackPacket, length: Int)? {
             let length = STOMPFrame.lengthOfFirst(in: bytes)
             var boundaries = STOMPFrameBoundaries()
             // A heart-beat counts as a frame that has no command.
             let command = boundaries.next(in: bytes.extracting(..<length)) ?? .unknown
             return (.stomp(command), length)
         }
+        if let left = answers.taken(from: engine.output, of: id, hub, at: now, first: first) { engine.output = left }
+        guard hub.packets.isActive else { return }
+        let (output, cuts) = hub.packets.filter(engine.output, of: clientName, first: first)
         engine.output = output
         if cuts {
             isCut = true

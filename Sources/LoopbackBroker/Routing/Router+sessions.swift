@@ -154,6 +154,9 @@ extension Router {
         return oldest?.slot
     }
 
+    /// The seconds for which a session outlives its connection.
+    func expiry(ofSession session: Int) -> UInt32 { sessions[session]?.expiry ?? 0 }
+
     func emptyQueue() -> SessionQueue {
         SessionQueue(countLimit: limits.maximumSessionMessages, byteLimit: limits.maximumSessionBytes)
     }

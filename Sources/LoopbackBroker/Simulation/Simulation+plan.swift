@@ -1,3 +1,4 @@
+import MQTTCore
 import Synchronization
 import Transport
 import Wire
@@ -34,56 +35,98 @@ extension Simulation {
 
     private func perform(_ entry: SimulationPlan.Entry) {
         world.record(.note("plan \(entry)"))
+        var random = entry.random
         switch entry.event {
         case .cut(let place, let isUp, let packets):
             let links = world.links
             guard !links.isEmpty else { return }
-            var random = entry.random
             links[random.below(links.count)].cut(place, isUp: isUp, after: packets)
-        case .latency(let latency, let lasting):
-            setLatency(latency.inNanoseconds, of: entry.number)
-            after(lasting) { $0.setLatency(nil, of: entry.number) }
-        case .refusal(let lasting):
-            refuse(1)
-            after(lasting) { $0.refuse(-1) }
-        case .silence(let lasting):
-            silence(1)
-            after(lasting) { $0.silence(-1) }
+        case .death(let isUp):
+            let links = world.links
+            guard !links.isEmpty else { return }
+            links[random.below(links.count)].die(isUp: isUp)
         case .restart(let keepsSessions, let lasting):
-            refuse(1)
+            begin(entry, lasting)
             for broker in brokers { broker.hub.restart(keepsSessions: keepsSessions) }
-            after(lasting) { $0.refuse(-1) }
+        case .limits(_, let lasting):
+            begin(entry, lasting)
+            for broker in brokers { broker.hub.restart(keepsSessions: true) }
+            after(lasting) { simulation in
+                for broker in simulation.brokers { broker.hub.restart(keepsSessions: true) }
+            }
+        case .takeover(let lasting):
+            let clients = brokers.flatMap { broker in broker.hub.sessionsToTake.map { (broker, $0) } }
+            guard !clients.isEmpty else { return }
+            let (broker, client) = clients[random.below(clients.count)]
+            guard let other = broker.takeOver(client, in: world) else { return }
+            after(lasting) { _ in other.close() }
+        case .latency(_, let lasting), .refusal(let lasting), .silence(let lasting), .slowness(_, _, let lasting),
+            .slowAnswers(_, let lasting), .names(_, let lasting), .offline(let lasting):
+            begin(entry, lasting)
         case .act(let name):
             guard let act = state.withLock({ $0.acts[name] }) else { return }
-            let random = SimulationRandom(generator: entry.random)
-            Task(executorPreference: world.executor) { await act(random) }
+            Task(executorPreference: world.executor) { [random] in await act(SimulationRandom(generator: random)) }
         }
     }
 
     private var brokers: [LoopbackBroker] { state.withLock { $0.brokers } }
 
-    private func setLatency(_ latency: Int64?, of number: Int) {
-        let longest = state.withLock { state in
-            state.latencies[number] = latency
-            return state.latencies.values.max() ?? 0
-        }
-        world.changeNetwork { $0.latency = 0...longest }
+    /// What an entry does lasts for a time.
+    private func begin(_ entry: SimulationPlan.Entry, _ lasting: Duration) {
+        set(entry.event, of: entry.number)
+        after(lasting) { $0.set(nil, of: entry.number) }
     }
 
-    private func refuse(_ change: Int) {
-        let count = state.withLock { state in
-            state.refusals += change
-            return state.refusals
+    private func set(_ event: SimulationPlan.Entry.Event?, of number: Int) {
+        let (old, new) = state.withLock { state in
+            let old = state.conditions
+            state.lasting[number] = event
+            state.conditions = SimulatedConditions(state.lasting.sorted { $0.key < $1.key }.map(\.value))
+            return (old, state.conditions)
         }
-        world.changeNetwork { $0.refuses = count > 0 }
+        world.changeNetwork { network in
+            let isOffline = network.isOffline
+            network = new.network
+            network.isOffline = isOffline
+        }
+        if new.network.isOffline != old.network.isOffline { world.setOffline(new.network.isOffline) }
+        for broker in brokers {
+            broker.hub.answerDelay.store(new.answerDelay, ordering: .relaxed)
+            broker.hub.state.withLock { $0.granted = new.granted }
+            if new.isSilent != old.isSilent { broker.hub.setSilent(new.isSilent) }
+        }
     }
+}
 
-    private func silence(_ change: Int) {
-        let count = state.withLock { state in
-            state.silences += change
-            return state.silences
+/// What the entries of a plan that have not ended do together.
+struct SimulatedConditions: Sendable {
+    var network = SimulatedWorld.Network()
+    var isSilent = false
+    /// In nanoseconds.
+    var answerDelay: Int64 = 0
+    var granted: GrantedLimits?
+
+    init(_ events: [SimulationPlan.Entry.Event] = []) {
+        var (latency, connecting, name) = (Int64(0), Int64(0), Int64(0))
+        for event in events {
+            switch event {
+            case .latency(let longest, _): latency = max(latency, longest.inNanoseconds)
+            case .refusal, .restart: network.refuses = true
+            case .silence: isSilent = true
+            case .slowness(let rate, let longest, _):
+                network.rate = network.rate == 0 ? rate : min(network.rate, rate)
+                connecting = max(connecting, longest.inNanoseconds)
+            case .limits(let limits, _): granted = limits
+            case .slowAnswers(let delay, _): answerDelay = max(answerDelay, delay.inNanoseconds)
+            case .names(nil, _): network.hidesNames = true
+            case .names(let longest?, _): name = max(name, longest.inNanoseconds)
+            case .offline: network.isOffline = true
+            case .cut, .death, .takeover, .act: break
+            }
         }
-        for broker in brokers { broker.hub.setSilent(count > 0) }
+        network.latency = 0...latency
+        network.connectDelay = 0...connecting
+        network.nameDelay = 0...name
     }
 }
 
@@ -105,6 +148,47 @@ extension Hub {
     func setSilent(_ isSilent: Bool) {
         state.withLock { $0.isFrozen = isSilent }
         for connection in openConnections { connection.setFrozen(isSilent, at: loop.now) }
+    }
+
+    /// A client of MQTT whose session another connection can take over.
+    struct SessionToTake {
+        let client: String
+        let version: MQTTVersion
+        /// As in CONNECT of 5.0.
+        let expiry: UInt32
+    }
+
+    /// Those that are connected now, in the order in which they connected.
+    var sessionsToTake: [SessionToTake] {
+        let connections = state.withLock { state in
+            state.names.sorted { $0.key < $1.key }.compactMap { id, name in
+                state.connections[id].map { (name, $0) }
+            }
+        }
+        return connections.compactMap { name, connection in
+            guard case .mqtt(let link, _) = connection else { return nil }
+            let (version, session) = link.perform { ($0.engine.version, $0.session) }
+            guard session >= 0 else { return nil }
+            let expiry = state.withLock { $0.router.expiry(ofSession: session) }
+            return SessionToTake(client: name, version: version, expiry: expiry)
+        }
+    }
+}
+
+extension LoopbackBroker {
+    /// Connects with the identifier of a client, as a second device with the same configuration does, but reads nothing.
+    func takeOver(_ session: Hub.SessionToTake, in world: SimulatedWorld) -> (any ByteStream)? {
+        guard let port = ports.mqtt else { return nil }
+        var configuration = MQTTEngineConfiguration(role: .client, version: session.version)
+        configuration.clientID = session.client
+        configuration.cleanStart = session.expiry == 0
+        configuration.sessionExpiry = session.expiry
+        let user = hub.options.users?.first
+        (configuration.userName, configuration.password) = (user?.name, user.map { Array($0.password.utf8) })
+        var engine = MQTTEngine(configuration: configuration)
+        guard (try? engine.connectionOpened(at: hub.loop.now)) != nil else { return nil }
+        return world.open(
+            to: .host("127.0.0.1", port: UInt16(clamping: port)), writing: engine.output, on: hub.loop)
     }
 }
 

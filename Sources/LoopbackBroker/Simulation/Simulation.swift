@@ -29,11 +29,9 @@ public final class Simulation: Sendable {
         var brokers: [LoopbackBroker] = []
         var acts: [String: @Sendable (SimulationRandom) async -> Void] = [:]
         var generators: UInt64 = 0
-        /// How many entries of the plan that refuse connections have not ended, and how many that silence brokers.
-        var refusals = 0
-        var silences = 0
-        /// In nanoseconds, by the number of the entry that has not ended.
-        var latencies: [Int: Int64] = [:]
+        /// What lasts, by the number of its entry.
+        var lasting: [Int: SimulationPlan.Entry.Event] = [:]
+        var conditions = SimulatedConditions()
         var alarms: [LoopAlarm] = []
     }
 
@@ -149,11 +147,18 @@ public final class Simulation: Sendable {
     /// Starts a broker of this world: its ports exist in the simulation only. Brokers that are started here restart and fall
     /// silent as the plan says.
     ///
-    /// - Parameter options: as for ``LoopbackBroker/start(_:clock:)``.
+    /// - Parameters:
+    ///   - options: as for ``LoopbackBroker/start(_:clock:)``.
+    ///   - host: a name under which clients reach it too, such as `mqtt://broker.example:` and the port. Default: nil, by
+    ///     its URLs only, which are addresses of this machine.
     public func startBroker(
-        _ options: LoopbackBrokerOptions = LoopbackBrokerOptions()
+        _ options: LoopbackBrokerOptions = LoopbackBrokerOptions(), host: String? = nil
     ) async throws(TransportError) -> LoopbackBroker {
         let broker = try await LoopbackBroker.start(options, clock: clock)
+        if let host {
+            broker.hub.state.withLock { $0.hosts.append(host) }
+            broker.hub.setMemoryServices(broker.ports, isOpen: true)
+        }
         state.withLock { $0.brokers.append(broker) }
         return broker
     }

@@ -1,3 +1,4 @@
+import MQTTCore
 import Transport
 import Wire
 
@@ -41,10 +42,32 @@ public struct SimulationFaults: OptionSet, Sendable {
     /// Brokers restart and have forgotten everything.
     public static let losses = SimulationFaults(rawValue: 32)
 
-    /// All but ``losses``.
-    public static let recoverable: SimulationFaults = [.cuts, .latency, .refusals, .silence, .restarts]
+    /// One direction of a connection, or both, carry nothing any more, and neither end is told.
+    public static let halfOpen = SimulationFaults(rawValue: 64)
+    /// Connections carry some hundred bytes a second, and attempts to connect take up to a minute, for a time.
+    public static let slowness = SimulationFaults(rawValue: 128)
+    /// A second client of MQTT connects with the client identifier of one that is connected, and leaves after a time. A client
+    /// of 5.0 then stops with `takenOver`.
+    public static let takeovers = SimulationFaults(rawValue: 256)
+    /// Brokers restart with their sessions and grant connections of MQTT 5.0 less, for a time: smaller values of Receive
+    /// Maximum, Maximum Packet Size (512 bytes), Maximum QoS and Topic Alias Maximum.
+    public static let smallerLimits = SimulationFaults(rawValue: 512)
+    /// Brokers acknowledge up to five seconds late, in another order where the protocols allow it, for a time.
+    public static let slowAnswers = SimulationFaults(rawValue: 1024)
+    /// Names take up to a minute to be found, or are not found, for a time. Addresses have no names: see
+    /// ``Simulation/startBroker(_:host:)``.
+    public static let names = SimulationFaults(rawValue: 2048)
+    /// The device of the clients has no network for a time, and then another one: connections die silently, attempts fail,
+    /// and clients with `usesNetworkMonitor` know about it. Brokers at addresses of this machine need no network to be
+    /// tried: see ``Simulation/startBroker(_:host:)``.
+    public static let networkChanges = SimulationFaults(rawValue: 4096)
+
+    /// Those that a session and acknowledgements protect from: all but ``losses``, ``takeovers`` and ``smallerLimits``.
+    public static let recoverable: SimulationFaults = [
+        .cuts, .latency, .refusals, .silence, .restarts, .halfOpen, .slowness, .slowAnswers, .names, .networkChanges,
+    ]
     /// All of them.
-    public static let all: SimulationFaults = [.recoverable, .losses]
+    public static let all: SimulationFaults = [.recoverable, .losses, .takeovers, .smallerLimits]
 }
 
 /// What happens to the world of a ``Simulation``: decided by its seed before the world begins.
@@ -57,6 +80,16 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
             case refusal(lasting: Duration)
             case silence(lasting: Duration)
             case restart(keepsSessions: Bool, lasting: Duration)
+            /// The direction to the broker or from it; nil for both.
+            case death(isUp: Bool?)
+            /// In bytes a second.
+            case slowness(rate: Int, connecting: Duration, lasting: Duration)
+            case takeover(lasting: Duration)
+            case limits(GrantedLimits, lasting: Duration)
+            case slowAnswers(Duration, lasting: Duration)
+            /// Nil if names are not found.
+            case names(Duration?, lasting: Duration)
+            case offline(lasting: Duration)
             case act(String)
         }
 
@@ -78,6 +111,18 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
                 case .silence(let lasting): "the brokers fall silent for \(lasting)"
                 case .restart(true, let lasting): "the brokers restart with their sessions after \(lasting)"
                 case .restart(false, let lasting): "the brokers restart without their sessions after \(lasting)"
+                case .death(nil): "a connection dies silently"
+                case .death(let isUp?): "a connection dies silently in the direction \(isUp ? "to" : "from") the broker"
+                case .slowness(let rate, let connecting, let lasting):
+                    "connections carry \(rate) bytes a second and need up to \(connecting) to be opened, for \(lasting)"
+                case .takeover(let lasting): "another client takes a session over for \(lasting)"
+                case .limits(let limits, let lasting):
+                    "the brokers restart with Receive Maximum \(limits.receiveMaximum), Maximum Packet Size \(limits.maximumPacketSize), Maximum QoS \(limits.maximumQoS.rawValue) and Topic Alias Maximum \(limits.topicAliasMaximum) for \(lasting)"
+                case .slowAnswers(let delay, let lasting):
+                    "the brokers acknowledge up to \(delay) late for \(lasting)"
+                case .names(let delay?, let lasting): "names take up to \(delay) to be found for \(lasting)"
+                case .names(nil, let lasting): "names are not found for \(lasting)"
+                case .offline(let lasting): "the clients have no network for \(lasting)"
                 case .act(let name): "the app: \(name)"
                 }
             return "\(number). at \(time): \(what)"
@@ -117,6 +162,31 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
         if options.faults.contains(.silence) { events.append(.silence(lasting: lasting)) }
         if options.faults.contains(.restarts) { events.append(.restart(keepsSessions: true, lasting: lasting)) }
         if options.faults.contains(.losses) { events.append(.restart(keepsSessions: false, lasting: lasting)) }
+        if options.faults.contains(.halfOpen) {
+            let direction = random.below(3)
+            let death = Entry.Event.death(isUp: direction == 2 ? nil : direction == 0)
+            events += [death, death]
+        }
+        if options.faults.contains(.slowness) {
+            let rate = 100 + random.below(2000)
+            events.append(
+                .slowness(rate: rate, connecting: .milliseconds(random.below(60_000)), lasting: lasting))
+        }
+        if options.faults.contains(.takeovers) { events.append(.takeover(lasting: lasting)) }
+        if options.faults.contains(.smallerLimits) {
+            let limits = GrantedLimits(
+                receiveMaximum: UInt16(1 + random.below(3)), maximumPacketSize: 512,
+                maximumQoS: QoS.allCases[random.below(3)], topicAliasMaximum: UInt16(random.below(3)))
+            events.append(.limits(limits, lasting: lasting))
+        }
+        if options.faults.contains(.slowAnswers) {
+            events.append(.slowAnswers(.milliseconds(1 + random.below(5000)), lasting: lasting))
+        }
+        if options.faults.contains(.names) {
+            let delay = Duration.milliseconds(1 + random.below(60_000))
+            events.append(.names(random.below(2) == 0 ? delay : nil, lasting: lasting))
+        }
+        if options.faults.contains(.networkChanges) { events.append(.offline(lasting: lasting)) }
         events += options.acts.map { .act($0) }
         guard !events.isEmpty else { return nil }
         let event = events[random.below(events.count)]

@@ -32,8 +32,8 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
         let options = settings.options
         parts = ClientParts(
             opener: opener, reconnect: settings.reconnect, serverOrder: options.serverOrder,
-            connectTimeout: options.connectTimeout, network: options.usesNetworkMonitor ? network ?? .system : nil,
-            loop: loop)
+            connectTimeout: options.connectTimeout,
+            network: options.usesNetworkMonitor ? network ?? loop.networkMonitor : nil, loop: loop)
         self.settings = settings
         self.loop = loop
         clientIDTemplate = clientID

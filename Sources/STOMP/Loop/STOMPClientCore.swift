@@ -33,7 +33,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
         parts = ClientParts(
             opener: opener, reconnect: Shared(configuration.reconnect), serverOrder: configuration.serverOrder,
             connectTimeout: configuration.connectTimeout,
-            network: configuration.usesNetworkMonitor ? network ?? .system : nil, loop: loop)
+            network: configuration.usesNetworkMonitor ? network ?? loop.networkMonitor : nil, loop: loop)
         self.configuration = configuration
         self.loop = loop
         let machine = STOMPMachine(engine: STOMPEngine(configuration: configuration.engineConfiguration))

@@ -360,6 +360,9 @@ extension EventLoop {
     /// The simulation that everything on this loop is a part of; nil outside of one.
     package var world: SimulatedWorld? { manualTime?.world }
 
+    /// The monitor of the network that clients of this loop are on; nil where the system has none.
+    package var networkMonitor: NetworkMonitor? { world?.monitor ?? .system }
+
     /// Work begins outside the loop that an advance of its ``ManualClock`` waits for; from any thread.
     package func beginWork() { _ = manualTime?.workCount.add(1, ordering: .acquiringAndReleasing) }
 

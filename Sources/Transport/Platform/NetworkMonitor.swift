@@ -71,7 +71,7 @@ package final class NetworkMonitor: Sendable {
             let wasAvailable = before?.isAvailable ?? true
             let hasMoved = path.isAvailable && before.map { $0.interfaces != path.interfaces } ?? false
             guard wasAvailable != path.isAvailable || hasMoved else { return [] }
-            return Array(state.observers.values)
+            return state.observers.sorted { $0.key < $1.key }.map(\.value)
         }
         for observer in observers { observer.call() }
     }

@@ -34,6 +34,15 @@ package final class SimulatedLink: @unchecked Sendable {
         (isUp ? up : down).schedule(place, after: count)
     }
 
+    /// A direction, or both, carry nothing any more: the connection stays open, and what is written vanishes.
+    ///
+    /// - Parameter isUp: the direction to the server; nil for both.
+    package func die(isUp: Bool?) {
+        world.record(.note("#\(number) dies\(isUp.map { $0 ? " to the server" : " to the client" } ?? "")"))
+        if isUp != false { up.die() }
+        if isUp != true { down.die() }
+    }
+
     /// Cuts the connection now. What is on its way is lost from some byte on.
     package func cut() {
         world.record(.note("#\(number) cut"))
@@ -67,6 +76,12 @@ final class SimulatedPipe: @unchecked Sendable {
     private var writerIsClosed = false
     private var readerIsClosed = false
     private var isCut = false
+    /// What is written vanishes, the end of the stream too.
+    private var isDead = false
+    /// Bytes that have vanished: for their sender they are on their way for ever.
+    private var vanished = 0
+    /// When the bytes that were written have been sent, at the rate of the network.
+    private var sentAt: Int64 = 0
     private var walk = PacketWalk()
     private var planned: (place: SimulatedCut, count: Int)?
     private var alarm: LoopAlarm?
@@ -85,11 +100,15 @@ final class SimulatedPipe: @unchecked Sendable {
     }
 
     private var arrivedCount: Int { arrived.count - head }
-    private var room: Int { max(0, Self.capacity - arrivedCount - transitCount) }
-    var delivered: Int { written - transitCount - arrivedCount }
+    private var room: Int { max(0, Self.capacity - arrivedCount - transitCount - vanished) }
+    var delivered: Int { written - transitCount - arrivedCount - vanished }
     var isClosed: Bool { writerIsClosed || isCut }
-    var canBeRead: Bool { arrivedCount > 0 || (transit.isEmpty && (isCut || writerIsClosed)) }
-    var canBeWritten: Bool { isCut || readerIsClosed || room > 0 }
+    /// Whether the reader can know that nothing follows what has arrived.
+    private var showsEnd: Bool { writerIsClosed && !isDead }
+    /// Whether the writer can know that nobody reads.
+    private var isRefused: Bool { readerIsClosed && !isDead }
+    var canBeRead: Bool { arrivedCount > 0 || (transit.isEmpty && (isCut || showsEnd)) }
+    var canBeWritten: Bool { isCut || isRefused || room > 0 }
 
     private func notifyBoth() {
         reader?.notify()
@@ -100,7 +119,7 @@ final class SimulatedPipe: @unchecked Sendable {
 
     // Safe: callers pass buffers that live for the call, as streams do.
     func write(_ buffer: UnsafeRawBufferPointer) -> IOResult {
-        if isCut || readerIsClosed || writerIsClosed { return .failed(EPIPE) }
+        if isCut || isRefused || writerIsClosed { return .failed(EPIPE) }
         var count = world.piece(of: min(buffer.count, room))
         guard count > 0 else { return .wouldBlock }
         var isCutNow = false
@@ -128,9 +147,21 @@ final class SimulatedPipe: @unchecked Sendable {
         return count > 0 ? .bytes(count) : .failed(EPIPE)
     }
 
+    func die() {
+        isDead = true
+        vanished += transitCount
+        transit = Ring()
+        transitCount = 0
+    }
+
     private func send(_ bytes: [UInt8]) {
+        guard !isDead else {
+            vanished += bytes.count
+            return
+        }
         let last = transit.isEmpty ? 0 : transit[transit.count - 1].due
-        let due = max(last, loop.now.advanced(byNanoseconds: world.latency()))
+        sentAt = max(sentAt, loop.now).advanced(byNanoseconds: world.timeToSend(bytes.count))
+        let due = max(last, sentAt.advanced(byNanoseconds: world.latency()))
         transit.append((due, bytes))
         transitCount += bytes.count
         deliver(at: loop.now)
@@ -157,7 +188,7 @@ final class SimulatedPipe: @unchecked Sendable {
         let count = world.piece(of: min(buffer.count, arrivedCount))
         guard count > 0 else {
             guard transit.isEmpty else { return .wouldBlock }
-            return isCut ? .failed(ECONNRESET) : writerIsClosed ? .endOfStream : .wouldBlock
+            return isCut ? .failed(ECONNRESET) : showsEnd ? .endOfStream : .wouldBlock
         }
         unsafe arrived.withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[head..<(head + count)]))

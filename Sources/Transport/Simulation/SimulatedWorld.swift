@@ -10,8 +10,18 @@ package final class SimulatedWorld: Sendable {
         package var splits = true
         /// Nanoseconds that bytes are on their way: a value from this range for each write, without overtaking.
         package var latency: ClosedRange<Int64> = 0...0
+        /// Bytes that each direction of a connection carries in a second; 0 for any number.
+        package var rate = 0
+        /// Nanoseconds that an attempt to connect takes besides: a value from this range.
+        package var connectDelay: ClosedRange<Int64> = 0...0
+        /// Nanoseconds that the look-up of a name takes: a value from this range.
+        package var nameDelay: ClosedRange<Int64> = 0...0
+        /// Whether names are not found.
+        package var hidesNames = false
         /// Whether attempts to connect are refused.
         package var refuses = false
+        /// Whether the device of the clients has no network.
+        package var isOffline = false
 
         package init() {}
     }
@@ -25,6 +35,7 @@ package final class SimulatedWorld: Sendable {
         var links: [Int: SimulatedLink] = [:]
         var linkCount = 0
         var portCount = 0
+        var interfaceCount = 0
         var isActive = false
         /// Rounds since time has last passed.
         var rounds = 0
@@ -34,6 +45,8 @@ package final class SimulatedWorld: Sendable {
     }
 
     private let state: Lock<State>
+    /// The network of the device that the clients are on.
+    package let monitor = NetworkMonitor()
     package let executor: SimulatedExecutor
 
     /// Rounds of the loop after which a moment counts as endless.
@@ -174,11 +187,19 @@ package final class SimulatedWorld: Sendable {
     }
 
     /// Nanoseconds that bytes which are written now are on their way.
-    func latency() -> Int64 {
+    func latency() -> Int64 { time(\.latency) }
+
+    private func time(_ range: KeyPath<Network, ClosedRange<Int64>>) -> Int64 {
         state.withLock { state in
-            let range = state.network.latency
+            let range = state.network[keyPath: range]
             return range.upperBound == 0 ? 0 : Int64.random(in: range, using: &state.bytes)
         }
+    }
+
+    /// Nanoseconds that so many bytes need to be sent, at the rate of the network.
+    func timeToSend(_ count: Int) -> Int64 {
+        let rate = state.withLock { $0.network.rate }
+        return rate == 0 ? 0 : Int64(count) * 1_000_000_000 / Int64(rate)
     }
 
     /// A number from 0 up to, but not including, `bound`, about bytes on their way.
@@ -203,20 +224,60 @@ package final class SimulatedWorld: Sendable {
 
     func forget(_ link: SimulatedLink) { state.withLock { $0.links[link.number] = nil } }
 
-    /// Connects to a service of this world; there is no other network.
-    func connect(to endpoint: Endpoint, on loop: EventLoop) async throws(TransportError) -> any ByteStream {
-        let wait = latency()
-        if wait > 0 {
-            let call = PendingCall<Void>()
-            let alarm = LoopAlarm(loop: loop) { _ in call.end(()) }
-            await call.answer {
-                loop.execute { if !call.isOver { alarm.set(loop.now.advanced(byNanoseconds: wait)) } }
-            } onCancel: {
-                call.end(())
-                loop.execute { alarm.set(.max) }
-            }
+    /// The device of the clients loses its network, or has another one: the connections that are open carry nothing any
+    /// more, and nobody is told.
+    package func setOffline(_ isOffline: Bool) {
+        let (links, interface) = state.withLock { state in
+            state.network.isOffline = isOffline
+            if !isOffline { state.interfaceCount += 1 }
+            return (state.links.sorted { $0.key < $1.key }.map(\.value), state.interfaceCount)
         }
-        let refuses = state.withLock { $0.network.refuses }
+        if isOffline { for link in links { link.die(isUp: nil) } }
+        monitor.update(NetworkMonitor.Path(isAvailable: !isOffline, interfaces: ["net\(interface)"]))
+    }
+
+    /// Waits for at most the time that is left for an attempt to connect.
+    private func pass(
+        _ time: Int64, until deadline: Int64, of loop: EventLoop, late: @autoclosure () -> TransportError
+    ) async throws(TransportError) {
+        guard time > 0 else { return }
+        let end = min(loop.now.advanced(byNanoseconds: time), deadline)
+        let call = PendingCall<Void>()
+        let alarm = LoopAlarm(loop: loop) { _ in call.end(()) }
+        await call.answer {
+            loop.execute { if !call.isOver { alarm.set(end) } }
+        } onCancel: {
+            call.end(())
+            loop.execute { alarm.set(.max) }
+        }
+        if Task.isCancelled { throw TransportError(.cancelled, "Connecting was cancelled.") }
+        if end == deadline { throw late() }
+    }
+
+    private func find(_ endpoint: Endpoint, until deadline: Int64, on loop: EventLoop) async throws(TransportError) {
+        guard case .host(let name, _) = endpoint, IPLiteral(name) == nil else { return }
+        try await pass(time(\.nameDelay), until: deadline, of: loop, late: NameQuery.late(of: name))
+        guard state.withLock({ $0.network.hidesNames || $0.network.isOffline }) else { return }
+        record(.note("\(name) is not found"))
+        throw TransportError(
+            .unknownHost, "Cannot find the host '\(name)': the simulation hides it, or has no network.")
+    }
+
+    /// Connects to a service of this world; there is no other network.
+    func connect(
+        to endpoint: Endpoint, timeout: Int64, on loop: EventLoop
+    ) async throws(TransportError) -> any ByteStream {
+        let deadline = loop.now.advanced(byNanoseconds: timeout)
+        try await find(endpoint, until: deadline, on: loop)
+        try await pass(
+            latency() + time(\.connectDelay), until: deadline, of: loop,
+            late: TransportError(
+                .timedOut, "\(endpoint) did not answer in time. Check the address, or allow more time to connect."))
+        let (refuses, isOffline) = state.withLock { ($0.network.refuses, $0.network.isOffline) }
+        if isOffline {
+            throw TransportError(
+                .unreachable, "\(endpoint) cannot be reached: the device has no network.", errno: ENETUNREACH)
+        }
         guard !refuses, let accept = loop.service(at: endpoint) else {
             record(.note("\(endpoint) refuses a connection"))
             throw TransportError(
@@ -224,6 +285,12 @@ package final class SimulatedWorld: Sendable {
                 "\(endpoint) refused the connection. In a simulation clients reach brokers of the same simulation only.",
                 errno: ECONNREFUSED)
         }
+        return open(to: endpoint, accept, on: loop)
+    }
+
+    private func open(
+        to endpoint: Endpoint, _ accept: @Sendable (any ByteStream) -> Void, on loop: EventLoop
+    ) -> SimulatedStream {
         let link = state.withLock { state -> SimulatedLink in
             state.linkCount += 1
             let link = SimulatedLink(number: state.linkCount, world: self, loop: loop)
@@ -233,6 +300,20 @@ package final class SimulatedWorld: Sendable {
         record(.note("#\(link.number) opened to \(endpoint)"))
         accept(link.server)
         return link.client
+    }
+
+    /// Connects to a service at once, writes some bytes, and returns the connection, whose answers nobody reads; nil
+    /// without the service. On the loop's thread.
+    package func open(to endpoint: Endpoint, writing bytes: [UInt8], on loop: EventLoop) -> (any ByteStream)? {
+        guard let accept = loop.service(at: endpoint) else { return nil }
+        let stream = open(to: endpoint, accept, on: loop)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            // Safe: the stream reads the buffer during the call only.
+            guard case .bytes(let count) = unsafe rest.withUnsafeBytes({ unsafe stream.write(from: $0) }) else { break }
+            rest = rest.dropFirst(count)
+        }
+        return stream
     }
 
     // MARK: Trace

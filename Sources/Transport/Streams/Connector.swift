@@ -88,7 +88,7 @@ extension Connector {
         network: NetworkOptions = NetworkOptions(), timeout: Int64, avoiding avoided: [SocketAddress] = [],
         chosen: @Sendable (AddressChoice?) -> Void = { _ in }, resolver: Resolver = .shared, loop: EventLoop
     ) async throws(TransportError) -> any ByteStream {
-        if let world = loop.world { return try await world.connect(to: endpoint, on: loop) }
+        if let world = loop.world { return try await world.connect(to: endpoint, timeout: timeout, on: loop) }
         if let stream = loop.connectInMemory(to: endpoint) { return stream }
         #if canImport(Network)
             #if os(macOS) || os(Linux)

@@ -10,20 +10,28 @@ import Testing
         var connections = 0
         var longestPublish = Duration.zero
         var sessionWasForgotten = false
+        /// Why publishing failed.
+        var failures: Set<MQTTError.Code> = []
     }
 
-    /// - Parameter drops: whether the body cuts all connections now and then, so that there are attempts to connect.
+    /// - Parameters:
+    ///   - drops: whether the body cuts all connections now and then, so that there are attempts to connect.
+    ///   - version: of the client, which publishes to a broker that it knows by a name.
     private static func observation(
-        _ faults: SimulationFaults, seed: UInt64, drops: Bool = false
+        _ faults: SimulationFaults, seed: UInt64, drops: Bool = false, version: MQTTVersion = .v3_1_1
     ) async throws -> Observation {
         var options = SimulationOptions()
         options.faults = faults
         options.maximumEntries = 2
         let outcome = try await Simulation.outcome(seed: seed, options: options) { world in
-            let broker = try await world.startBroker()
+            let broker = try await world.startBroker(host: "broker.example")
             var configuration = MQTTConfiguration(clientID: "meter")
+            configuration.version = version
             configuration.cleanStart = false
-            let client = try MQTTClient(broker.mqttURL, configuration: configuration, clock: world.clock)
+            configuration.sessionExpiry = .seconds(version == .v5_0 ? 3600 : 0)
+            let client = MQTTClient(
+                "mqtt://broker.example:\(try #require(broker.ports.mqtt))", configuration: configuration,
+                clock: world.clock)
             try await client.connect()
             var seen = Observation()
             for second in 0..<150 {
@@ -31,8 +39,15 @@ import Testing
                 if broker.sessionCount == 0 { seen.sessionWasForgotten = true }
                 if drops, second % 15 == 14 { await broker.dropAllConnections() }
                 let start = world.clock.now
-                try await client.publish("1", to: "a", qos: .atLeastOnce)
-                seen.longestPublish = max(seen.longestPublish, start.duration(to: world.clock.now))
+                do throws(MQTTError) {
+                    // Larger than a packet of a broker with smaller limits.
+                    let text = second % 2 == 0 ? "1" : String(repeating: "1", count: 600)
+                    try await client.publish(text, to: "a", qos: .atLeastOnce)
+                    seen.longestPublish = max(seen.longestPublish, start.duration(to: world.clock.now))
+                } catch {
+                    seen.failures.insert(error.code)
+                    try await client.connect()
+                }
             }
             seen.connections = client.counters.connections
             await client.disconnect()
@@ -49,14 +64,17 @@ import Testing
         }
     }
 
-    @Test(arguments: [SimulationFaults.cuts, .latency, .silence, .restarts, .losses])
+    @Test(arguments: [
+        SimulationFaults.cuts, .latency, .silence, .restarts, .losses, .halfOpen, .slowness, .slowAnswers, .takeovers,
+    ])
     func `Each fault has its effect and no other`(_ fault: SimulationFaults) async throws {
         var found = false
         for seed in 0..<UInt64(12) {
             let seen = try await Self.observation(fault, seed: seed)
             switch fault {
-            case .cuts: found = found || seen.connections > 1
-            case .latency, .silence:
+            case .cuts, .takeovers: found = found || seen.connections > 1
+            case .halfOpen: found = found || seen.connections > 1 && seen.longestPublish > .seconds(20)
+            case .latency, .silence, .slowness, .slowAnswers:
                 #expect(seen.connections == 1)
                 found = found || seen.longestPublish > .zero
             case .restarts:
@@ -77,6 +95,70 @@ import Testing
             found = found || seen.longestPublish > .seconds(2)
         }
         #expect(found)
+    }
+
+    @Test func `Names are not found, or late, for a time`() async throws {
+        var found = false
+        for seed in 0..<UInt64(12) where !found {
+            let seen = try await Self.observation(.names, seed: seed, drops: true)
+            found = seen.longestPublish > .seconds(2)
+        }
+        #expect(found)
+    }
+
+    @Test func `A client of MQTT 5 is told that another took its session over`() async throws {
+        var found = false
+        for seed in 0..<UInt64(12) where !found {
+            found = try await Self.observation(.takeovers, seed: seed, version: .v5_0).failures.contains(.takenOver)
+        }
+        #expect(found)
+    }
+
+    @Test func `Brokers grant less for a time`() async throws {
+        var codes: Set<MQTTError.Code> = []
+        for seed in 0..<UInt64(12) {
+            let seen = try await Self.observation(.smallerLimits, seed: seed, version: .v5_0)
+            codes.formUnion(seen.failures)
+            #expect(!seen.sessionWasForgotten)
+        }
+        #expect(codes == [.notAllowed])
+        #expect(try await Self.observation(.smallerLimits, seed: 0).failures.isEmpty, "3.1.1 knows no limits")
+    }
+
+    @Test func `The device has no network for a time`() async throws {
+        var found = false
+        for seed in 0..<UInt64(12) where !found {
+            let seen = try await Self.observation(.networkChanges, seed: seed)
+            found = seen.connections > 1 && seen.longestPublish > .seconds(2)
+        }
+        #expect(found)
+    }
+
+    @Test func `Clients know whether their device has a network`() async throws {
+        var options = SimulationOptions()
+        options.faults = .networkChanges
+        for seed in 0..<UInt64(12) {
+            let plan = SimulationPlan(seed: seed, options: options, leavingOut: [])
+            guard let first = plan.entries.first, case .offline(let lasting) = first.event, lasting > .seconds(10)
+            else { continue }
+            let wasWithout = try await Simulation.run(seed: seed, options: options) { world in
+                let broker = try await world.startBroker(host: "broker.example")
+                let client = MQTTClient(
+                    "mqtt://broker.example:\(try #require(broker.ports.mqtt))", clock: world.clock)
+                await client.start()
+                let states = client.states
+                let watching = Task {
+                    for await state in states where state == .waitingForNetwork { return true }
+                    return false
+                }
+                try await world.clock.sleep(for: first.time + .seconds(1))
+                await broker.dropAllConnections()
+                return await watching.value
+            }
+            #expect(wasWithout)
+            return
+        }
+        Issue.record("No plan has a long time without a network.")
     }
 
     @Test func `Nothing goes wrong before the calm is over or after the duration`() {
