@@ -31,7 +31,9 @@ struct HeldAnswers: Sendable {
                 var due = now.advanced(byNanoseconds: Int64.random(in: 0...longest, using: &random))
                 // Acknowledgements of one kind keep their order [MQTT-4.6.0-2] [MQTT-4.6.0-3]; a receipt may overtake
                 // another.
-                if case .mqtt = packet, let last = held.last(where: { $0.packet == packet }) { due = max(due, last.due) }
+                if case .mqtt = packet, let last = held.last(where: { $0.packet == packet }) {
+                    due = max(due, last.due)
+                }
                 held.append((due, packet, Array(whole)))
             } else {
                 left += whole
