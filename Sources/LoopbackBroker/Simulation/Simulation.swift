@@ -122,20 +122,20 @@ public final class Simulation: Sendable {
     ) async throws -> SimulationOutcome<Result> {
         let simulation = try Simulation(seed: seed, options: options, leavingOut: leftOut)
         let run = SimulationRun<Result>(simulation.world, simulation.clock.loop)
-        let task = Task(executorPreference: simulation.world.executor) {
+        simulation.clock.loop.execute {
             run.begin()
             simulation.begin()
-            let result: Swift.Result<Result, any Error>
-            do {
-                result = .success(try await body(simulation))
-            } catch {
-                result = .failure(error)
+            run.start {
+                do {
+                    return .success(try await body(simulation))
+                } catch {
+                    return .failure(error)
+                }
+            } atEnd: {
+                simulation.end()
             }
-            simulation.end()
-            run.end(result)
         }
-        run.setTask(task)
-        let result = await run.result { task.cancel() }
+        let result = await run.result()
         try Task.checkCancellation()
         return SimulationOutcome(
             result: result, plan: simulation.plan, steps: simulation.world.latestSteps,

@@ -15,6 +15,7 @@ final class SimulationRun<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var task: Task<Void, Never>?
         var failure: SimulationError?
+        var isCancelled = false
     }
 
     private let world: SimulatedWorld
@@ -27,28 +28,52 @@ final class SimulationRun<Value: Sendable>: Sendable {
         self.loop = loop
     }
 
-    func setTask(_ task: Task<Void, Never>) { state.withLock { $0.task = task } }
-
-    /// The body begins; on the loop's thread.
+    /// From now on the seed decides; on the loop's thread.
     func begin() {
         world.begin(on: loop) { [weak self] reason, isForeign in self?.stalled(reason, isForeign) }
     }
 
+    /// Runs the body; on the loop's thread.
+    ///
+    /// - Parameter atEnd: called after the body, before the result counts.
+    func start(
+        _ body: @escaping @Sendable () async -> Result<Value, any Error>, atEnd: @escaping @Sendable () -> Void
+    ) {
+        let task = Task(executorPreference: world.executor) {
+            let result = await body()
+            atEnd()
+            self.end(result)
+        }
+        let isCancelled = state.withLock { state in
+            state.task = task
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    private func cancel() {
+        let task = state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }
+        task?.cancel()
+    }
+
     /// The body cannot end any more by itself: it is cancelled, and left alone if that does not help either.
     private func stalled(_ reason: String, _ isForeign: Bool) {
-        let (task, isFirst) = state.withLock { state in
+        let isFirst = state.withLock { state in
             let isFirst = state.failure == nil
             if isFirst { state.failure = SimulationError(reason, isForeign: isForeign) }
-            return (state.task, isFirst)
+            return isFirst
         }
         guard isFirst else { return end(.failure(SimulationError(reason, isForeign: isForeign))) }
-        task?.cancel()
+        cancel()
         // If that changes nothing, the loop comes here again.
         loop.execute {}
     }
 
     /// The body has ended.
-    func end(_ result: Result<Value, any Error>) {
+    private func end(_ result: Result<Value, any Error>) {
         let failure = state.withLock { $0.failure }
         loop.executeNow { [self] in
             guard !call.isOver else { return }
@@ -58,10 +83,10 @@ final class SimulationRun<Value: Sendable>: Sendable {
     }
 
     /// The result of the body, or the reason why it did not end.
-    func result(onCancel: @Sendable () -> Void) async -> Result<Value, any Error> {
+    func result() async -> Result<Value, any Error> {
         await call.answer {
-        } onCancel: {
-            onCancel()
+        } onCancel: { [self] in
+            cancel()
         }
     }
 }

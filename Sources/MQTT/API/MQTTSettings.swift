@@ -29,11 +29,13 @@ final class MQTTSettings: Sendable {
     static func of(_ configuration: MQTTConfiguration) -> MQTTSettings {
         var options = configuration
         options.clientID = ""
-        let known = latest.withLock { $0.settings }
-        if let known, known.options == options { return known }
-        let made = MQTTSettings(options, known)
-        latest.withLock { $0.settings = made }
-        return made
+        return latest.withLock { [options] latest in
+            let known = latest.settings
+            if let known, known.options == options { return known }
+            let made = MQTTSettings(options, known)
+            latest.settings = made
+            return made
+        }
     }
 
     private init(_ options: MQTTConfiguration, _ known: MQTTSettings?) {

@@ -188,6 +188,7 @@ final class ManualTime: @unchecked Sendable {
     /// Moves on to the next deadline of a simulation. An advance is a sleep like others there.
     private func passTime(of world: SimulatedWorld, nextDeadline: Int64) -> Int64 {
         guard world.isActive else { return .max }
+        if world.letOthersRun() { return 0 }
         guard isQuiet else { return 0 }
         let next = min(nextDeadline, advances.map(\.target).min() ?? .max)
         guard world.mayPassTime(to: next) else { return .max }

@@ -1,15 +1,22 @@
 import Synchronization
 
-/// Runs the tasks of a simulation's body on its loop. Not the loop itself, which cannot afford to ask who hands work in.
+/// Runs the tasks of a simulation's body on its loop, or in builds with `-D SIMULATION` on threads beside it. Not the loop
+/// itself, which cannot afford to ask who hands work in.
 package final class SimulatedExecutor: TaskExecutor {
-    private let loop = Lock<EventLoop?>(nil)
+    private struct Target: Sendable {
+        /// Weak, because the loop holds on to its world, and the world to its executor.
+        weak var loop: EventLoop?
+    }
+
+    private let target = Lock(Target())
 
     /// Sets the loop; called before the first task.
-    package func run(on loop: EventLoop) { self.loop.withLock { $0 = loop } }
+    package func run(on loop: EventLoop) { target.withLock { $0.loop = loop } }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        guard let loop = loop.withLock({ $0 }) else { return }
-        if !loop.isCurrent { loop.world?.foreignWorkArrived() }
-        loop.run(UnownedJob(job))
+        // Nothing runs on a loop that has ended.
+        guard let loop = target.withLock({ $0.loop }), let world = loop.world else { return }
+        if !world.isOnThread(of: loop) { world.foreignWorkArrived() }
+        world.run(UnownedJob(job), on: loop)
     }
 }

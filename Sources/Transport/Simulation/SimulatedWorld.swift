@@ -48,6 +48,9 @@ package final class SimulatedWorld: Sendable {
     /// The network of the device that the clients are on.
     package let monitor = NetworkMonitor()
     package let executor: SimulatedExecutor
+    #if SIMULATION
+        private let baton: Baton
+    #endif
 
     /// Rounds of the loop after which a moment counts as endless.
     private static let maximumRounds = 50_000
@@ -55,6 +58,9 @@ package final class SimulatedWorld: Sendable {
     /// - Parameter maximumTime: nanoseconds after which the body has to be over.
     package init(seed: UInt64, maximumTime: Int64) {
         executor = SimulatedExecutor()
+        #if SIMULATION
+            baton = Baton(seed: seed, executor: executor)
+        #endif
         state = Lock(
             State(
                 order: SplitMix(seed: seed, part: 1), bytes: SplitMix(seed: seed, part: 2),
@@ -85,15 +91,47 @@ package final class SimulatedWorld: Sendable {
             state.end = now.advanced(byNanoseconds: state.end)
             state.now = now
         }
+        #if SIMULATION
+            baton.begin(on: loop)
+        #endif
     }
 
     /// The body is over, and nothing more is recorded; on the loop's thread.
     package func end(on loop: EventLoop) {
-        TaskHooks.end(on: loop)
         state.withLock { state in
             state.isActive = false
             state.links = [:]
         }
+        #if SIMULATION
+            baton.end()
+        #endif
+        TaskHooks.end(on: loop)
+    }
+
+    /// Runs the next piece of a task of the body, or of one without an executor.
+    func run(_ task: UnownedJob, on loop: EventLoop) {
+        #if SIMULATION
+            if baton.enqueue(task) { return }
+        #endif
+        loop.run(task)
+    }
+
+    /// Whether the caller is on a thread of the world.
+    package func isOnThread(of loop: EventLoop) -> Bool {
+        #if SIMULATION
+            loop.isCurrent || baton.isCurrent
+        #else
+            loop.isCurrent
+        #endif
+    }
+
+    /// Lets the other threads of the world run, if there are any and one of them has something to do.
+    func letOthersRun() -> Bool {
+        #if SIMULATION
+            baton.letOthersRun()
+        #else
+            false
+        #endif
     }
 
     var isActive: Bool { state.withLock { $0.isActive } }

@@ -17,9 +17,9 @@ enum TaskHooks {
         // Concurrency.h).
         guard let symbol = unsafe dlsym(dlopen(nil, RTLD_NOW), "swift_task_enqueueGlobal_hook") else { return false }
         let hook: Hook = { job, enqueue in
-            guard let loop = TaskHooks.currentLoop else { return unsafe enqueue(job) }
+            guard let loop = TaskHooks.currentLoop, let world = loop.world else { return unsafe enqueue(job) }
             // Safe: both are a pointer to the job.
-            unsafe loop.run(unsafeBitCast(job, to: UnownedJob.self))
+            unsafe world.run(unsafeBitCast(job, to: UnownedJob.self), on: loop)
         }
         unsafe symbol.assumingMemoryBound(to: Optional<Hook>.self).pointee = hook
         return true

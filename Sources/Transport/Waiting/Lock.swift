@@ -44,10 +44,43 @@
             return try unsafe body(&value.pointee)
         }
     }
+#elseif SIMULATION
+    public import Synchronization
+
+    /// A lock that lets the other threads of a simulation run before it is taken, and after it was given back. Used by builds
+    /// with `-D SIMULATION` only.
+    @usableFromInline
+    package struct Lock<Value: ~Copyable>: ~Copyable, Sendable {
+        private let mutex: Mutex<Value>
+
+        @usableFromInline
+        package init(_ initial: consuming sending Value) {
+            mutex = Mutex(initial)
+        }
+
+        @usableFromInline
+        package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+            _ body: (inout sending Value) throws(Failure) -> sending Result
+        ) throws(Failure) -> sending Result {
+            Baton.willLock()
+            defer { Baton.didUnlock() }
+            return try mutex.withLock(body)
+        }
+
+        @usableFromInline
+        package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
+            _ body: (inout sending Value) throws(Failure) -> sending Result
+        ) throws(Failure) -> sending Result? {
+            Baton.willLock()
+            defer { Baton.didUnlock() }
+            return try mutex.withLockIfAvailable(body)
+        }
+    }
 #else
     public import Synchronization
 
-    /// The lock of this package: a name of its own, so that builds for the thread sanitizer can replace it here.
+    /// The lock of this package: a name of its own, so that builds for the thread sanitizer and for simulations of threads can
+    /// replace it here.
     @usableFromInline
     package typealias Lock<Value: ~Copyable> = Mutex<Value>
 #endif

@@ -62,7 +62,7 @@ import Transport
             let counter = Counter()
             let tasks = (0..<8).map { number in
                 Task {
-                    #expect(world.clock.loop.isCurrent)
+                    #expect(world.world.isOnThread(of: world.clock.loop))
                     for _ in 0..<3 {
                         _ = await counter.add()
                         await Task.detached { await Task.yield() }.value
@@ -105,6 +105,31 @@ import Transport
         let first = Campaign.seed
         try await Simulation.run(
             seeds: first..<first + UInt64(Campaign.rounds(5000)), options: STOMPPromises.options, STOMPPromises.body)
+    }
+
+    /// The client's end comes between the looks of a reader at its queue; with threads (`-D SIMULATION`) at any moment.
+    @Test func `What a client has received before it disconnects is delivered`() async throws {
+        var options = SimulationOptions()
+        options.faults = []
+        let first = Campaign.seed
+        try await Simulation.run(seeds: first..<first + UInt64(Campaign.rounds(5000)), options: options) { world in
+            let broker = try await world.startBroker()
+            let client = try MQTTClient(broker.mqttURL, clock: world.clock)
+            try await client.connect()
+            let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
+            let reading = Task {
+                var count = 0
+                for try await _ in messages { count += 1 }
+                return count
+            }
+            let sent = 1 + Int(world.seed % 4)
+            for number in 0..<sent { await broker.publish("\(number)", to: "a", qos: .atLeastOnce) }
+            while client.counters.messagesReceived < sent { await Task.yield() }
+            await client.disconnect()
+            let received = try await reading.value
+            try world.require(received == sent, "\(received) of \(sent) messages were delivered")
+            await broker.stop()
+        }
     }
 
     // MARK: Failures
