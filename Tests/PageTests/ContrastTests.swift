@@ -49,7 +49,8 @@ extension BrowserTests {
                 [UInt8](repeating: 0, count: 24), to: "/mwm/phone/motion", qos: .atLeastOnce, retain: true)
             try await motions.tab.wait(until: "document.querySelector('.card')")
             try await motions.tab.click(".card button")
-            try await motions.tab.wait(until: "document.querySelector('#events [data-kind=acknowledged]')")
+            try await motions.tab.wait(
+                until: "document.querySelector('.card output').textContent.includes('acknowledged')")
             let faintMotions = try await Contrast.faintTexts(in: motions.tab)
             #expect(faintMotions == [])
             try await motions.close()

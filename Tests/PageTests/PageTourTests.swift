@@ -93,7 +93,8 @@ extension BrowserTests {
                 // An alert reaches the device, and the page shows when that was acknowledged.
                 try await tab.click("[data-device=live] button")
                 try await live.waitForLine(containing: "alert: red")
-                try await tab.wait(until: "document.querySelector('#events [data-kind=acknowledged]')")
+                try await tab.wait(
+                    until: "document.querySelector('[data-device=live] output').textContent.includes('acknowledged')")
                 #expect(
                     try await tab.text(of: "[data-device=live] output").contains(/^red acknowledged at \d.*, \d+ ms$/))
 

@@ -82,7 +82,8 @@ const Fleet = (() => {
       }
       this.interval = Math.max(LEAST_INTERVAL, this.fixes === 2 ? pause : this.interval * 0.8 + pause * 0.2);
       const step = distance(before, this);
-      const jumps = this.#isJump(step, passed, pause);
+      // Back in time and elsewhere is a recording that has started over, however fast it is replayed.
+      const jumps = (isBack && step >= JUMP_LEAST_DISTANCE) || this.#isJump(step, passed, pause);
       if (jumps || isBack) this.#restart(now);
       if (jumps) return true;
       const usual = this.#usual ?? { step, passed, pause };
@@ -132,7 +133,16 @@ const Fleet = (() => {
     }
   }
 
-  // MARK: In words
+  // MARK: In words and colours
+
+  // Of equal lightness for all, and always the same for a name. What the names of a fleet have in common decides on the
+  // first colour; the golden angle leads from number to number, as far from those before as a circle of hues allows.
+  function colour(id) {
+    const [, common, number] = id.match(/^(.*?)(\d{0,6})$/su);
+    let hash = 0x811c9dc5;
+    for (let i = 0; i < common.length; i += 1) hash = Math.imul(hash ^ common.charCodeAt(i), 0x01000193) >>> 0;
+    return `oklch(0.62 0.17 ${((hash % 3600) / 10 + Number(number) * 137.508).toFixed(1) % 360})`;
+  }
 
   const POINTS = ['N', 'NE', 'E', 'SE', 'S', 'SW', 'W', 'NW'];
 
@@ -151,5 +161,5 @@ const Fleet = (() => {
     return minutes < 120 ? `${minutes} min ago` : `${Math.floor(minutes / 60)} h ago`;
   }
 
-  return { Device, distance, bearing, compass, kilometres, ago };
+  return { Device, distance, bearing, colour, compass, kilometres, ago };
 })();

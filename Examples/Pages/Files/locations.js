@@ -30,6 +30,9 @@ const Locations = (() => {
     },
   });
 
+  // The program that serves the page knows where its recording was made.
+  map.place = (new URLSearchParams(location.search).get('place') ?? '').slice(0, 80);
+
   const panel = new Panel.Panel({
     settings: () => ({ host: $('host').value.trim() || '/' }),
     dial: ({ url, user, password, host }, events) =>
@@ -70,7 +73,7 @@ const Locations = (() => {
     let device = devices.get(fix.id);
     if (!device) {
       if (devices.size >= MOST_DEVICES) return;
-      device = Object.assign(new Fleet.Device(fix.id, colour(devices.size)), {
+      device = Object.assign(new Fleet.Device(fix.id, Fleet.colour(fix.id)), {
         row: null, presence: 'here', since: new Date().toLocaleTimeString(),
       });
       devices.set(fix.id, device);
@@ -91,11 +94,6 @@ const Locations = (() => {
     } catch {
       return null;
     }
-  }
-
-  // Of equal lightness for all, and by the golden angle as far from those before as a circle of hues allows.
-  function colour(index) {
-    return `oklch(0.62 0.17 ${(255 + index * 137.508) % 360})`;
   }
 
   // MARK: The list
@@ -336,5 +334,5 @@ const Locations = (() => {
   setInterval(() => age(), 1000);
 
   panel.open();
-  return { devices, map, select, follow, age, get selected() { return selected; }, get ignored() { return ignored; } };
+  return { devices, map, select, follow, age, notice: (text) => panel.notice(text), get selected() { return selected; }, get ignored() { return ignored; } };
 })();

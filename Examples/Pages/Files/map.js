@@ -78,6 +78,7 @@ const WorldMap = (() => {
     #tracks;
     #overlay;
     #scaleBar;
+    #where;
     #bubble;
     #credit;
     #devices = new Map();
@@ -109,7 +110,9 @@ const WorldMap = (() => {
       this.#ground = this.#layer('canvas', 'ground');
       this.#tracks = this.#layer('canvas', 'tracks');
       this.#overlay = this.#layer('div', 'overlay');
-      this.#scaleBar = this.#layer('div', 'scale');
+      const corner = this.#layer('div', 'corner');
+      corner.innerHTML = '<span class="north" title="North is up">N</span><span class="scale"></span><span class="where"></span>';
+      [, this.#scaleBar, this.#where] = corner.children;
       this.#credit = this.#layer('div', 'credit');
       this.#bubble = document.createElement('div');
       this.#bubble.className = 'bubble';
@@ -125,6 +128,9 @@ const WorldMap = (() => {
 
     get size() { return this.#devices.size; }
     get followed() { return this.#followed; }
+
+    // What the place is called that the map shows; empty if nobody knows.
+    set place(name) { this.#where.textContent = name; }
 
     // How many pieces the track of a device has.
     pieces(id) {

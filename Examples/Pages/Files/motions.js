@@ -69,7 +69,7 @@ const Motions = (() => {
   function receive({ topic, payload, retain }) {
     rate.tick();
     if (topic === '/mwm/lastWill') return died(payload);
-    if (topic === '/mwm/lastWill/web') return note('gone', text.decode(payload).slice(0, 200));
+    if (topic === '/mwm/lastWill/web') return note(text.decode(payload).slice(0, 200));
     // "/mwm/{id}/motion" has an empty part before its first slash.
     const [, , id, kind] = topic.split('/');
     if (kind !== 'motion') return undefined;
@@ -100,28 +100,22 @@ const Motions = (() => {
       return ignore('last will');
     }
     if (typeof id !== 'string') return ignore('last will');
-    note('gone', `${id.slice(0, 200)} is gone: its last will arrived`);
+    note(`${id.slice(0, 200)} is gone: its last will arrived`);
     const device = devices.get(id);
-    if (device) {
-      forget(device);
-      panel.notice(`Device ${id} is gone: its last will arrived`);
-    }
+    if (device) forget(device);
     return undefined;
   }
 
   // MARK: Events
 
-  // A line in the strip of events; returns it for what is added later.
-  function note(kind, words) {
+  // A line in the strip of events, which has its place also while it is empty.
+  function note(words) {
     const line = document.createElement('li');
-    line.dataset.kind = kind;
     line.innerHTML = '<time></time><span></span>';
     line.firstChild.textContent = new Date().toLocaleTimeString();
     line.lastChild.textContent = words;
     $('events').prepend(line);
     while ($('events').children.length > MOST_EVENTS) $('events').lastChild.remove();
-    $('events').hidden = false;
-    return line;
   }
 
   function ignore(what) {
@@ -230,7 +224,6 @@ const Motions = (() => {
     for (const device of devices.values()) forget(device);
     ignored = 0;
     $('events').replaceChildren();
-    $('events').hidden = true;
     count();
   }
 
@@ -246,20 +239,15 @@ const Motions = (() => {
 
   function alert(device, colour) {
     if (!client) return;
-    const line = note('alert', `${colour} to ${device.id}`);
     device.output.textContent = '…';
     client.publish(`/mwm/${device.id}/alert`, colour, { qos: 1 }).then(
       (milliseconds) => {
         const time = new Date().toLocaleTimeString();
         device.output.textContent = `${colour} acknowledged at ${time}, ${milliseconds.toFixed(0)} ms`;
-        line.dataset.kind = 'acknowledged';
-        line.lastChild.textContent = `${colour} to ${device.id} acknowledged at ${time} after ${milliseconds.toFixed(0)} ms`;
         flash(device, colour);
       },
       (error) => {
         device.output.textContent = `not sent: ${error.message}`;
-        line.dataset.kind = 'gone';
-        line.lastChild.textContent = `${colour} to ${device.id} was not acknowledged: ${error.message}`;
       });
   }
 
@@ -279,5 +267,5 @@ const Motions = (() => {
   });
 
   panel.open();
-  return { devices, clientID, get ignored() { return ignored; } };
+  return { devices, clientID, notice: (text) => panel.notice(text), get ignored() { return ignored; } };
 })();

@@ -45,7 +45,7 @@ const Panel = (() => {
     // What is worth reading but not worth stopping for.
     notice(text) {
       const line = document.createElement('p');
-      line.textContent = text;
+      line.textContent = line.title = text;
       $('notices').replaceChildren(line);
       clearTimeout(this.noticeTimer);
       this.noticeTimer = setTimeout(() => line.remove(), 8000);

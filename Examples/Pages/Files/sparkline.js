@@ -1,9 +1,10 @@
-// Three lines of the last values in one canvas, one below the other, each in a range of −3 to 3.
+// Three lines of the last values in one canvas, one below the other, each from half a turn back to half a turn forward.
+// As long as there are few values, they have the whole width.
 'use strict';
 
 const Sparkline = (() => {
   const LENGTH = 50;
-  const RANGE = 3;
+  const RANGE = Math.PI;
   const LANES = ['pitch', 'roll', 'yaw'];
   const colours = { pitch: '', roll: '', yaw: '', zero: '' };
 
@@ -61,7 +62,7 @@ const Sparkline = (() => {
       context.lineTo(this.#width, Math.round(middle) + 0.5);
       context.stroke();
 
-      const step = (this.#width - 6) / (LENGTH - 1);
+      const step = (this.#width - 6) / Math.max(1, this.#count - 1);
       const scale = (height / 2 - 3) / RANGE;
       const values = this.#values[lane];
       context.strokeStyle = context.fillStyle = colours[LANES[lane]];
@@ -71,16 +72,18 @@ const Sparkline = (() => {
       let y = 0;
       for (let i = 0; i < this.#count; i += 1) {
         const value = values[(this.#next - this.#count + i + LENGTH) % LENGTH];
-        x = 3 + (LENGTH - this.#count + i) * step;
+        x = 3 + i * step;
         y = middle - Math.max(-RANGE, Math.min(RANGE, value)) * scale;
         if (i === 0) context.moveTo(x, y);
         else context.lineTo(x, y);
       }
+      // A single value is a line across.
+      if (this.#count === 1) context.lineTo(x = this.#width - 3, y);
       context.stroke();
       if (this.#count === 0) return;
       // The same line down to zero, as a shade: how far from rest at a glance.
       context.lineTo(x, middle);
-      context.lineTo(3 + (LENGTH - this.#count) * step, middle);
+      context.lineTo(3, middle);
       context.globalAlpha = 0.13;
       context.fill();
       context.globalAlpha = 1;
