@@ -65,7 +65,7 @@ struct FixSender: Sendable {
         await caughtUp()
         let again = unconfirmed.reconnected()
         guard !again.isEmpty else { return }
-        link.post.say("sending \(again.count) unconfirmed \(again.count == 1 ? "fix" : "fixes") again")
+        link.post.report("sending \(again.count) unconfirmed \(again.count == 1 ? "fix" : "fixes") again")
         for (number, body) in again {
             // A connection that is lost again leaves the rest to the next one.
             guard (try? await write(body, number)) != nil else { return }

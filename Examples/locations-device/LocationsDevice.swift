@@ -46,7 +46,7 @@ struct LocationsDevice: Sendable {
             let texts = try await link.client.subscribe(
                 to: textQueue, acknowledgement: mode, options: STOMPSubscribeOptions(headers: receipt))
             await link.untilConnected()
-            post.say("Subscribed to \(textQueue)", .faint)
+            post.report("Subscribed to \(textQueue)", .faint)
             return texts
         } catch {
             throw DeviceFailure(subscribing: error)
@@ -108,7 +108,8 @@ struct LocationsDevice: Sendable {
                 post.announceRun(pass + 1)
             }
             last.value = fix
-            try await send(fix, due: place?.due, shown: "\(fix)")
+            try await send(fix, due: place?.due)
+            post.showSent("\(fix)")
         }
         await sender.untilConfirmed()
         if ending == .atEnd { meter.ended(device: post.index) }
@@ -122,19 +123,19 @@ struct LocationsDevice: Sendable {
         return false
     }
 
-    private func send(_ fix: Fix, due: Int64?, shown text: String) async throws {
+    private func send(_ fix: Fix, due: Int64?) async throws {
         try await sender.send {
             let now = Timestamp.now().wholeSeconds
             let time = options.usesRecordedTime ? fix.time ?? now : now
             return LocationPayload.json(deviceID: id, fix: fix, at: time)
         }
-        post.say(text)
         post.fleet.meter.sent(device: post.index, due: due)
     }
 
     private func shake() async throws {
         guard let last = last.value else { return post.say("shaken, but there is no fix yet to send again") }
-        try await send(last, due: nil, shown: "shaken: \(last)")
+        try await send(last, due: nil)
+        post.report("shaken: \(last)")
     }
 
     // MARK: Texts
@@ -155,7 +156,7 @@ struct LocationsDevice: Sendable {
     private func showResubscriptions(in events: Updates<STOMPEvent>) async {
         for await event in events {
             if case .resubscribed(let destination) = event {
-                post.say("Subscribed to \(destination) again", .faint)
+                post.report("Subscribed to \(destination) again", .faint)
             }
         }
     }

@@ -50,7 +50,7 @@ extension STOMPClient: DeviceClient {
         case .connectionLost, .notConnected, .disconnected, .timedOut, .stale: status = .lost
         default: status = .software
         }
-        return DeviceFailure(status, failure.message)
+        return DeviceFailure(status, DeviceFailure.withoutAdviceToProgrammers(failure.message))
     }
 
     package static func kind(_ failure: STOMPError) -> ConnectionFailureKind {

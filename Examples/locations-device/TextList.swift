@@ -20,7 +20,7 @@ final class TextList: Sendable {
             if isAnswered { waiting.append(message) }
             return waiting.count
         }
-        post.say("text: \(Self.words(of: message))", .accent)
+        post.showText(Self.words(of: message))
         if count == 1 { post.say("press a to accept it, r to reject it") }
     }
 

@@ -39,7 +39,7 @@ extension MQTTClient: DeviceClient {
         case .connectionLost, .notConnected, .disconnected, .timedOut, .takenOver: status = .lost
         default: status = .software
         }
-        return DeviceFailure(status, failure.message)
+        return DeviceFailure(status, DeviceFailure.withoutAdviceToProgrammers(failure.message))
     }
 
     package static func kind(_ failure: MQTTError) -> ConnectionFailureKind {

@@ -40,7 +40,7 @@ struct MotionsDevice: Sendable {
         do throws(MQTTError) {
             let alerts = try await link.client.subscribe(to: alertTopic, qos: .atLeastOnce)
             await link.untilConnected()
-            post.say("subscribed to \(alertTopic) with \(alerts.grantedQoS)", .faint)
+            post.report("subscribed to \(alertTopic) with \(alerts.grantedQoS)", .faint)
             return alerts
         } catch {
             throw DeviceFailure(subscribing: error)
@@ -93,12 +93,13 @@ struct MotionsDevice: Sendable {
                 post.announceRun(pass + 1)
             }
             last.value = attitude
-            try await publish(attitude, due: place?.due, shown: "\(attitude)")
+            try await publish(attitude, due: place?.due)
+            post.showSent("\(attitude)")
         }
         if ending == .atEnd { meter.ended(device: post.index) }
     }
 
-    private func publish(_ attitude: Attitude, due: Int64?, shown text: String) async throws {
+    private func publish(_ attitude: Attitude, due: Int64?) async throws {
         let qos = QoS(rawValue: UInt8(options.qos)) ?? .atMostOnce
         try await link.send { () throws(MQTTError) in
             do throws(MQTTError) {
@@ -109,7 +110,6 @@ struct MotionsDevice: Sendable {
                 post.say("a motion may be lost: \(error.message)")
             }
         }
-        post.say(text)
         link.tally.add { $0.sent += 1 }
         post.fleet.meter.sent(device: post.index, due: due)
         // The acknowledgement of QoS 1 and 2 has been awaited.
@@ -118,7 +118,8 @@ struct MotionsDevice: Sendable {
 
     private func shake() async throws {
         guard let last = last.value else { return post.say("shaken, but there is no motion yet to send again") }
-        try await publish(last, due: nil, shown: "shaken: \(last)")
+        try await publish(last, due: nil)
+        post.report("shaken: \(last)")
     }
 
     // MARK: Alerts
@@ -127,7 +128,7 @@ struct MotionsDevice: Sendable {
         do throws(MQTTError) {
             for try await alert in alerts {
                 link.tally.add { $0.received += 1 }
-                post.console.alert(alert.text ?? "\(alert.payload.count) bytes that are no text")
+                post.showAlert(alert.text ?? "\(alert.payload.count) bytes that are no text")
             }
         } catch {
             // The watcher reports a client that has stopped connecting, for whatever reason.
@@ -140,7 +141,7 @@ struct MotionsDevice: Sendable {
         for await event in events {
             switch event {
             case .resubscribed(let filter, let code):
-                post.say("subscribed again to \(filter) with QoS \(code.rawValue)", .faint)
+                post.report("subscribed again to \(filter) with QoS \(code.rawValue)", .faint)
             case .sessionLost(let republished, let duplicates):
                 post.say(
                     "the broker lost the session; \(republished) sent again, of which \(duplicates) may come twice")

@@ -9,6 +9,7 @@ struct BrokerAddressTests {
         ("stomp://localhost", "stomp://localhost"), ("STOMPS://h:61614", "stomps://h:61614"),
         ("ws://user@h:1/path?q#f", "ws://h:1/path?q#f"), ("wss://u:p:q@[::1]:9/stomp", "wss://[::1]:9/stomp"),
         ("unix:/run/broker.sock", "unix:/run/broker.sock"), ("stomp://a%3Ab:c@h", "stomp://h"),
+        ("http://u:p@h:15674/ws", "ws://h:15674/ws"), ("HTTPS://h/ws", "wss://h/ws"),
     ])
     func keepsTheURLWithoutUserInformation(text: String, url: String) throws {
         #expect(try BrokerAddress(text, for: .locations).url == url)
@@ -23,7 +24,7 @@ struct BrokerAddressTests {
     }
 
     @Test(arguments: [
-        "localhost", "localhost:61613", "mqtt://h", "http://h", "stomp:h", "stomp://", "stomp://:61613", "stomp://h:",
+        "localhost", "localhost:61613", "mqtt://h", "ftp://h", "stomp:h", "stomp://", "stomp://:61613", "stomp://h:",
         "stomp://h:0", "stomp://h:65536", "stomp://h:x", "stomp://::1", "stomp://[::1", "stomp://[]", "stomp://[::1]x",
         "stomp://a b", "unix:", "unix://", "", "stomp://u:%zz@h", "stomp://%ff@h", "stomp://h:99999999999999999999",
     ])

@@ -49,7 +49,8 @@ struct DeviceLinkTests {
         let program = Program(device: .locations, console: console, stop: StopSwitch())
         let fleet = Fleet(
             program: program, options: options.common, name: "x", urls: ["stomp://x"],
-            meter: ProgressMeter(unit: "fixes", devices: 1, console: console), frames: nil, publisher: nil)
+            meter: ProgressMeter(unit: "fixes", devices: 1, console: console), frames: nil, publisher: nil,
+            isCompact: false)
         return Fleet.Post(fleet: fleet, index: 0, id: "car")
     }
 

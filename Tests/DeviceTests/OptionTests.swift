@@ -138,6 +138,20 @@ struct OptionTests {
         #expect(Set(try locations("--fleet", "50").common.deviceIDs).count == 50)
     }
 
+    @Test func aFleetHasNamesOfItsOwn() throws {
+        let vans = try locations("--fleet", "3").common
+        #expect(vans.deviceIDs == ["van-1", "van-2", "van-3"])
+        #expect(vans.isSpread)
+        #expect(try motions("--fleet", "2").common.deviceIDs == ["phone-1", "phone-2"])
+        // Two fleets at a broker that both use are two fleets.
+        let (one, other) = (
+            try locations("--fleet", "2", "--broker", "stomp://h").common.deviceIDs,
+            try locations("--fleet", "2", "--broker", "stomp://h").common.deviceIDs
+        )
+        #expect(one[0].wholeMatch(of: /van-[0-9a-f]{4}-1/) != nil)
+        #expect(one != other)
+    }
+
     @Test func aFleetWithANameIsSpread() throws {
         let options = try locations("--fleet", "2", "--name", "van").common
         #expect(options.deviceIDs == ["van-1", "van-2"])

@@ -101,7 +101,7 @@ struct RecordingTests {
             "line 3, column 23: 'yesterday' is no ISO 8601 time from 1970 to 2199"
         ),
         ("<trkpt lat=\"1\" lon=\"1\">", "line 3, column 10: an element is closed by another's tag"),
-        ("<trkpt lat=\"1\" lon=1/>", "line 2, column 20: not well-formed XML (error 39)"),
+        ("<trkpt lat=\"1\" lon=1/>", "line 2, column 20: the value of an attribute is not in quotes"),
     ])
     func malformedPointsAreToldWithTheirLine(body: String, message: String) {
         let problem = problem { try locations(gpx(body)) }
@@ -111,8 +111,45 @@ struct RecordingTests {
         #expect(problem?.contains(column) == true)
     }
 
+    @Test func aFileThatWasCutOffSaysSoWithItsLineWhereverThatWas() {
+        let whole = """
+            <?xml version="1.0"?>
+            <gpx version="1.1" creator="x"><metadata><name>A &amp; B</name></metadata>
+            <trk><trkseg>
+            <trkpt lat="45.5" lon="7.25"><time>2020-12-18T06:21:48Z</time></trkpt>
+            <trkpt lat="45.6" lon="7.35"><ele>3</ele></trkpt>
+            </trkseg></trk></gpx>
+            """
+        for count in 12..<whole.count {
+            let text = String(whole.prefix(count))
+            let lines = text.reversed().drop { $0 == "\n" }.count { $0 == "\n" } + 1
+            let problem = problem { try locations(text) } ?? ""
+            let isFirst = lines == 1
+            #expect(
+                problem == "line \(lines): the file ends in the middle; it was cut off"
+                    || isFirst && problem.hasPrefix("line 1"), "\(text): \(problem)")
+        }
+        // A mistake before the place of the cut is the mistake.
+        let mistake = problem { try locations("<gpx><trk><trkseg>\n<trkpt lat='91' lon='1'/>\n<trkpt lat='4") }
+        #expect(mistake?.contains("line 2, ") == true && mistake?.contains("latitude 91.0") == true)
+    }
+
+    @Test(arguments: [
+        ("<gpx><metadata><name> Valley </name></metadata><trk><name>Ride</name>TRACK</trk></gpx>", "Valley"),
+        ("<gpx><metadata><author><name>Ann</name></author></metadata><trk><name>Ride</name>TRACK</trk></gpx>", "Ride"),
+        ("<gpx><wpt lat='1' lon='2'><name>Hut</name></wpt><trk><name/>TRACK</trk></gpx>", nil),
+        ("<gpx><name>Old</name><trk>TRACK</trk></gpx>", "Old"),
+    ])
+    func theNameOfATrackIsItsPlace(file: String, place: String?) throws {
+        let points = "<trkseg><trkpt lat='1' lon='2'><name>point</name></trkpt></trkseg>"
+        #expect(try locations(file.replacing("TRACK", with: points)).place == place)
+        #expect(try locations("1,2\n").place == nil)
+    }
+
     @Test func filesThatAreNoTracksAreRefused() {
-        #expect(problem { try locations("<gpx><trk>\n<trkseg>\n") }?.hasSuffix("the file ends in the middle") == true)
+        #expect(
+            problem { try locations("<gpx><trk>\n<trkseg>\n") } == "line 2: the file ends in the middle; it was cut off"
+        )
         #expect(problem { try locations("<html></html>") }?.hasSuffix("it starts with <html>") == true)
         #expect(
             problem { try locations("<gpx><wpt lat='1' lon='1'/></gpx>") }?

@@ -86,17 +86,17 @@ struct RunningTests {
         #expect(DeviceRunner.stagger(devices: 1000) == .milliseconds(10))
     }
 
-    @Test func theSummaryIsOneLine() {
+    @Test func theSummaryCountsWhatWasDone() {
         let summary = DeviceSummary(sent: 104, skipped: 1, received: 2, reconnects: 1)
         #expect(
-            summary.line(for: .locations, devices: 1, elapsed: .seconds(514))
-                == "summary: 104 fixes sent, 1 old fix skipped, 2 texts received, 1 reconnect, 8:34 elapsed")
+            summary.items(for: .locations, devices: 1, elapsed: .seconds(514)).joined(separator: ", ")
+                == "104 fixes sent, 1 old fix skipped, 2 texts received, 1 reconnect, 8:34 elapsed")
         let confirmed = DeviceSummary(sent: 2, unconfirmed: 1) + DeviceSummary(sent: 1) + DeviceSummary(unconfirmed: 2)
         #expect(
-            confirmed.line(for: .locations, devices: 1, elapsed: .zero)
-                == "summary: 3 fixes sent, 3 unconfirmed, 0 texts received, 0:00 elapsed")
+            confirmed.items(for: .locations, devices: 1, elapsed: .zero).joined(separator: ", ")
+                == "3 fixes sent, 3 unconfirmed, 0 texts received, 0:00 elapsed")
         #expect(
-            DeviceSummary(sent: 1).line(for: .motions, devices: 3, elapsed: .zero)
-                == "summary: 3 devices, 1 motion sent, 0 alerts received, 0:00 elapsed")
+            DeviceSummary(sent: 1).items(for: .motions, devices: 3, elapsed: .zero).joined(separator: ", ")
+                == "3 devices, 1 motion sent, 0 alerts received, 0:00 elapsed")
     }
 }

@@ -3,53 +3,67 @@ import Testing
 
 @testable import DeviceSupport
 
-/// The line at the bottom of a terminal.
+/// The lines at the bottom of a terminal.
 @Suite(.turns)
 struct StatusLineTests {
     private func status() -> StatusLine {
         var progress = ReplayProgress(unit: "fixes", sent: 12, unconfirmed: 2, elapsed: 12_000_000_000)
         progress.remaining = 17_000_000_000
         progress.fraction = 0.42
-        return StatusLine(
-            address: "http://127.0.0.1:8080/", devices: 1, connected: 1, progress: progress, rate: 1)
+        return StatusLine(devices: 1, connected: 1, progress: progress, rate: 1)
     }
 
     private func text(_ status: StatusLine, _ width: Int) -> String {
         status.texts(width: width).map(\.text).joined()
     }
 
-    @Test func `shows address, connection, counts, rate and progress`() {
-        let wide = "http://127.0.0.1:8080/  connected  12 sent  10 acknowledged  2 unconfirmed  1.0/s  "
-        #expect(text(status(), 130) == wide + "[===========>               ]   42%  0:17 left")
-        let usual = "http://127.0.0.1:8080/  connected  12 sent  2 unconfirmed  1.0/s   42%  0:17 left"
-        #expect(text(status(), 85) == usual)
+    @Test func `shows connection, counts, rate and progress`() {
+        let wide = "connected  12 sent  10 acknowledged  2 unconfirmed  1.0/s  "
+        #expect(text(status(), 106) == wide + "[===========>               ]   42%  0:17 left")
+        #expect(text(status(), 61) == "connected  12 sent  2 unconfirmed  1.0/s   42%  0:17 left")
     }
 
     @Test func `leaves out what matters least, and never fills the last column`() {
-        #expect(text(status(), 70) == "http://127.0.0.1:8080/  connected  12 sent  2 unconfirmed   42%")
-        #expect(text(status(), 40) == "http://127.0.0.1:8080/  connected")
-        #expect(text(status(), 30) == "http://127.0.0.1:8080/")
-        #expect(text(status(), 10) == "http://12")
+        #expect(text(status(), 46) == "connected  12 sent  2 unconfirmed   42%")
+        #expect(text(status(), 16) == "connected")
+        #expect(text(status(), 7) == "connec")
         for width in 0...200 { #expect(text(status(), width).count <= max(0, width - 1)) }
     }
 
-    @Test func `a long address becomes short before anything is left out`() {
-        var status = status()
-        status.shortAddress = status.address
-        status.address += "abcdefghijklmnopqrst/"
-        #expect(text(status, 140).hasPrefix("http://127.0.0.1:8080/abcdefghijklmnopqrst/  connected  "))
-        #expect(text(status, 100).hasPrefix("http://127.0.0.1:8080/  connected  12 sent  10 acknowledged  "))
+    private func lines(_ block: StatusBlock, _ columns: Int, _ rows: Int) -> [String] {
+        block.lines(columns: columns, rows: rows).map { $0.map(\.text).joined() }
+    }
+
+    @Test func `the whole address of the page is there wherever it has room`() {
+        let address = "http://127.0.0.1:54321/abcdefghijklmnopqrst/"
+        let block = StatusBlock(address: address, figures: status())
+        for columns in [80, 100, 120, address.count + 1] { #expect(lines(block, columns, 24).first == address) }
+        // Half an address leads nowhere.
+        #expect(lines(block, address.count, 24).count == 1)
+    }
+
+    @Test func `a text stays in sight, on one line, unless the terminal is too low`() {
+        let event = StyledText("van-3: connected")
+        let text = StyledText("text: one\u{1B}[31m\ntwo " + String(repeating: "x", count: 80), .accent)
+        let block = StatusBlock(address: "http://x/", figures: status(), received: text, notice: event)
+        let shown = lines(block, 40, 24)
+        #expect(shown.count == 4)
+        #expect(shown[2] == "van-3: connected")
+        #expect(shown[3].hasPrefix("text: one\\u{1b}[31m\\ntwo xxx") && shown[3].hasSuffix("…"))
+        #expect(shown[3].count == 39)
+        #expect(lines(block, 40, 4) == ["http://x/", "connected  12 sent  2 unconfirmed   42%"])
+        #expect(lines(block, 40, 3) == ["connected  12 sent  2 unconfirmed   42%"])
     }
 
     @Test func `a loop counts its runs, and a live source shows the time`() {
         var status = status()
         status.run = 3
-        #expect(text(status, 90).contains("  run 3  "))
+        #expect(text(status, 70).contains("  run 3  "))
         status.run = nil
         status.progress.fraction = nil
         status.progress.remaining = nil
         status.progress.unconfirmed = nil
-        #expect(text(status, 80) == "http://127.0.0.1:8080/  connected  12 sent  1.0/s  0:12 elapsed")
+        #expect(text(status, 80) == "connected  12 sent  1.0/s  0:12 elapsed")
     }
 
     @Test func `the connection of one device and of a fleet`() {

@@ -69,7 +69,7 @@ struct TerminalTests {
         let console = Console(
             output: pipe.fileHandleForWriting.fileDescriptor, errors: -1, environment: ["TERM": "xterm"]
         ) { _ in }
-        console.bar("a bar")
+        console.bar([[StyledText("a bar")]])
         console.line("one\u{1B}[31m\ntwo")
         console.alert("green")
         console.close()
@@ -82,7 +82,7 @@ struct TerminalTests {
         let terminal = try PseudoTerminal()
         let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
         #expect(console.isTerminal)
-        console.bar("[==>  ]")
+        console.bar([[StyledText("[==>  ]")]])
         console.line("φ:1.0000, λ:2.0000")
         console.alert("blue")
         console.close()
@@ -91,6 +91,42 @@ struct TerminalTests {
         #expect(text.contains("\u{1B}]11;#0000ff\u{1B}\\\u{1B}[48;2;0;0;255;97malert: blue\u{1B}[K\u{1B}[0m\r\n"))
         // The bar is gone at the end and the background is the terminal's own.
         #expect(text.hasSuffix("\r\u{1B}[K\u{1B}]111\u{1B}\\"))
+    }
+
+    @Test func severalStatusLinesAreOneScreenWhateverIsPrinted() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        let long = String(repeating: "y", count: 100)
+        console.bar([[StyledText("one")], [StyledText("two")], [StyledText(long)]])
+        console.line("first")
+        console.bar([[StyledText("1")], [StyledText("2")]])
+        console.line("second")
+        console.bar([[StyledText("1")], [StyledText("2")], [StyledText("3")]])
+        console.line("third")
+        console.bar([[StyledText("1")], [StyledText("2")], [StyledText("4")]])
+        var screen = TerminalScreen(columns: 80, rows: 24)
+        screen.write(try await terminal.read(until: "4\u{1B}[K\u{1B}[?7h"))
+        #expect(screen.text == "first\nsecond\nthird\n1\n2\n4")
+        console.close()
+    }
+
+    @Test func aListIsBrokenBetweenItsItems() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        // A terminal that does not say its size has 80 columns.
+        console.list(
+            "summary:",
+            ["5 devices", "12345 fixes sent", "0 unconfirmed", "2 texts received", "1 reconnect", "0:07 elapsed"])
+        #expect(
+            try await terminal.read(until: "elapsed\r\n")
+                == "summary: 5 devices, 12345 fixes sent, 0 unconfirmed, 2 texts received,\r\n  1 reconnect, 0:07 elapsed\r\n"
+        )
+        let pipe = Pipe()
+        let piped = Console(output: pipe.fileHandleForWriting.fileDescriptor, errors: -1, environment: [:]) { _ in }
+        piped.list("summary:", Array(repeating: "12345 fixes sent", count: 10))
+        try pipe.fileHandleForWriting.close()
+        let text = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        #expect(text.count { $0 == "\n" } == 1)
     }
 
     @Test func linesHaveColoursOnATerminalUnlessTheUserWantsNone() async throws {
@@ -110,7 +146,7 @@ struct TerminalTests {
         let terminal = try PseudoTerminal()
         let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
         defer { console.close() }
-        console.bar([StyledText("connected", .good), StyledText("  1.0/s")])
+        console.bar([[StyledText("connected", .good), StyledText("  1.0/s")]])
         console.alert("blue")
         let text = try await terminal.read(until: "1.0/s\u{1B}[K\u{1B}[0m")
         #expect(text.hasSuffix("\r\n\u{1B}[48;2;0;0;255;97mconnected  1.0/s\u{1B}[K\u{1B}[0m"))
@@ -122,7 +158,7 @@ struct TerminalTests {
             output: terminal.slave, errors: -1, environment: ["TERM": "xterm", "NO_COLOR": "1"]
         ) { _ in }
         defer { console.close() }
-        console.bar([StyledText("status", .good)])
+        console.bar([[StyledText("status", .good)]])
         console.alert("blue")
         #expect(try await terminal.read(until: "blue\r\nstatus") == "status\r\u{1B}[Kalert: blue\r\nstatus")
     }

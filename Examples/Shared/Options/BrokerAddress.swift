@@ -15,7 +15,9 @@ package struct BrokerAddress: Sendable, Equatable {
         }
         let bytes = Array(text.utf8)
         let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.count
-        scheme = String(decoding: bytes[..<colon], as: UTF8.self).lowercased()
+        let written = String(decoding: bytes[..<colon], as: UTF8.self).lowercased()
+        // WebSocket begins as HTTP: an address that was copied from a browser or a cloud's console is taken as meant.
+        scheme = written == "http" ? "ws" : written == "https" ? "wss" : written
         guard device.schemes.contains(scheme) else {
             throw Self.wrongScheme(bytes, scheme, for: device)
         }

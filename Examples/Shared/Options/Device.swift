@@ -12,6 +12,14 @@ package enum Device: Sendable, CaseIterable {
         }
     }
 
+    /// What the devices of a fleet without a name are called.
+    var fleetName: String {
+        switch self {
+        case .locations: "van"
+        case .motions: "phone"
+        }
+    }
+
     var purpose: String {
         switch self {
         case .locations: "Replays a recorded track as the Locations app: each fix goes to a STOMP broker."

@@ -26,6 +26,8 @@ package struct DeviceOptions: Sendable {
     package var deviceIDs: [String]
     /// The devices of the fleet are spread along the track and beside it.
     package var isSpread: Bool
+    /// Prints what each device of a fleet does, on a terminal too.
+    package var isVerbose: Bool
     package var speed: Double
     package var loops: Bool
     /// Ends after one run, even on a terminal.
@@ -57,7 +59,8 @@ package struct DeviceOptions: Sendable {
         pagePort = try arguments.integer(.pagePort, in: 1...65_535)
         let fleet = try arguments.integer(.fleet, in: 1...1000) ?? 1
         deviceIDs = try Self.deviceIDs(arguments, count: fleet)
-        isSpread = arguments.has(.name)
+        isSpread = !arguments.has(.deviceID)
+        isVerbose = arguments.has(.verbose)
         speed = try arguments.number(.speed, in: 0.001...1_000_000) ?? 1
         loops = arguments.has(.loop)
         runsOnce = arguments.has(.once)
@@ -106,7 +109,10 @@ package struct DeviceOptions: Sendable {
         }
         let option: OptionDeclaration = arguments.has(.name) ? .name : .deviceID
         guard let id = arguments.text(option) else {
-            return (0..<count).map { _ in UUID().uuidString }
+            guard count > 1 else { return [UUID().uuidString] }
+            // At a broker of somebody else's, another fleet may have the same names.
+            let tag = arguments.has(.broker) ? "-" + UUID().uuidString.prefix(4).lowercased() : ""
+            return (1...count).map { "\(arguments.device.fleetName)\(tag)-\($0)" }
         }
         // The identifier becomes one level of a topic or one part of a destination: it cannot contain their separators and
         // wildcards, or a page that subscribes with a wildcard never shows the device. The MQTT client replaces "%".

@@ -57,12 +57,16 @@ extension OptionDeclaration {
     static let deviceID = OptionDeclaration(
         "--device-id", "ID", "Name of this device. Default: a random UUID, printed.")
     static let fleet = OptionDeclaration(
-        "--fleet", "N", "Run N devices, each with a connection and an id of its own, started one after another.")
+        "--fleet", "N",
+        """
+        Run N devices, each with a connection and an id of its own, started one after another. They are spread along \
+        the recording and beside it, each with its own speed; with --device-id they replay it together.
+        """)
     static let name = OptionDeclaration(
         "--name", "PREFIX",
         """
-        With --fleet: call the devices PREFIX-1, PREFIX-2 and so on, and spread them along the track and beside it, \
-        each with its own speed.
+        With --fleet: call the devices PREFIX-1, PREFIX-2 and so on. Default: van in locations-device, phone in \
+        motions-device, with a tag for brokers that others use too.
         """)
     static let track = OptionDeclaration(
         "--track", "FILE", for: .locations,
@@ -115,11 +119,21 @@ extension OptionDeclaration {
         "--keep-session", nil, for: .motions, "Keep the session: alerts sent while away arrive on return.")
     static let frames = OptionDeclaration(
         "--frames", nil, "Show every frame, >>> sent and <<< received, with secrets masked.")
+    static let verbose = OptionDeclaration(
+        "--verbose", nil,
+        """
+        On a terminal, print what each device of a fleet sends and how its connection is. Default: a few lines that \
+        count it all; texts and alerts are always printed.
+        """)
     static let noPage = OptionDeclaration(
         "--no-page", nil, "Do not serve the headquarters page beside the embedded broker.")
     static let open = OptionDeclaration("--open", nil, "Open the headquarters page in the browser.")
     static let noReconnect = OptionDeclaration(
-        "--no-reconnect", nil, "Exit at the first failure. Default: try again, less and less often.")
+        "--no-reconnect", nil,
+        """
+        Exit at the first failure. Default: five attempts at the first connection; a connection that was lost is tried \
+        again until it is back, less and less often.
+        """)
     static let showHelp = OptionDeclaration("--help", nil, "Show this text.")
     static let showVersion = OptionDeclaration("--version", nil, "Show the version.")
 
@@ -128,7 +142,7 @@ extension OptionDeclaration {
         broker, brokerOfMotions, port, virtualHost, user, passwordFile, ca, cert, key, insecure, deviceID, fleet, name,
         track, motion, speed, intervalOfLocations, intervalOfMotions, recordedTime, loop, once, heartBeat, keepAlive,
         ack,
-        country, expires, priority, qos, keepSession, frames, open, pagePort, noPage, noReconnect, showHelp,
+        country, expires, priority, qos, keepSession, frames, verbose, open, pagePort, noPage, noReconnect, showHelp,
         showVersion,
     ]
 

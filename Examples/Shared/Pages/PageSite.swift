@@ -13,15 +13,18 @@ package struct PageSite: PageContent {
     package var frames: FrameLog?
     /// Publishes for the inspector's publish pane; without it there is no such pane.
     package var publisher: PagePublisher?
+    /// Where the recording was made, which the map shows; nil if that is unknown.
+    package var place: String?
 
     package init(
         first: Device, brokers: [Device: String], frames: FrameLog? = nil,
-        publisher: PagePublisher? = nil
+        publisher: PagePublisher? = nil, place: String? = nil
     ) {
         self.first = first
         self.brokers = brokers
         self.frames = frames
         self.publisher = publisher
+        self.place = place
     }
 
     package func response(to request: PageRequest) -> HTTPResponse {
@@ -45,11 +48,13 @@ package struct PageSite: PageContent {
             ], body: file.bytes)
     }
 
-    /// Leads to a page with the query that came, and with the page's broker unless the query names one.
+    /// Leads to a page with the query that came, and with the page's broker and place unless the query names a
+    /// broker.
     private func redirect(_ request: PageRequest, to page: Device) -> HTTPResponse {
         var parts = request.query.map { [$0] } ?? []
         if request.parameter("url") == nil, let broker = brokers[page] {
             parts.append("url=" + PercentEncoding.encode(broker))
+            if page == .locations, let place { parts.append("place=" + PercentEncoding.encode(place)) }
         }
         let query = parts.isEmpty ? "" : "?" + parts.joined(separator: "&")
         let location = "\(request.prefix)/\(Self.name(of: page))\(query)"

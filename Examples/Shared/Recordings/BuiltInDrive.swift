@@ -7,6 +7,7 @@ import Foundation
 enum BuiltInDrive {
     static func recording() -> Recording<Fix> {
         var recording = Recording<Fix>(name: "the built-in drive", step: LocationCSV.step)
+        recording.place = "Cupertino, Interstate 280"
         let start = Timestamp(iso8601: "2014-03-13T09:19:05-07:00") ?? Timestamp(nanoseconds: 0)
         var second: Int64 = 0
         /// Metres of the current leg that were already driven when the second began.

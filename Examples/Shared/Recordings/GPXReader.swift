@@ -18,16 +18,26 @@ final class GPXReader: NSObject, XMLParserDelegate {
     private var extensionDepth = 0
     private var point: Fix?
     private var text: String?
+    /// The elements that are open, from the outside in.
+    private var open: [String] = []
+    /// Of the track, the route or the whole file: the first that there is.
+    private var place: String?
+    private let ending: () -> FileEnding?
 
-    private init(name: String) {
+    private init(name: String, ending: @escaping () -> FileEnding?) {
         self.name = name
+        self.ending = ending
         track = Recording(name: name, step: LocationCSV.step)
         route = Recording(name: name, step: LocationCSV.step)
     }
 
+    /// - Parameter ending: How the file ends, which tells a mistake in it from a file that was cut off. Called after a
+    ///   mistake only.
     /// - Throws: `.dataError` with the line of the first mistake.
-    static func read(_ stream: InputStream, name: String) throws(DeviceFailure) -> Recording<Fix> {
-        let reader = GPXReader(name: name)
+    static func read(
+        _ stream: InputStream, name: String, ending: @escaping () -> FileEnding?
+    ) throws(DeviceFailure) -> Recording<Fix> {
+        let reader = GPXReader(name: name, ending: ending)
         // A stream, not Data: the system's XML library gives up after ten million bytes of Data, and a stream needs
         // no memory for the file.
         let parser = XMLParser(stream: stream)
@@ -41,7 +51,8 @@ final class GPXReader: NSObject, XMLParserDelegate {
     private func result() throws(DeviceFailure) -> Recording<Fix> {
         if let failure { throw failure }
         guard sawRoot else { throw DeviceFailure(.dataError, "\(name), line 1: the file is empty") }
-        let recording = track.isEmpty ? route : track
+        var recording = track.isEmpty ? route : track
+        recording.place = place
         guard !recording.isEmpty else {
             let found = waypoints > 0 ? ", only \(waypoints) waypoints" : ""
             throw DeviceFailure(.dataError, "\(name) has no track points and no route points\(found)")
@@ -49,8 +60,14 @@ final class GPXReader: NSObject, XMLParserDelegate {
         return recording.withoutWrongTimes()
     }
 
-    private func fail(_ parser: XMLParser, _ message: String) {
+    private func fail(_ parser: XMLParser, _ message: String, mayBeCutOff: Bool = true) {
         guard failure == nil else { return }
+        // What the XML library calls the mistake depends on where in an element the file ends.
+        if mayBeCutOff, let ending = ending(), parser.lineNumber >= ending.lastLine, ending.isCutOff {
+            failure = DeviceFailure(
+                .dataError, "\(name), line \(ending.lastLine): the file ends in the middle; it was cut off")
+            return parser.abortParsing()
+        }
         let place = "\(name), line \(max(1, parser.lineNumber)), column \(max(1, parser.columnNumber))"
         failure = DeviceFailure(.dataError, "\(place): \(message)")
         parser.abortParsing()
@@ -61,14 +78,21 @@ final class GPXReader: NSObject, XMLParserDelegate {
         attributes: [String: String]
     ) {
         guard failure == nil else { return }
+        defer { open.append(element) }
         if !sawRoot {
             sawRoot = true
-            if element != "gpx" { fail(parser, "the file is not GPX: it starts with <\(element.printable)>") }
+            if element != "gpx" {
+                fail(
+                    parser, "the file is not GPX: it starts with <\(element.printable)>",
+                    mayBeCutOff: "gpx".hasPrefix(element))
+            }
         } else if extensionDepth > 0 || element == "extensions" {
             extensionDepth += 1
         } else if element == "trkpt" || element == "rtept" {
             start(parser, element, attributes)
         } else if element == "time", point != nil {
+            text = ""
+        } else if element == "name", ["trk", "rte", "metadata", "gpx"].contains(open.last) {
             text = ""
         } else if element == "wpt" {
             waypoints += 1
@@ -99,8 +123,13 @@ final class GPXReader: NSObject, XMLParserDelegate {
 
     func parser(_ parser: XMLParser, didEndElement element: String, namespaceURI: String?, qualifiedName: String?) {
         guard failure == nil else { return }
+        open.removeLast()
         if extensionDepth > 0 {
             extensionDepth -= 1
+        } else if element == "name", let text {
+            self.text = nil
+            let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
+            if place == nil, !trimmed.isEmpty { place = trimmed }
         } else if element == "time", let text {
             self.text = nil
             let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
@@ -126,8 +155,17 @@ final class GPXReader: NSObject, XMLParserDelegate {
             case 4: "the file is not XML"
             case 5: "the file ends in the middle"
             case 9, 32, 81: "a character or an encoding that is not XML"
+            case 23, 26, 68: "a & that is not written &amp;, or a name that XML does not know"
+            case 38: "a < in the value of an attribute, which is written &lt;"
+            case 39: "the value of an attribute is not in quotes"
+            case 40: "the value of an attribute has no closing quote"
+            case 41: "an attribute without a value"
+            case 42: "an attribute is given twice"
+            case 65: "a space is missing between two attributes"
+            case 73: "a tag without its closing >"
             case 76: "an element is closed by another's tag"
-            default: "not well-formed XML (error \(code))"
+            case 77: "an element is not closed"
+            default: "not well-formed XML (number \(code) of the XML library)"
             }
         fail(parser, message)
     }

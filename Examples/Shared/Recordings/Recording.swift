@@ -9,6 +9,8 @@ package struct Recording<Value: Sendable>: Sendable {
     package let step: Int64
     /// Whether the clock of the device was wrong: a time outside 1970 to 2199, or a gap of years between two values.
     package private(set) var hasWrongTimes = false
+    /// Where it was recorded, as the recording itself says; nil if it does not.
+    package var place: String?
     private var timeline: Timeline
 
     package init(name: String, step: Duration) {
@@ -41,6 +43,7 @@ package struct Recording<Value: Sendable>: Sendable {
         var result = Recording(name: name, step: step)
         for value in values { result.append(value, recordedAt: nil) }
         result.hasWrongTimes = true
+        result.place = place
         return result
     }
 

@@ -14,10 +14,11 @@ package enum RecordingLoader {
             return try csv(LocationCSV.self, &lines, name: name)
         }
         if file.isRegular, let stream = InputStream(fileAtPath: path) {
-            return try GPXReader.read(stream, name: name)
+            return try GPXReader.read(stream, name: name) { try? FileEnding(of: InputFile(path: path)) }
         }
         // A pipe cannot be opened again; what was peeked at goes first.
-        return try GPXReader.read(InputStream(data: try pipeContents(&lines, name)), name: name)
+        let contents = try pipeContents(&lines, name)
+        return try GPXReader.read(InputStream(data: contents), name: name) { FileEnding(of: contents) }
     }
 
     /// A CSV of attitudes, or the built-in motion.

@@ -19,6 +19,11 @@ package enum DeviceInput<Value: Sendable>: Sendable {
         self = .recording(recording, selection: selection, loops: loops)
     }
 
+    /// Where the recording was made, if it says so.
+    package var place: String? {
+        if case .recording(let recording, _, _) = self { recording.place } else { nil }
+    }
+
     package var isRecorded: Bool {
         if case .recording = self { true } else { false }
     }

@@ -53,13 +53,34 @@ extension DeviceFailure {
                 .configuration
             default: .unavailable
             }
-        // What the library calls its options.
-        let option =
+        let advice =
             switch error.code {
-            case .certificateUntrusted, .certificateSelfSigned: " (here: --ca FILE)"
-            case .clientCertificateRefused: " (here: --cert FILE --key FILE)"
+            case .certificateUntrusted, .certificateSelfSigned: " Trust it with --ca FILE, if you know it."
+            case .clientCertificateRefused: " Give one with --cert FILE and --key FILE."
+            case .certificateNameMismatch: " Use the host name that the certificate has."
             default: ""
             }
-        self.init(status, error.message + option)
+        self.init(status, Self.withoutAdviceToProgrammers(error.message) + advice)
+    }
+
+    /// The sentences of a client's message that its users understand: those that name the library's calls and options
+    /// are for whoever writes a program.
+    package static func withoutAdviceToProgrammers(_ message: String) -> String {
+        let marks = [
+            "()", "ReconnectPolicy", "TLS options", "WebSocket options", "fallbackVersions", "version to",
+            "authentication", "maximumQueued",
+        ]
+        var (sentences, rest) = ([Substring](), message[...])
+        while !rest.isEmpty {
+            let end = [". ", "? "].compactMap { rest.firstRange(of: $0)?.upperBound }.min() ?? rest.endIndex
+            sentences.append(rest[..<end])
+            rest = rest[end...]
+        }
+        let wanted = sentences.enumerated().filter { index, sentence in
+            index == 0 || !marks.contains(where: sentence.contains)
+        }
+        var text = wanted.map { String($0.element) }.joined()
+        while text.hasSuffix(" ") { text.removeLast() }
+        return text
     }
 }

@@ -129,14 +129,14 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 isConnecting()
                 let isFirst = connections == 0 && number == 1 && attempt == 0
                 attempt = number
-                post.say(isFirst ? "connecting to \(post.fleet.name)…" : "connecting…")
+                post.report(isFirst ? "connecting to \(post.fleet.name)…" : "connecting…")
             case .connected:
                 let connection = client.connectionCount
                 connections += 1
                 isConnected = true
                 post.fleet.meter.connection(of: post.index, isThere: true)
                 let place = post.fleet.urls.count > 1 ? client.server.map { " to \($0.shown)" } ?? "" : ""
-                post.say(
+                post.report(
                     connections == 1 ? "connected\(place)" : "connected again\(place); the replay goes on", .good)
                 if connections > 1 {
                     tally.add { $0.reconnects += 1 }
@@ -150,8 +150,10 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 let words = describe(failure, wasConnected: isConnected, connections: connections)
                 if connections == 0, Client.kind(failure) == .protocolError { throw words }
                 let next = isConnected ? 1 : failed + 1
-                let wait = "trying again in \(tenths(delay)) s (attempt \(next))"
-                post.say(words.message + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
+                let most = connections == 0 ? post.fleet.options.reconnectPolicy.firstConnectAttempts : nil
+                let count = most.map { "\(next) of \($0)" } ?? "\(next)"
+                let wait = "trying again in \(tenths(delay)) s (attempt \(count))"
+                post.report(words.message + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
                 isConnected = false
             case .disconnected(let failure?):
                 pause()
@@ -159,7 +161,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 if attempt > 1 { words.message = "gave up after \(attempt) attempts: \(words.message)" }
                 throw words
             case .waitingForNetwork:
-                post.say("this device has no network; trying again when it has one", .bad)
+                post.report("this device has no network; trying again when it has one", .bad)
             case .disconnected(nil), .disconnecting, .suspended:
                 pause()
             }

@@ -26,8 +26,8 @@ package struct DeviceSummary: Sendable, Equatable {
             received: left.received + right.received, reconnects: left.reconnects + right.reconnects)
     }
 
-    /// `summary: 104 fixes sent, 0 unconfirmed, 2 texts received, 1 reconnect, 8:34 elapsed`.
-    package func line(for device: Device, devices: Int, elapsed: Duration) -> String {
+    /// `104 fixes sent`, `0 unconfirmed`, `2 texts received`, `1 reconnect`, `8:34 elapsed`.
+    package func items(for device: Device, devices: Int, elapsed: Duration) -> [String] {
         func count(_ number: Int, _ one: String, _ many: String) -> String {
             "\(number) \(number == 1 ? one : many)"
         }
@@ -45,6 +45,6 @@ package struct DeviceSummary: Sendable, Equatable {
         }
         if reconnects > 0 { parts.append(count(reconnects, "reconnect", "reconnects")) }
         parts.append(ReplayProgress.time(elapsed.wholeNanoseconds) + " elapsed")
-        return "summary: " + parts.joined(separator: ", ")
+        return parts
     }
 }

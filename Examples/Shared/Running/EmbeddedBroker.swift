@@ -14,14 +14,14 @@ struct EmbeddedBroker: Sendable {
     let url: String
     /// Nil without a page.
     let pageAddress: String?
-    /// The address without the token that the inspector asks for; the other pages are served without it.
-    var shortPageAddress: String? { page.map { "http://127.0.0.1:\($0.port)/" } }
     /// One line per address, to be printed.
     let lines: [String]
 
     /// Serves both protocols on their usual ports of the loopback interface, or on others where those are taken, and
     /// the page on any; a port that was asked for is used and no other.
-    static func start(for device: Device, _ wishes: DeviceOptions) async throws(DeviceFailure) -> EmbeddedBroker {
+    static func start(
+        for device: Device, _ wishes: DeviceOptions, place: String?
+    ) async throws(DeviceFailure) -> EmbeddedBroker {
         var options = LoopbackBrokerOptions()
         options.mqttPort = .preferred(1883)
         options.stompPort = .preferred(61613)
@@ -38,7 +38,7 @@ struct EmbeddedBroker: Sendable {
             let webSocket = broker.urls.ws ?? ""
             let site = PageSite(
                 first: device, brokers: [.locations: webSocket, .motions: webSocket], frames: FrameLog(limit: 2_000),
-                publisher: PagePublisher())
+                publisher: PagePublisher(), place: place)
             do {
                 let page = try await PageServer.start(site, port: UInt16(wishes.pagePort ?? 0))
                 return EmbeddedBroker(broker, page: page, site, for: device)

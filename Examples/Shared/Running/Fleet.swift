@@ -13,6 +13,9 @@ package struct Fleet: Sendable {
     package let frames: FrameLog?
     /// Publishes for the inspector page.
     let publisher: PagePublisher?
+    /// Several devices on a terminal: what each of them does is counted in the status lines instead of printed, so that
+    /// texts and alerts stay in sight.
+    let isCompact: Bool
     private let keys = Broadcaster<Key>(capacity: 64)
 
     /// Runs one device per id, shows what they share, and ends with a summary.
@@ -20,9 +23,11 @@ package struct Fleet: Sendable {
     /// - Parameters:
     ///   - unit: What the devices send: "fixes".
     ///   - isConfirmed: Whether the broker confirms what the devices send.
+    ///   - place: Where the recording was made, for the page.
     ///   - readsKeys: Unless standard input brings the recording.
     package static func run(
-        _ program: Program, _ options: DeviceOptions, unit: String, isConfirmed: Bool, readsKeys: Bool,
+        _ program: Program, _ options: DeviceOptions, unit: String, isConfirmed: Bool, place: String? = nil,
+        readsKeys: Bool,
         device: @escaping @Sendable (Post) async throws -> DeviceSummary
     ) async throws {
         let console = program.console
@@ -32,17 +37,23 @@ package struct Fleet: Sendable {
                 "WARNING: --insecure: the broker's certificate is not checked. "
                     + "Anybody on the way can read and alter everything, the password included.")
         }
-        for id in options.deviceIDs { console.line("device: \(id)") }
+        let isCompact = console.isTerminal && options.deviceIDs.count > 1 && !options.isVerbose
+        if isCompact, let first = options.deviceIDs.first, let last = options.deviceIDs.last {
+            let count = options.deviceIDs.count
+            console.line("\(count) devices: \(first) to \(last); --verbose prints what each of them does")
+        } else {
+            for id in options.deviceIDs { console.line("device: \(id)") }
+        }
         let embedded =
-            options.brokers.isEmpty ? try await EmbeddedBroker.start(for: program.device, options) : nil
+            options.brokers.isEmpty ? try await EmbeddedBroker.start(for: program.device, options, place: place) : nil
         for line in embedded?.lines ?? [] { console.line(line, .strong) }
         let name = embedded?.url ?? options.brokers.map(\.url).joined(separator: ", ")
         let fleet = Fleet(
             program: program, options: options, name: name, urls: embedded.map { [$0.url] } ?? options.brokerURLs,
             meter: ProgressMeter(
                 unit: unit, devices: options.deviceIDs.count, isConfirmed: isConfirmed,
-                address: embedded?.pageAddress ?? name, shortAddress: embedded?.shortPageAddress, console: console),
-            frames: embedded?.frames, publisher: embedded?.publisher)
+                address: embedded?.pageAddress ?? name, console: console),
+            frames: embedded?.frames, publisher: embedded?.publisher, isCompact: isCompact)
         if options.opensPage, let address = embedded?.pageAddress { fleet.open(address) }
         let helpers = [Task { await fleet.meter.run() }] + (readsKeys ? [Task { await fleet.passKeysOn() }] : [])
         let result: Result<DeviceSummary, any Error>
@@ -55,11 +66,12 @@ package struct Fleet: Sendable {
             result = .failure(error)
         }
         for helper in helpers { helper.cancel() }
-        fleet.meter.finish()
+        fleet.meter.finish(leavesLine: (try? result.get()) == nil)
         await embedded?.stop()
         let summary = try result.get()
-        console.line(
-            summary.line(for: program.device, devices: options.deviceIDs.count, elapsed: ContinuousClock.now - start))
+        console.list(
+            "summary:",
+            summary.items(for: program.device, devices: options.deviceIDs.count, elapsed: ContinuousClock.now - start))
     }
 
     /// Shows the page in the browser; without one, the printed address is left.
@@ -84,20 +96,56 @@ package struct Fleet: Sendable {
         package var stop: StopSwitch { fleet.program.stop }
         package var console: Console { fleet.program.console }
 
-        /// Told before each line when there are several devices: `3: `.
-        package var prefix: String { fleet.options.deviceIDs.count > 1 ? "\(index + 1): " : "" }
+        /// Told before each line when there are several devices: `3: `, or the name where the numbers are not listed.
+        package var prefix: String {
+            fleet.options.deviceIDs.count == 1 ? "" : fleet.isCompact ? "\(id): " : "\(index + 1): "
+        }
 
         /// One line on standard output.
         package func say(_ text: String, _ style: TextStyle = .plain) {
             console.line(prefix + text, style)
         }
 
-        /// Prints that the recording starts over: once for all devices of a fleet, by the first.
-        package func announceRun(_ number: Int) {
-            if index == 0 { console.line("the replay starts over: run \(number)", .faint) }
+        /// A value that was sent: a line, unless the status lines count it.
+        package func showSent(_ text: String) {
+            if !fleet.isCompact { say(text) }
         }
 
-        /// Where the device drives, if it is one of a fleet with a name.
+        /// An event of the connection: a line, or the newest one among the status lines.
+        package func report(_ text: String, _ style: TextStyle = .plain) {
+            if fleet.isCompact {
+                fleet.meter.notice(StyledText(prefix + text, style))
+            } else {
+                say(text, style)
+            }
+        }
+
+        /// A text from headquarters.
+        package func showText(_ text: String) {
+            let text = "text: \(text)"
+            say(text, .accent)
+            keepInSight(prefix + text)
+        }
+
+        /// An alert from headquarters, by the name of its colour.
+        package func showAlert(_ name: String) {
+            console.alert(name)
+            keepInSight("\(prefix)alert: \(name)")
+        }
+
+        /// Lines of values and frames would push it off the screen.
+        private func keepInSight(_ text: String) {
+            guard !fleet.isCompact || fleet.options.showsFrames else { return }
+            fleet.meter.received(StyledText(text, .accent))
+        }
+
+        /// Prints that the recording starts over: once for all devices of a fleet, by the first. The status lines count
+        /// the runs as well.
+        package func announceRun(_ number: Int) {
+            if index == 0, !fleet.isCompact { console.line("the replay starts over: run \(number)", .faint) }
+        }
+
+        /// Where the device drives, if it is one of a fleet that is spread.
         package var place: FleetPlace {
             fleet.options.isSpread ? .place(of: index, among: fleet.options.deviceIDs.count) : .alone
         }

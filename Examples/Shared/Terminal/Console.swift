@@ -8,15 +8,16 @@ import Synchronization
     import Darwin
 #endif
 
-/// The only place that writes to the screen: lines, the status line below them, and the colour of an alert.
+/// The only place that writes to the screen: lines, the status lines below them, and the colour of an alert.
 ///
-/// A line is written in one piece and at once, also into a pipe. On a terminal the status line is taken away before a
+/// A line is written in one piece and at once, also into a pipe. On a terminal the status lines are taken away before a
 /// line and drawn again after it.
 package final class Console: Sendable {
     fileprivate struct State {
-        var bar = ""
+        /// The status lines, from top to bottom.
+        var bar: [String] = []
         /// The same without styles, which would end the colour of an alert.
-        var plainBar = ""
+        var plainBar: [String] = []
         var alert: Colour?
         var alertNumber = 0
         var problem: CInt?
@@ -52,13 +53,29 @@ package final class Console: Sendable {
         setsBackground = hasColours && environment["TERM"] != "linux"
     }
 
-    /// Columns for the status line.
-    package var width: Int { Descriptor.width(output) ?? 80 }
+    /// Columns and rows for the status lines.
+    package var size: (columns: Int, rows: Int) { Descriptor.size(output) ?? (80, 24) }
 
     /// One line on standard output. Control characters in it are made visible.
     package func line(_ text: String, _ style: TextStyle = .plain) {
         let text = style.applied(to: text.printable, hasColours)
         emit { state in state.eraser + text + "\n" + state.drawnBar }
+    }
+
+    /// A list on standard output. Where the terminal has no room for all of it, the list continues on the next line.
+    package func list(_ title: String, _ items: [String]) {
+        let limit = isTerminal ? size.columns - 1 : Int.max
+        var lines: [String] = []
+        var line = title
+        for (index, item) in items.enumerated() {
+            let item = index < items.count - 1 ? item + "," : item
+            if line.count + 1 + item.count > limit, line != title {
+                lines.append(line)
+                line = " "
+            }
+            line += " " + item
+        }
+        text((lines + [line]).joined(separator: "\n"))
     }
 
     /// Several lines of our own, as they are.
@@ -77,21 +94,18 @@ package final class Console: Sendable {
         emit { $0.drawnBar }
     }
 
-    /// Draws the status line below the others, on a terminal; an empty text takes it away.
-    package func bar(_ text: String) {
-        bar([StyledText(text)])
-    }
-
-    /// Draws the status line of several texts, which are not separated.
-    func bar(_ texts: [StyledText]) {
+    /// Draws the status lines below the others, on a terminal; none takes them away. The texts of a line are not
+    /// separated, and what does not fit on a line is cut off.
+    func bar(_ lines: [[StyledText]]) {
         guard isTerminal else { return }
-        let text = texts.map { $0.style.applied(to: $0.text, hasColours) }.joined()
+        let bar = lines.map { $0.map { $0.style.applied(to: $0.text, hasColours) }.joined() }
         emit { state in
-            guard !state.isClosed, text != state.bar else { return "" }
-            let eraser = state.eraser
-            state.bar = text
-            state.plainBar = texts.map(\.text).joined()
-            return eraser + state.drawnBar
+            guard !state.isClosed, bar != state.bar else { return "" }
+            // Lines are written over, so that nothing flickers, unless there were more of them.
+            let start = state.bar.count > 1 && state.bar.count <= bar.count ? state.start : state.eraser
+            state.bar = bar
+            state.plainBar = lines.map { $0.map(\.text).joined() }
+            return start + state.drawnBar
         }
     }
 
@@ -116,13 +130,13 @@ package final class Console: Sendable {
         }
     }
 
-    /// Takes the bar away and gives the terminal its colours back. Later bars are ignored.
+    /// Takes the status lines away and gives the terminal its colours back. Later ones are ignored.
     package func close() {
         emit { state in
             state.isClosed = true
             let text = state.eraser + (state.alert != nil && setsBackground ? Self.resetBackground : "")
             state.alert = nil
-            state.bar = ""
+            state.bar = []
             return text
         }
     }
@@ -152,10 +166,23 @@ package final class Console: Sendable {
 }
 
 extension Console.State {
-    fileprivate var eraser: String { bar.isEmpty ? "" : "\r\u{1B}[K" }
+    /// Up to the beginning of the first status line.
+    fileprivate var start: String { bar.count > 1 ? "\r\u{1B}[\(bar.count - 1)A" : "\r" }
+
+    /// The same, and everything from there away.
+    fileprivate var eraser: String {
+        switch bar.count {
+        case 0: ""
+        case 1: start + "\u{1B}[K"
+        default: start + "\u{1B}[J"
+        }
+    }
+
     fileprivate var drawnBar: String {
-        guard !bar.isEmpty else { return "" }
-        return alert?.painted(plainBar) ?? bar
+        let lines = alert.map { alert in plainBar.map(alert.painted) } ?? bar
+        guard lines.count > 1 else { return lines.first ?? "" }
+        // A line that is longer than the terminal is wide must not become two, or the eraser would miss one.
+        return "\u{1B}[?7l" + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[K\u{1B}[?7h"
     }
 }
 

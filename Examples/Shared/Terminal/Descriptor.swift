@@ -40,11 +40,13 @@ enum Descriptor {
         return isatty(descriptor) == 1 && !term.isEmpty && term != "dumb"
     }
 
-    /// Columns of the terminal, asked anew each time because windows change; nil when it does not say.
-    static func width(_ descriptor: CInt) -> Int? {
+    /// Size of the terminal, asked anew each time because windows change; nil when it does not say.
+    static func size(_ descriptor: CInt) -> (columns: Int, rows: Int)? {
         var size = winsize()
-        guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-        return Int(size.ws_col)
+        guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return nil
+        }
+        return (Int(size.ws_col), Int(size.ws_row))
     }
 
     /// Opens /dev/null where a standard descriptor is closed: otherwise the first socket would get its number, and

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Counts what all devices of the program send and keeps the status line up to date.
+/// Counts what all devices of the program send and keeps the status lines up to date.
 package final class ProgressMeter: Sendable {
     private struct Device {
         /// Of the replay, or of one pass of a loop, in nanoseconds; nil if it is unknown.
@@ -23,11 +23,12 @@ package final class ProgressMeter: Sendable {
         var rate = SendRate()
         var devices: [Device]
         var start: ContinuousClock.Instant?
+        var received: StyledText?
+        var notice: StyledText?
     }
 
     private let unit: String
     private let address: String
-    private let shortAddress: String?
     private let isConfirmed: Bool
     private let console: Console
     private let clock = ContinuousClock()
@@ -37,15 +38,12 @@ package final class ProgressMeter: Sendable {
     /// - Parameters:
     ///   - isConfirmed: Whether the broker confirms what is sent, and `confirmed()` counts that.
     ///   - address: Of the page, or of the broker where there is no page.
-    ///   - shortAddress: Shown on narrow terminals.
     package init(
-        unit: String, devices: Int, isConfirmed: Bool = false, address: String = "", shortAddress: String? = nil,
-        console: Console
+        unit: String, devices: Int, isConfirmed: Bool = false, address: String = "", console: Console
     ) {
         self.unit = unit
         self.isConfirmed = isConfirmed
         self.address = address
-        self.shortAddress = shortAddress
         self.console = console
         state = Mutex(State(devices: Array(repeating: Device(), count: devices)))
     }
@@ -89,20 +87,42 @@ package final class ProgressMeter: Sendable {
         state.withLock { $0.devices[device].isConnected = isThere }
     }
 
-    /// Until cancelled: redraws the status line five times a second, or writes a line every ten seconds when piped.
+    /// Keeps a text or an alert in sight while other lines push it away.
+    package func received(_ text: StyledText) {
+        state.withLock { $0.received = text }
+    }
+
+    /// The newest event of a connection, which takes the place of the one before.
+    package func notice(_ text: StyledText) {
+        state.withLock { $0.notice = text }
+    }
+
+    /// Until cancelled: redraws the status lines five times a second, or writes a line every ten seconds when piped.
     package func run() async {
         let pause: Duration = console.isTerminal ? .milliseconds(200) : .seconds(10)
         while true {
-            if console.isTerminal { console.bar(status().texts(width: console.width)) }
+            if console.isTerminal {
+                let (columns, rows) = console.size
+                console.bar(block().lines(columns: columns, rows: rows))
+            }
             guard (try? await clock.sleep(for: pause)) != nil else { return }
             if !console.isTerminal, let progress = current() { console.line(progress.line) }
         }
     }
 
-    /// Takes the status line away and leaves its figures as a line.
-    package func finish() {
-        console.bar("")
-        if let progress = current() { console.line(progress.line) }
+    /// Takes the status lines away.
+    ///
+    /// - Parameter leavesLine: Whether to leave their figures as a line: where no summary says the same.
+    package func finish(leavesLine: Bool) {
+        console.bar([])
+        if leavesLine, let progress = current() { console.line(progress.line) }
+    }
+
+    func block() -> StatusBlock {
+        let status = status()
+        return state.withLock {
+            StatusBlock(address: address, figures: status, received: $0.received, notice: $0.notice)
+        }
     }
 
     /// Nil before the first replay has started.
@@ -129,8 +149,7 @@ package final class ProgressMeter: Sendable {
         let nanoseconds = origin.duration(to: now).wholeNanoseconds
         return state.withLock { state in
             var line = StatusLine(
-                address: address, shortAddress: shortAddress, devices: state.devices.count,
-                connected: state.devices.count { $0.isConnected },
+                devices: state.devices.count, connected: state.devices.count { $0.isConnected },
                 progress: progress(of: state, at: now) ?? ReplayProgress(unit: unit), rate: nil)
             line.rate = state.rate.perSecond(at: nanoseconds)
             if let first = state.devices.first, first.loops, let duration = first.duration {

@@ -1,11 +1,7 @@
-/// What the line at the bottom of a terminal shows, as far as it has room:
+/// The figures at the bottom of a terminal, as far as the line has room:
 ///
-///     http://127.0.0.1:8080/  connected  12 sent  0 unconfirmed  1.0/s  [====>      ]  42%  0:17 left
+///     connected  12 sent  0 unconfirmed  1.0/s  [====>      ]  42%  0:17 left
 struct StatusLine: Sendable, Equatable {
-    /// Of the page, or of the broker where there is no page.
-    var address: String
-    /// Shown where the line has no room for `address`; nil if there is no shorter one.
-    var shortAddress: String?
     var devices = 1
     /// How many devices have a connection.
     var connected = 0
@@ -29,9 +25,6 @@ struct StatusLine: Sendable, Equatable {
         let room = max(0, width - 1)
         var parts = parts
         func length() -> Int { parts.reduce(-Self.gap.count) { $0 + Self.gap.count + $1.text.text.count } }
-        if length() > room, let shortAddress {
-            parts[0] = Part(text: StyledText(shortAddress, .strong), rank: parts[0].rank)
-        }
         while length() > room, parts.count > 1, let least = parts.map(\.rank).min() {
             parts.removeAll { $0.rank == least }
         }
@@ -49,7 +42,7 @@ struct StatusLine: Sendable, Equatable {
     private static let percent = 6
 
     private var parts: [Part] {
-        var parts = [Part(text: StyledText(address, .strong), rank: 9), Part(text: connection, rank: 8)]
+        var parts = [Part(text: connection, rank: 8)]
         parts.append(Part(text: StyledText("\(progress.sent) sent"), rank: 7))
         if let unconfirmed = progress.unconfirmed {
             parts.append(Part(text: StyledText("\(progress.sent - unconfirmed) acknowledged"), rank: 1))

@@ -15,11 +15,11 @@ package enum TextStyle: String, Sendable {
 }
 
 /// A text in one style.
-struct StyledText: Sendable, Equatable {
+package struct StyledText: Sendable, Equatable {
     var text: String
     var style: TextStyle
 
-    init(_ text: String, _ style: TextStyle = .plain) {
+    package init(_ text: String, _ style: TextStyle = .plain) {
         self.text = text
         self.style = style
     }

@@ -115,7 +115,7 @@ package final class WebSocketLayer: ByteLayer {
             let challenges = OneLine.text(response.authenticationChallenges.joined(separator: ", "), limit: 200)
             words = "requires credentials (\(challenges)). Set the header Authorization in the WebSocket options."
         case 404:
-            words = "knows no WebSocket at this path. Check the path of the URL."
+            words = "knows no WebSocket at this path. Check the path of the URL: RabbitMQ's is /ws."
         default:
             words = "answered: \(excerpt(response.body))."
         }

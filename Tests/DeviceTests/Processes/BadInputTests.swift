@@ -47,10 +47,33 @@ struct BadInputTests {
         #expect(result.status == .exited(69))
         #expect(result.output.filter { $0.hasPrefix("connecting") }.count == 5)
         for attempt in 2...5 {
-            #expect(result.output.contains { $0.hasPrefix("cannot connect: ") && $0.hasSuffix("(attempt \(attempt))") })
+            #expect(result.output.contains { $0.hasSuffix("(attempt \(attempt) of 5)") })
         }
         #expect(result.errors.count == 1)
         #expect(result.errors.first?.contains("gave up after 5 attempts: ") == true)
+        let help = try await DeviceProgram.motions.run(["--help"])
+        #expect(help.output.joined(separator: " ").contains("five attempts at the first connection"))
+    }
+
+    @Test func `what the library tells programmers, programs do not repeat`() async throws {
+        for program in DeviceProgram.allCases {
+            let scheme = program == .motions ? "mqtt" : "stomp"
+            let url = "\(scheme)://127.0.0.1:\(FreePort.next())"
+            let result = try await program.run(["--broker", url, "--no-reconnect"])
+            let line = try #require(result.errors.first)
+            #expect(line.contains("refused the connection"))
+            #expect(!line.contains("ReconnectPolicy") && !line.contains("start()"), "\(line)")
+        }
+    }
+
+    @Test(.requires(.rabbitMQ), arguments: DeviceProgram.allCases)
+    func `a WebSocket address without its path names the path that RabbitMQ has`(program: DeviceProgram) async throws {
+        let broker = try await SharedBrokers.rabbitMQ()
+        let port = program == .motions ? broker.webMQTTPort ?? 0 : broker.webStompPort
+        // An http: address is taken as ws:.
+        try await expect(
+            program, ["--broker", "http://127.0.0.1:\(port)", "--no-reconnect"], user: broker.user, 69,
+            "RabbitMQ's is /ws")
     }
 
     @Test(arguments: DeviceProgram.allCases)

@@ -25,10 +25,79 @@ struct TerminalProgramTests {
             ["--speed", "500", "--interval", "0.1"] + option, terminal: terminal)
         #expect(try await device.waitForEnd() == .exited(0))
         #expect(!device.text().contains("starts over"))
-        #expect(device.text().contains("progress: 100%, "))
+        // The end is said once.
+        #expect(await eventually { device.lines().last?.contains("summary: ") == true }, "\(device.report)")
+        #expect(!device.text().contains("progress: "))
     }
 
-    @Test func `the status line shows the page's address, the connection, counts and time left`() async throws {
+    /// What a terminal of 80 columns and 24 rows shows of a program so far.
+    private func screen(of device: ChildProcess) -> TerminalScreen {
+        var screen = TerminalScreen(columns: 80, rows: 24)
+        screen.write(device.text())
+        return screen
+    }
+
+    private func stompPort(of device: ChildProcess) throws -> Int {
+        // Lines of addresses are bold, so that what follows the number is no digit.
+        let found = try #require(device.text().firstMatch(of: #/embedded broker: stomp://127\.0\.0\.1:(\d+)/#))
+        return try #require(Int(found.1))
+    }
+
+    @Test func `the first command is one screen, on which texts from the page stay`() async throws {
+        let device = try await DeviceProgram.locations.start(
+            ["--fleet", "5", "--speed", "25", "--recorded-time"],
+            terminal: Command.TerminalSize(columns: 80, rows: 24))
+        let prefix = "headquarters page: "
+        #expect(await eventually { screen(of: device).text.contains("5 of 5 connected") }, "\(device.report)")
+        let session = try await RawConnection.open(port: stompPort(of: device))
+        try await session.send("CONNECT\n\n\0")
+        _ = try await session.receive(through: 0)
+        try await session.send("SEND\ndestination:/queue/device.van-2.text\n\nTake the next exit\0")
+        #expect(await eventually { screen(of: device).text.contains("van-2: text: Take the next exit") })
+        // Three runs of five vans later, everything is still there.
+        #expect(await eventually { screen(of: device).text.contains("  run 4  ") }, "\(device.report)")
+        let shown = screen(of: device)
+        #expect(shown.scrolledLines == 0, "\(shown.text)")
+        let lines = shown.text.split(separator: "\n")
+        #expect(lines.contains("van-2: text: Take the next exit"), "\(shown.text)")
+        #expect(!lines.contains { $0.contains("φ:") })
+        #expect(lines.contains("5 devices: van-1 to van-5; --verbose prints what each of them does"))
+        // The address with its token: where it was printed, and among the lines that renew themselves.
+        let address = try #require(lines.first { $0.hasPrefix(prefix) }).dropFirst(prefix.count)
+        #expect(address.contains(#/:\d+\/[0-9A-Za-z_-]{20}\/$/#))
+        #expect(lines.contains(address))
+        #expect(lines.contains { $0.contains(#/^5 of 5 connected  \d+ sent  \d+ unconfirmed  \d+\/s  run \d+ /#) })
+        #expect(try await device.end(by: SIGINT) == .exited(0))
+        #expect(await eventually { screen(of: device).text.hasSuffix(" elapsed") }, "\(device.report)")
+        #expect(screen(of: device).scrolledLines == 0)
+        #expect(screen(of: device).text.contains("\nsummary: 5 devices, "))
+    }
+
+    @Test func `one device prints its fixes, and the newest text stays among the status lines`() async throws {
+        let device = try await DeviceProgram.locations.start(
+            ["--device-id", "T", "--speed", "25", "--loop"], terminal: Command.TerminalSize(columns: 80, rows: 24))
+        #expect(await eventually { screen(of: device).text.contains("φ:") })
+        let session = try await RawConnection.open(port: stompPort(of: device))
+        try await session.send("CONNECT\n\n\0")
+        _ = try await session.receive(through: 0)
+        try await session.send("SEND\ndestination:/queue/device.T.text\n\nOù es-tu?\0")
+        #expect(await eventually { screen(of: device).text.contains("text: Où es-tu?") })
+        let before = screen(of: device).scrolledLines
+        #expect(await eventually { screen(of: device).scrolledLines > before + 30 })
+        #expect(screen(of: device).text.hasSuffix("\ntext: Où es-tu?"), "\(screen(of: device).text)")
+        #expect(try await device.end(by: SIGINT) == .exited(0))
+    }
+
+    @Test func `a fleet prints everything when that is asked for`() async throws {
+        let device = try await DeviceProgram.motions.start(
+            ["--fleet", "3", "--verbose", "--interval", "0.2"], terminal: terminal)
+        try await device.waitForLine(containing: "device: phone-3")
+        try await device.waitForLine(containing: "3: subscribed to /mwm/phone-3/alert")
+        try await device.waitForLine(containing: "3: pitch: ")
+        #expect(try await device.end(by: SIGINT) == .exited(0))
+    }
+
+    @Test func `the status lines show the page's address, the connection, counts and time left`() async throws {
         let device = try await DeviceProgram.locations.start(["--device-id", "T", "--loop"], terminal: terminal)
         let address = try await device.waitForLine(containing: "headquarters page: ").text
             .drop { $0 != "/" }.prefix { $0 != "\u{1B}" }
@@ -36,8 +105,9 @@ struct TerminalProgramTests {
         #expect(await eventually { device.text().contains(status) }, "\(device.report)")
         #expect(await eventually { device.text().contains(/\s\d+\.\d\/s\s/) }, "\(device.report)")
         let isWhole = await eventually {
-            let lines = device.text().split(separator: "\r\u{1B}[K")
-            return lines.contains { $0.contains(address) && $0.contains("% ") && $0.contains(" left") }
+            let lines = device.text().split(whereSeparator: \.isNewline)
+            return lines.contains { $0.contains(address) && !$0.contains("page:") }
+                && lines.contains { $0.contains("connected") && $0.contains("% ") && $0.contains(" left") }
         }
         #expect(isWhole, "\(device.report)")
         #expect(try await device.end() == .exited(0))

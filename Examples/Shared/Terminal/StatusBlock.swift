@@ -1,0 +1,33 @@
+/// What the lines at the bottom of a terminal show:
+///
+///     http://127.0.0.1:8080/p9sHk0MdXCw1Zr4aYt5e/
+///     5 of 5 connected  605 sent  0 unconfirmed  121/s  run 2  [====>      ]  42%  0:17 left
+///     van-3: Subscribed to /queue/device.van-3.text
+///     text: Take the next exit
+struct StatusBlock: Sendable, Equatable {
+    /// Of the page, or of the broker where there is no page.
+    var address: String
+    var figures: StatusLine
+    /// The newest text or alert, where other lines push it away.
+    var received: StyledText?
+    /// The newest event of a fleet's connections.
+    var notice: StyledText?
+
+    /// The lines that fit: what matters least goes first where the terminal is low. An address is shown whole or not at
+    /// all, since nobody can open half of one.
+    func lines(columns: Int, rows: Int) -> [[StyledText]] {
+        let room = max(0, columns - 1)
+        let address = address.isEmpty || address.count > room ? [] : [[StyledText(address, .strong)]]
+        let others = [notice, received].compactMap { $0 }.map { text in
+            [StyledText(Self.shortened(text.text.printable, to: room), text.style)]
+        }
+        let lines = address + [figures.texts(width: columns)] + others
+        let most = max(1, rows - 2)
+        if lines.count <= most { return lines }
+        return most > 1 ? Array(lines.prefix(most)) : [figures.texts(width: columns)]
+    }
+
+    private static func shortened(_ text: String, to room: Int) -> String {
+        text.count <= room ? text : text.prefix(max(0, room - 1)) + "…"
+    }
+}
