@@ -68,8 +68,9 @@ final class MQTTScratch: ClientScratch {
     /// Delivers the messages of one read to their subscriptions, as one batch each.
     private func deliver(_ bytes: RawSpan, _ owned: [UInt8], _ core: MQTTClientCore) {
         if let route = work.uniformRoute {
-            // An array that is kept replaces the memory of the pool.
-            var storage = owned.isEmpty ? pool.take() : MQTTBatchStorage()
+            // An array that is kept replaces the memory of the pool, and few messages must not keep the memory of many.
+            let isLarge = work.effects.messageBytes >= MQTTBatchPool.minimumBytes
+            var storage = owned.isEmpty && isLarge ? pool.take() : MQTTBatchStorage()
             let topic = work.effects.commonTopic(in: bytes)
             storage.takeAll(&work.effects, of: bytes, orKeeping: owned)
             return deliver(storage, topic, to: route, core)

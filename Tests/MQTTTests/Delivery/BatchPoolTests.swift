@@ -1,6 +1,8 @@
+import LoopbackBroker
 import MQTTCore
 import TestSupport
 import Testing
+import Transport
 
 @testable import MQTT
 
@@ -23,6 +25,25 @@ struct BatchPoolTests {
         #expect(!MQTTBatchPool.keeps([1, 2, 3]))
         #expect(MQTTBatchPool.keeps([UInt8](repeating: 0, count: 1 << 16)))
         #expect(!MQTTBatchPool.keeps([UInt8](repeating: 0, count: 2 << 20)))
+    }
+
+    @Test func `a small message does not keep the large memory of many`() async throws {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        let client = MQTTClient(broker.urls.mqtt ?? "", clock: clock)
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a", qos: .atLeastOnce)
+        let loop = clock.loop
+        await loop.result {
+            loop.scratch(MQTTScratch.self) { MQTTScratch() }.pool.give(self.storage(1, count: 1 << 20))
+        }
+        await broker.publish("x", to: "a", qos: .atLeastOnce)
+        #expect(await eventually { client.counters.messagesReceived == 1 })
+        await clock.waitUntilQuiet()
+        #expect((1..<2_048).contains(client.backlog.unreadBytes), "\(client.backlog.unreadBytes)")
+        withExtendedLifetime(messages) {}
+        await client.disconnect()
+        await broker.stop()
     }
 
     @Test func `what somebody keeps of a message stays as it was when its memory is used again`() async throws {

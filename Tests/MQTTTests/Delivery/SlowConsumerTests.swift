@@ -90,6 +90,28 @@ struct SlowConsumerTests {
         await bench.stop()
     }
 
+    @Test func `the bound of a buffer counts the memory of small messages, which is more than their bytes`()
+        async throws
+    {
+        let bench = try await Bench()
+        let client = try await bench.connected()
+        let sender = try await bench.connected()
+        let bound = 64 << 10
+        let messages = try await client.subscribe(
+            to: "a", qos: .atMostOnce, buffer: BufferPolicy(messages: 100_000, bytes: bound))
+        // One read each: the most memory for a message.
+        for number in 1...600 {
+            try await sender.publish("24 bytes, or nearly that", to: "a")
+            #expect(await eventually(every: .zero) { client.counters.messagesReceived == number })
+        }
+        // The object of a batch, its two arrays and a place in a queue take more than 200 bytes.
+        #expect(600 - messages.droppedCount <= bound / 256, "\(600 - messages.droppedCount) wait")
+        #expect(600 - messages.droppedCount > bound / 1024)
+        await client.disconnect()
+        await sender.disconnect()
+        await bench.stop()
+    }
+
     @Test func `reading pauses when all subscriptions together have too much unread, and nothing is lost`() async throws
     {
         let bench = try await Bench()
