@@ -27,7 +27,25 @@ import Testing
         #expect(warnings.all.first?.hasSuffix("\n") == true)
         await clock.advance(by: .seconds(30))
         try await late.value
+        let later = Task { try await clock.sleep(until: clock.now.advanced(by: .seconds(30))) }
+        // Longer than its patience: a pause that is too short can only miss a second line.
+        try await Task.sleep(for: .milliseconds(50))
+        await clock.advance(by: .seconds(30))
+        try await later.value
         #expect(warnings.all.count == 1)
+    }
+
+    @Test func `a clock that was not advanced far enough prints how far the next deadline is`() async throws {
+        let (clock, warnings) = try await impatient()
+        let late = Task(executorPreference: clock.loop) {
+            try await clock.sleep(until: clock.now.advanced(by: .seconds(90)))
+        }
+        await clock.loop.result {}
+        await clock.advance(by: .seconds(30))
+        #expect(await eventually { !warnings.all.isEmpty })
+        #expect(warnings.all.first?.contains("due in 60.0 seconds") == true)
+        await clock.advance(by: .seconds(60))
+        try await late.value
     }
 
     @Test func `an advance that waits for work outside the clock prints what that may be`() async throws {
@@ -43,6 +61,7 @@ import Testing
     @Test func `a clock on which nothing is due prints nothing`() async throws {
         let (clock, warnings) = try await impatient()
         await clock.advance(by: .seconds(1))
+        await clock.waitUntilQuiet()
         // Longer than its patience: a pause that is too short can only miss a warning that is wrong.
         try await Task.sleep(for: .milliseconds(50))
         #expect(warnings.all.isEmpty)
