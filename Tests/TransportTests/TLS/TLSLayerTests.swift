@@ -196,6 +196,27 @@ struct TLSLayerTests {
         }
     }
 
+    /// Heads of records that no TLS connection has: of 64 KB, of another version, of HTTP.
+    @Test(arguments: [
+        [0x17, 3, 3, 0xFF, 0xFF] as [UInt8], [0x17, 9, 9, 0, 32], Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
+    ])
+    func `a server that breaks TLS after the handshake is not said to speak none`(head: [UInt8]) async throws {
+        let certificates = Certificates()
+        let client = try TLSLayer(client: TLSContexts(client: .trusting(certificates)), host: "localhost", port: 1)
+        let pair = try LayerPair(client: client, server: TLSLayer(server: serverContexts(certificates)))
+        try pair.exchange()
+        #expect(client.isOpen)
+        let record = head + [UInt8](repeating: 0, count: 65_535)
+        var (plain, wire): ([UInt8], [UInt8]) = ([], [])
+        #expect {
+            try client.receive(record.span.bytes, at: 0, plain: &plain, wire: &wire)
+        } throws: { error in
+            let error = error as? TransportError
+            return error?.code == .tlsFailed && error?.message.contains("after the handshake") == true
+        }
+        #expect(plain.isEmpty)
+    }
+
     @Test func `damaged bytes end the connection with an error, and nothing is delivered`() async throws {
         let certificates = Certificates()
         let (contexts, server) = (TLSContexts(client: .trusting(certificates)), serverContexts(certificates))

@@ -53,6 +53,19 @@ import Transport
     }
 
     @Test(arguments: [
+        ("401 Unauthorized", "WWW-Authenticate: Basic realm="),
+        ("307 Temporary Redirect", "Location: wss://a.example/"), ("503 ", "Content-Length: 4000\r\n\r\n\u{1b}[31m"),
+    ])
+    func `what a server sends neither fills a log nor forges its lines`(status: String, field: String) async throws {
+        let long = String(repeating: "x", count: 3_000)
+        let failure = try await refusal("HTTP/1.1 \(status)\(long)\r\n\(field)\(long)\r\n\r\n")
+        #expect(failure?.code == .webSocketRefused)
+        let message = failure?.message ?? ""
+        #expect((1..<700).contains(message.count), "\(message.count)")
+        #expect(!message.unicodeScalars.contains { $0.value < 0x20 })
+    }
+
+    @Test(arguments: [
         (upgrade + "Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n", "key"),
         (upgrade + "\r\n", "Sec-WebSocket-Accept"), ("HTTP/1.1 101 Switching Protocols\r\n\r\n", "websocket"),
         ("220 mail.example ESMTP\r\n", "closed"), ("\u{20}\u{2}\u{0}\u{0}", "HTTP"), ("HTTP/1.1 40", "closed"),
