@@ -52,6 +52,7 @@ struct AcknowledgementTimeoutTests {
 
     @Test func `messages that were sent as an array are awaited too`() throws {
         let pair = try silentPair()
+        pass(100, pair)
         let messages = (0..<3).map { MQTTOutgoingMessage(topic: "messages/of/a/run", payload: [$0], qos: .atLeastOnce) }
         #expect(pair.client.engine.publishRunAcknowledged(messages, from: 0, token: 0, at: pair.now) == 3)
         pair.settle()
@@ -179,6 +180,22 @@ struct AcknowledgementTimeoutTests {
         pair.settle()
         pass(1_000, pair)
         #expect(pair.client.failure == nil)
+    }
+
+    @Test func `a message that waited for our own store is awaited from when it is sent`() throws {
+        let pair = try silentPair { $0.persists = true }
+        pass(50, pair)
+        try pair.publish("x", to: "t", qos: .atLeastOnce)
+        pass(50, pair)
+        pair.client.run { engine, effects in
+            engine.persisted(through: engine.lastTicket, at: pair.now, into: &effects)
+        }
+        pair.settle()
+        #expect(pair.server.messages.count == 1)
+        pass(29, pair)
+        #expect(pair.client.failure == nil)
+        pass(1, pair)
+        #expect(pair.client.failure == failure("t", .atLeastOnce))
     }
 
     @Test func `PUBREL that waits for our own store is not awaited from the server`() throws {

@@ -104,6 +104,18 @@ import Testing
         #expect(client.engine.phase == .closing)
     }
 
+    @Test func whatAnAbortedTransactionOwesIsAwaitedFromItsEnd() throws {
+        let client = try connected()
+        let transaction = try client.engine.begin(at: 0)
+        try client.engine.send(destination: "/q", body: [], receiptToken: 1, transaction: transaction, at: 0)
+        client.advance(to: 600_000)
+        try client.engine.abort(transaction, at: client.nanoseconds)
+        client.advance(to: 629_999)
+        #expect(client.engine.phase == .connected)
+        client.advance(to: 630_000)
+        #expect(client.engine.phase == .closing)
+    }
+
     @Test func withoutALimitOrWhileWeDoNotReadNothingEndsIt() throws {
         let patient = try connected { $0.acknowledgementTimeout = .max }
         try send(patient, 1)
