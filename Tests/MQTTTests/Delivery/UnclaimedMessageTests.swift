@@ -140,7 +140,8 @@ struct UnclaimedMessageTests {
             await place.clock.advance(by: .seconds(10))
             #expect(client.state.isConnected)
         }
-        #expect(try await numbers(messages.first(48)) == Array(0..<48))
+        let received = try await withTimeout(.patience, "the messages") { try await messages.first(48) }
+        #expect(numbers(received) == Array(0..<48))
         await client.disconnect()
         await place.broker.stop()
     }

@@ -62,4 +62,28 @@ import Wire
         #expect(try client.engine.unsubscribe(id: "a", at: 0) == 3)
         #expect(client.misuse { _ throws(STOMPUsageError) in try ack(4) } == .unknownSubscription)
     }
+
+    @Test(arguments: [
+        ("ActiveMQ/5.17.2", "ActiveMQ Classic has given it"),
+        ("RabbitMQ/3.10.8", "when this connection ends: disconnect"), ("other", "some only when this connection ends"),
+    ])
+    func `an answer after the end of its subscription is refused with what this broker does with the message`(
+        server: String, words: String
+    ) throws {
+        let client = try ScriptedEngine.connected(server: server)
+        try client.engine.subscribe(id: "a", destination: "/q", acknowledgement: .clientIndividual, token: 7, at: 0)
+        client.receive("MESSAGE\nsubscription:a\nmessage-id:0\nack:0\ndestination:/q\n\n\0")
+        try client.engine.unsubscribe(id: "a", at: 0)
+        // With and without the number of the message.
+        for number in [STOMPMessageNumber(subscription: 7, number: 0), nil] {
+            #expect {
+                try client.engine.ack(
+                    messageHeaders: Array("subscription:a\nmessage-id:0\nack:0\n".utf8).span.bytes, connection: 1,
+                    message: number, at: 0)
+            } throws: { error in
+                guard let error = error as? STOMPUsageError else { return false }
+                return error.code == .unknownSubscription && error.message.contains(words)
+            }
+        }
+    }
 }
