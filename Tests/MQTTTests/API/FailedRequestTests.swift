@@ -50,26 +50,35 @@ struct FailedRequestTests {
 
         private let store = MemorySessionStore()
         let isStuck = Mutex(true)
+        let isOpen = Mutex(false)
         var limits: SessionStoreLimits { store.limits }
-        func open() throws -> StoredSession { try store.open() }
+        func open() throws -> StoredSession {
+            isOpen.withLock { $0 = true }
+            return try store.open()
+        }
         func setClientID(_ clientID: String) throws { try store.setClientID(clientID) }
         func append(_ records: [MQTTStoreRecord]) throws { try store.append(records) }
         func removeAll() throws {
             if isStuck.withLock({ $0 }) { throw Stuck() }
             try store.removeAll()
         }
-        func close() { store.close() }
+        func close() {
+            isOpen.withLock { $0 = false }
+            store.close()
+        }
     }
 
     @Test func `after a discard that the store refused, later connections continue their session`() async throws {
         let bench = try await Bench()
+        let store = StuckStore()
         let client = bench.client("keeper") {
             $0.version = .v3_1_1
             $0.cleanStart = false
-            $0.sessionStore = StuckStore()
+            $0.sessionStore = store
         }
         try await client.connect()
         await #expect(throws: MQTTError.self) { try await client.discardSession() }
+        #expect(!store.isOpen.withLock { $0 }, "another client can use it")
         try await client.connect()
         let subscription = try await client.subscribe(to: "a", qos: .atLeastOnce)
         await client.disconnect()

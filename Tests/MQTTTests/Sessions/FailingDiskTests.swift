@@ -131,6 +131,8 @@ struct FailingDiskTests {
         #expect(throws: (any Error).self) { try first.removeAll() }
         faults.areOn = false
         try first.append([message(2)])
+        // Rewritten several times from what this object takes for its contents.
+        for number in 3..<60 as Range<UInt64> { try first.append([message(number), .finished(sequence: number)]) }
         first.close()
         let second = store(scratch, faults)
         // The log is empty or as it was: the first message is there for this object and for the next one, or for neither.
