@@ -116,6 +116,28 @@ struct RequestSizeTests {
         await client.disconnect()
     }
 
+    @Test func `a declared subscription asks for QoS 1 unless its caller names another`() async throws {
+        let strict = StrictServer()
+        let client = strict.server.client()
+        let one = client.subscription(to: "plain")
+        let two = client.subscription(to: "value", as: [Int].self)
+        let three = client.subscription(to: "text", as: String.self)
+        let four = client.subscription(to: MQTTTopic<Int>("topic", as: .json, qos: .atMostOnce))
+        let five = client.subscription(to: [MQTTSubscriptionRequest(filter: "request")])
+        let named = client.subscription(to: "named", qos: .exactlyOnce)
+        try await client.connect()
+        #expect(await eventually { strict.seen.withLock { $0.subscribed.flatMap(\.filters).count } == 6 })
+        let asked = strict.seen.withLock {
+            $0.subscribed.flatMap { $0.filters.map { [$0.filter, "\($0.qos.rawValue)"] } }
+        }
+        let expected = [
+            ["plain", "1"], ["value", "1"], ["text", "1"], ["topic", "1"], ["request", "1"], ["named", "2"],
+        ]
+        #expect(Set(asked) == Set(expected))
+        withExtendedLifetime((one, two, three, four, five, named)) {}
+        await client.disconnect()
+    }
+
     @Test func `a named QoS is lowered to the server's Maximum QoS, and asked for again where more is granted`()
         async throws
     {

@@ -228,6 +228,20 @@ import Transport
         client.supervisor.withLock { $0 = nil }
     }
 
+    @Test func `suspending while the client is being disconnected does not undo that`() async throws {
+        let (client, supervisor, loop) = try await connected()
+        defer { loop.stop() }
+        let stopping = Task(executorPreference: loop) { await supervisor.stop {} }
+        #expect(await eventually { client.states == Self.suspending })
+        let suspending = Task(executorPreference: loop) { await supervisor.suspend {} }
+        await settle(loop)
+        await loop.result { supervisor.ended(.stopped, at: 0) }
+        await stopping.value
+        await suspending.value
+        #expect(client.states == Self.suspending + ["disconnected"])
+        client.supervisor.withLock { $0 = nil }
+    }
+
     // MARK: The network
 
     /// A supervisor that tries for ever, with an hour between two attempts, and the network that it follows.

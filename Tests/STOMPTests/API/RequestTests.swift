@@ -2,6 +2,7 @@ import LoopbackBroker
 import STOMP
 import TestSupport
 import Testing
+import Transport
 
 @Suite(.turns) struct RequestTests {
     @Test func repliesFindTheirRequests() async throws {
@@ -116,6 +117,28 @@ import Testing
         } catch let error as STOMPError {
             #expect(error.code == .disconnected || error.code == .notConnected)
         }
+    }
+
+    @Test func `a request that timed out without a connection names why there was none`() async throws {
+        let clock = try ManualClock()
+        // Nothing listens there.
+        let client = STOMPClient("stomp://127.0.0.1:1", clock: clock)
+        await client.start()
+        let request = Task(executorPreference: clock.loop) {
+            try await client.request("x", to: "/queue/a", timeout: .seconds(10))
+        }
+        #expect(await eventually { if case .waiting = client.state { true } else { false } })
+        // The request's time has begun.
+        await clock.waitUntilQuiet()
+        await clock.advance(by: .seconds(20))
+        await #expect {
+            _ = try await request.value
+        } throws: { error in
+            guard let error = error as? STOMPError, error.code == .timedOut else { return false }
+            return error.message.contains("The client was not connected: ")
+                && !error.message.contains("Check that a client answers there")
+        }
+        await client.disconnect()
     }
 
     @Test func messageThatAsksForNoReplyGetsNone() async throws {
