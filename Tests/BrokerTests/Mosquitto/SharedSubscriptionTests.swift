@@ -68,8 +68,10 @@ struct SharedSubscriptionTests {
         #expect(try await texts(1, of: messages) == ["kept"])
         let events = client.events
         try await broker.restart()
-        let resubscribed = await events.first { event in
-            if case .resubscribed("retained", _) = event { true } else { false }
+        let resubscribed = try await withTimeout(.patience, "subscribing again") {
+            await events.first { event in
+                if case .resubscribed("retained", _) = event { true } else { false }
+            }
         }
         #expect(resubscribed != nil)
         try await client.publish("new", to: "retained", qos: .atLeastOnce)
