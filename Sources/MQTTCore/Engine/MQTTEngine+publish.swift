@@ -20,8 +20,9 @@ import Wire
 extension MQTTEngine {
     /// Publishes a message: at once if it may be, otherwise when a connection or the peer's window has room.
     ///
-    /// Order is kept among messages of the same QoS; a QoS 0 message may overtake queued ones of QoS 1 and 2. While the
-    /// first subscriptions of a connection are not answered, messages of every QoS wait in the queue.
+    /// Order is kept among messages of the same QoS; a QoS 0 message may overtake queued ones of QoS 1 and 2, unless it
+    /// waits behind one of QoS 0 in the queue itself. While the first subscriptions of a connection are not answered,
+    /// messages of every QoS wait in the queue.
     /// The topic, payload and properties of QoS 1 and 2 are kept by reference until the acknowledgement. A topic alias
     /// is chosen by the engine. To peers that know no properties a server sends none.
     ///
@@ -49,6 +50,9 @@ extension MQTTEngine {
         var head = head
         try checkLimits(head.flags)
         if head.flags.isAtMostOnce {
+            guard session.window.queuedAtMostOnceCount == 0 else {
+                return try enqueue(head, payload, properties, token, now)
+            }
             try encodePublish(head, payload, properties)
             keepAlive.sent(at: now)
             return .written

@@ -11,7 +11,9 @@ extension MQTTEngine {
     public mutating func publishRunAtMostOnce(
         _ messages: ArraySlice<MQTTOutgoingMessage>, from start: Int, outputLimit: Int
     ) -> Int {
-        guard messagesMayLeave, outboundAliases.maximum == 0 else { return start }
+        guard messagesMayLeave, outboundAliases.maximum == 0, session.window.queuedAtMostOnceCount == 0 else {
+            return start
+        }
         let run = plainRun(.atMostOnce, firstPacketID: 0, outputLimit: outputLimit)
         // Safe: the array is neither changed nor released while its bytes are read.
         let next = unsafe messages.withUnsafeBufferPointer { buffer in

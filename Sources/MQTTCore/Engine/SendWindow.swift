@@ -36,6 +36,8 @@ struct SendWindow: Sendable {
     private(set) var resend: Int32 = -1
     /// The bytes of the messages in the queue.
     private(set) var queuedBytes = 0
+    /// The messages of QoS 0 in the queue: later ones of QoS 0 must not overtake them.
+    private(set) var queuedAtMostOnceCount = 0
     /// The first message of the queue that may lack an identifier: those before are of QoS 0 or have one.
     /// -1 if that is all of them.
     private var unidentified: Int32 = -1
@@ -121,6 +123,7 @@ struct SendWindow: Sendable {
         queue.append(index, &slots)
         if unidentified < 0 { unidentified = index }
         queuedBytes += slots[Int(index)].queuedBytes
+        if head.flags.isAtMostOnce { queuedAtMostOnceCount += 1 }
         return index
     }
 
@@ -208,6 +211,7 @@ struct SendWindow: Sendable {
         }
         queue.remove(index, &slots)
         queuedBytes -= slots[Int(index)].queuedBytes
+        if slots[Int(index)].head.flags.isAtMostOnce { queuedAtMostOnceCount -= 1 }
     }
 
     /// Counts the message at `resend` as sent on this connection and goes to the next one.

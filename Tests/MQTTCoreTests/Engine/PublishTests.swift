@@ -149,6 +149,25 @@ struct PublishTests {
         #expect(pair.client.engine.queuedBytes == 0)
     }
 
+    @Test func `a QoS 0 message does not overtake one of QoS 0 that waits behind the window`() throws {
+        let pair = EnginePair(client: {
+            $0.queuesQoS0WhileDisconnected = true
+            $0.maximumInFlight = 1
+        })
+        try pair.publish("1", qos: .atLeastOnce)
+        try pair.publish("2", qos: .atLeastOnce)
+        try pair.publish("3")
+        pair.server.acknowledges = false
+        try pair.connect()
+        #expect(try pair.publish("4") == .queued)
+        let run = [MQTTOutgoingMessage(topic: "t", payload: Array("5".utf8))]
+        #expect(pair.client.engine.publishRunAtMostOnce(run[...], from: 0, outputLimit: .max) == 0)
+        pair.server.engine.acknowledgeAll(through: .max, at: pair.now)
+        pair.settle()
+        #expect(pair.server.texts == ["1", "2", "3", "4"])
+        #expect(try pair.publish("5") == .written)
+    }
+
     @Test func `QoS 0 is queued while disconnected only if asked for`() throws {
         let pair = EnginePair(client: { $0.queuesQoS0WhileDisconnected = true })
         #expect(try pair.publish("x", token: 9) == .queued)
