@@ -63,7 +63,9 @@ extension MQTTEngine {
     private mutating func recordTaken(_ id: UInt16, _ token: UInt64, isRefused: Bool) {
         guard session.answered.insert(id), !isRefused else { return }
         let ticket = store(.received(packetID: id))
-        if ticket != 0 { session.inbound.hold(token, until: ticket) }
+        guard ticket != 0 else { return }
+        receivedTicket = ticket
+        session.inbound.hold(token, until: ticket)
     }
 
     /// A QoS 2 message of an earlier connection: its PUBREC leaves now if the peer repeated it, or when it does.
@@ -106,7 +108,7 @@ extension MQTTEngine {
     /// PUBREL arrived: always answered, also for an unknown identifier [MQTT 5.0 4.3.3-11].
     mutating func receivedPubrel(_ id: UInt16, at now: Int64) {
         var reason = MQTTReasonCode.packetIdentifierNotFound
-        var ticket: UInt64 = 0
+        var ticket = receivedTicket
         // A PUBREL before our PUBREC, which permits it, does not match a message.
         if session.answered.contains(id) && session.inbound.unansweredToken(of: id) == nil {
             session.received.remove(id)
@@ -115,6 +117,7 @@ extension MQTTEngine {
             reason = .success
             // Were PUBCOMP to leave before this is stored, a new message under the identifier could be lost.
             ticket = store(.receivedReleased(packetID: id))
+            receivedTicket = ticket
         }
         writeOrHold(.pubcomp, id, reason, ticket, at: now)
     }

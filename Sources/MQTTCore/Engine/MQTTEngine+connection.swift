@@ -78,11 +78,15 @@ extension MQTTEngine {
         }
         var opening = MQTTOpening()
         let outlives = version.hasProperties ? options.value.sessionExpiry != 0 : !cleanStart
-        if options.value.persists && outlives && !session.isHeld {
+        if options.value.persists && outlives && !session.isRecorded {
+            establishedTicket = store(.established)
+            session.isRecorded = true
+        }
+        if options.value.persists && outlives && establishedTicket > persistedTicket {
             // The server may hold the session as soon as it has read CONNECT. A process that dies after that must be
             // remembered to have one, or its successor takes Session Present for a mistake [MQTT 5.0 3.2.2-4].
             opening.heldConnect = bytes
-            opening.heldConnectTicket = store(.established)
+            opening.heldConnectTicket = establishedTicket
         } else {
             output += bytes
         }

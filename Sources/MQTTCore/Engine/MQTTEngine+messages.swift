@@ -153,6 +153,7 @@ extension MQTTEngine {
         if session.inbound.unansweredToken(of: id) != nil { return nil }
         entry.isRepeat = true
         entry.isAnswered = session.answered.contains(id)
+        entry.ticket = receivedTicket
         if let reason = session.refused.removeValue(forKey: id) { entry.reason = reason }
         guard session.inbound.count < 65_535 else { return nil }
         _ = session.inbound.append(entry)

@@ -148,6 +148,11 @@ public struct MQTTEngine: ~Copyable, Sendable {
     /// The tickets of the newest record and of the newest one that is stored.
     var storedTicket: UInt64 = 0
     var persistedTicket: UInt64 = 0
+    /// The ticket of the record that the server may hold the session: CONNECT waits for it.
+    var establishedTicket: UInt64 = 0
+    /// The ticket of the newest record of an identifier that was received or released. PUBREC and PUBCOMP that answer a
+    /// repetition wait for it, because the record behind the first answer may not be stored yet.
+    var receivedTicket: UInt64 = 0
     /// PUBREL and PUBCOMP that wait for their tickets, on this connection.
     var heldPackets: [HeldPacket] = []
 

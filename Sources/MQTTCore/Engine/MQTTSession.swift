@@ -17,6 +17,8 @@ public struct MQTTSession: Sendable {
     var awaitingRelease = PacketIDBits()
     /// A server may know of this session: a connection was accepted, and the session was to outlive it.
     var isHeld = false
+    /// A store was given the record of that.
+    var isRecorded = false
 
     /// A session in which nothing happened yet.
     public init() {}
@@ -48,6 +50,7 @@ public struct MQTTSession: Sendable {
         inbound.connectionClosed()
         forgetReceived()
         isHeld = false
+        isRecorded = false
     }
 }
 
@@ -70,7 +73,9 @@ extension MQTTSession {
         for record in records { image.apply(record) }
         for record in image.records {
             switch record {
-            case .established: isHeld = true
+            case .established:
+                isHeld = true
+                isRecorded = true
             case .message(let message):
                 guard slots[message.sequence] == nil, message.qos != .atMostOnce else { continue }
                 slots[message.sequence] = window.restore(
@@ -90,7 +95,7 @@ extension MQTTSession {
                 break
             }
         }
-        // Where an identifier was given, a connection was accepted or attempted.
+        // Where an identifier was given, a connection may have been accepted or attempted.
         if window.hasProtocolState || received.count > 0 { isHeld = true }
     }
 

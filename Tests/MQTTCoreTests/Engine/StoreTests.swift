@@ -202,6 +202,62 @@ struct StoreTests {
         #expect(!brief.client.engine.output.isEmpty && brief.client.engine.storeRecords.isEmpty)
     }
 
+    @Test func `CONNECT waits for the store again after a connection that was lost before it left`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.open()
+        pair.cut()
+        try pair.open()
+        pair.settle()
+        #expect(pair.client.sent.isEmpty)
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.engine.phase == .connected)
+    }
+
+    @Test func `the store learns of the session although messages had identifiers before it`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.publish("x", qos: .atLeastOnce)
+        var log: [MQTTStoreRecord] = []
+        drain(pair.client, into: &log)
+        // Another process takes the message over, and the message is finished in it.
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log))
+        try pair.connect()
+        persist(pair.client, pair)
+        pair.settle()
+        pair.cut()
+        drain(pair.client, into: &log)
+        #expect(log.contains(.established))
+        pair.client.engine = MQTTEngine(
+            configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log))
+        try pair.connect()
+        #expect(pair.client.failure == nil)
+        #expect(pair.client.info?.sessionPresent == true)
+    }
+
+    @Test func `PUBREC and PUBCOMP wait for the store on a later connection too`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.connect()
+        try pair.publish("x", qos: .exactlyOnce, from: pair.server)
+        pair.settle()
+        // The record of the acknowledgement is not stored when the message comes again.
+        pair.cut()
+        try pair.open()
+        pair.settle()
+        #expect(pair.client.types == [.connect, .connect])
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .connect, .pubrec])
+        // The same with PUBREL.
+        pair.cut()
+        try pair.open()
+        pair.settle()
+        #expect(pair.client.types == [.connect, .connect, .pubrec, .connect])
+        persist(pair.client, pair)
+        pair.settle()
+        #expect(pair.client.types == [.connect, .connect, .pubrec, .connect, .pubcomp])
+    }
+
     /// A client whose session holds `count` messages that were never sent and have no identifiers.
     private func pair(holding count: Int, window: UInt16) -> EnginePair {
         let pair = EnginePair.persistent(client: {
