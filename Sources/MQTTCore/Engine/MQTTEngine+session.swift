@@ -49,6 +49,8 @@ extension MQTTEngine {
     package mutating func restore(_ session: MQTTSession) {
         let old = self.session
         self.session = session
+        // The store holds all of it.
+        (establishedTicket, receivedTicket) = (0, 0)
         refusals.takeRetiredIDs()
         // The tokens of deliveries continue, so that one of before is not taken for a new one.
         self.session.inbound = old.inbound

@@ -214,6 +214,17 @@ struct StoreTests {
         #expect(pair.client.engine.phase == .connected)
     }
 
+    @Test func `CONNECT does not wait for a record that a failed store has lost`() throws {
+        let pair = EnginePair.persistent(client: { $0.persists = true })
+        try pair.open()
+        pair.cut()
+        pair.client.engine.storeRecords = []
+        pair.client.engine.restore(MQTTSession(restoring: [.established]))
+        try pair.open()
+        pair.settle()
+        #expect(pair.client.engine.phase == .connected)
+    }
+
     @Test func `the store learns of the session although messages had identifiers before it`() throws {
         let pair = EnginePair.persistent(client: { $0.persists = true })
         try pair.publish("x", qos: .atLeastOnce)
