@@ -103,7 +103,8 @@ final class SearchedQueue: SearchedWorld {
     private var transaction: Transaction?
     private var hasTransacted = false
     private var nextSend = 0
-    private var promises: [UInt64: Promise] = [:]
+    /// By their tokens, with the numbers of their receipts.
+    private var promises: [UInt64: (promise: Promise, number: UInt64)] = [:]
     private var lastToken: UInt64 = 0
     /// Operations that the application has carried out on this connection outside transactions, and those it committed.
     private var plain: [Operation] = []
@@ -186,7 +187,7 @@ final class SearchedQueue: SearchedWorld {
 
     private func promise(_ promise: Promise) -> UInt64 {
         lastToken += 1
-        promises[lastToken] = promise
+        promises[lastToken] = (promise, client.receipts.nextNumber)
         return lastToken
     }
 
@@ -326,7 +327,7 @@ final class SearchedQueue: SearchedWorld {
     }
 
     private func completed(_ completion: STOMPReceiptCompletion) {
-        guard let promise = promises.removeValue(forKey: completion.token) else {
+        guard let (promise, _) = promises.removeValue(forKey: completion.token) else {
             return complaints.append("a receipt ended twice")
         }
         guard completion.outcome == .received else {
@@ -511,6 +512,16 @@ final class SearchedQueue: SearchedWorld {
     // MARK: Writing
 
     func write(into writer: inout StateWriter) {
+        writer.put(promises.count)
+        for (_, (promise, number)) in promises.sorted(by: { $0.key < $1.key }) {
+            writer.put(name: number << 1)
+            switch promise {
+            case .operation(let operation, let isInTransaction):
+                write([operation], &writer)
+                writer.put(isInTransaction)
+            case .commit(let operations): write(operations, &writer)
+            }
+        }
         writer.put(breaksLeft)
         writer.put(hasTransacted, isSubscribed, stale != nil, staged != nil, transaction != nil, committed != nil)
         writer.put(nextSend)
@@ -532,17 +543,6 @@ final class SearchedQueue: SearchedWorld {
         }
         client.write(into: &writer)
         server.write(into: &writer)
-        let tokens = promises.keys.sorted()
-        writer.put(tokens.count)
-        for token in tokens {
-            switch promises[token] {
-            case .operation(let operation, let isInTransaction):
-                write([operation], &writer)
-                writer.put(isInTransaction)
-            case .commit(let operations): write(operations, &writer)
-            case nil: break
-            }
-        }
     }
 
     private func write(_ operations: [Operation], _ writer: inout StateWriter) {
