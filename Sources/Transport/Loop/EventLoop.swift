@@ -52,7 +52,7 @@ package final class EventLoop: @unchecked Sendable {
         var isAsleep = true
         var stopping = false
 
-        /// Returns whether the loop must be woken: only the first to add work to a sleeping loop pays for that.
+        /// Returns whether the loop may sleep: only the first to add work to a sleeping loop pays for waking it.
         mutating func add(_ item: Work) -> Bool {
             work.append(item)
             defer { isAsleep = false }
@@ -124,16 +124,10 @@ package final class EventLoop: @unchecked Sendable {
     package var isManual: Bool { manualTime != nil }
 
     /// Calls `handler.posted(code)` soon. Posts and jobs run in the order in which they were handed in.
-    package func post(_ handler: LoopHandler, _ code: Int) {
-        let wake = inbox.withLock { $0.add(.post(handler, code)) }
-        if wake { self.wake() }
-    }
+    package func post(_ handler: LoopHandler, _ code: Int) { add(.post(handler, code)) }
 
     /// Runs `job` soon on the loop's thread. For the slow edges; `post` allocates nothing.
-    package func execute(_ job: @escaping @Sendable () -> Void) {
-        let wake = inbox.withLock { $0.add(.job(job)) }
-        if wake { self.wake() }
-    }
+    package func execute(_ job: @escaping @Sendable () -> Void) { add(.job(job)) }
 
     /// Runs `job` at once if the caller is on the loop's thread, else soon. For a caller that holds no lock and does not
     /// need work that was handed in before to be done first.
@@ -142,9 +136,12 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     /// Runs the next piece of a task soon on the loop's thread.
-    func run(_ task: UnownedJob) {
-        let wake = inbox.withLock { $0.add(.task(task)) }
-        if wake { self.wake() }
+    func run(_ task: UnownedJob) { add(.task(task)) }
+
+    private func add(_ item: Work) {
+        let maySleep = inbox.withLock { $0.add(item) }
+        // What the loop's own handlers hand in, it finds before it sleeps.
+        if maySleep, !isCurrent { wake() }
     }
 
     /// Ends the thread of a loop that was started for a test or a benchmark, once all posted work is done. What is
@@ -235,14 +232,7 @@ package final class EventLoop: @unchecked Sendable {
         sleepPrecisely()
         var events: [ReadyEvent] = []
         var work: [Work] = []
-        var hasWaited = false
         while let timeout = timeToWait() {
-            if timeout > 0, !hasWaited {
-                hasWaited = true
-                // The threads of Swift's pool start with its first task, which takes a quarter of a millisecond: beside this
-                // wait, which is usually that for a server's answer, and not when the answer resumes its caller.
-                Task.detached {}
-            }
             events.removeAll(keepingCapacity: true)
             selector.wait(timeout: timeout, events: &events)
 
@@ -291,7 +281,11 @@ package final class EventLoop: @unchecked Sendable {
         case .stopped: return nil
         case .nothing:
             let next = inside.timers.nextDeadline
-            if let manualTime { return manualTime.timeToWait(nextDeadline: next) }
+            if let manualTime {
+                let timeout = manualTime.timeToWait(nextDeadline: next)
+                // What that has ended or reported may have handed in work.
+                return inbox.withLock { $0.work.isEmpty } ? timeout : 0
+            }
             return next == .max ? .max : max(0, next &- MonotonicClock.now)
         }
     }

@@ -11,8 +11,6 @@ struct OwnersOfContinuationsTests {
             ("CheckedContinuation", nil),
             // In a function that inherits its caller's actor it leaves the actor: `waiting` does not.
             ("withTaskCancellationHandler", "Transport/Waiting/Waiter.swift"),
-            // The thread sanitizer does not know it: a build for it replaces `Lock`.
-            ("Mutex", "Transport/Waiting/Lock.swift"),
         ] as [(String, String?)])
     func `what one file owns appears in no other file`(_ name: String, owner: String?) throws {
         let files = try Self.sources()
