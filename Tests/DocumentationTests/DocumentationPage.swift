@@ -7,11 +7,12 @@ struct DocumentationPage {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// All pages, sorted by path.
+    /// All pages, sorted by path, but for those that only group the members of a type: `.ci/docs` checks them.
     static let all: [DocumentationPage] = {
         let sources = root.appending(path: "Sources").resolvingSymlinksInPath()
         let catalogues = (try? FileManager.default.subpathsOfDirectory(atPath: sources.path)) ?? []
-        let articles = catalogues.filter { $0.contains(".docc/") && $0.hasSuffix(".md") }.map { "Sources/\($0)" }
+        let articles = catalogues.filter { $0.contains(".docc/") && !$0.contains("/Members/") && $0.hasSuffix(".md") }
+            .map { "Sources/\($0)" }
         let github = (try? FileManager.default.contentsOfDirectory(atPath: root.path + "/.github")) ?? []
         let others = github.filter { $0.hasSuffix(".md") }.map { ".github/\($0)" } + ["README.md"]
         return (articles + others).sorted().map(DocumentationPage.init)
