@@ -45,16 +45,29 @@ struct MigrationGuide: Sendable, CustomTestStringConvertible {
         try String(contentsOf: Self.sources.appendingPathComponent(article), encoding: .utf8)
     }
 
-    /// The rows of all tables of the article.
+    /// The rows of all tables of the article, and one for each name of the list that begins "Called the same here".
     func rows() throws -> [Row] {
-        try text().split(separator: "\n").compactMap { line in
-            guard line.hasPrefix("| `") else { return nil }
-            let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
+        let names = try text().split(separator: "\n\n").filter { $0.hasPrefix("- Called the same here: ") }
+            .flatMap { Self.names(in: String($0)) }
+        return try text().split(separator: "\n").flatMap { line -> [Row] in
+            guard line.hasPrefix("| `") else { return [] }
+            var cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
                 .map { $0.trimmingCharacters(in: .whitespaces) }
-            guard cells.count == 3 else { return Row(call: String(line), ours: "", notes: "") }
-            return Row(
-                call: cells[0].trimmingCharacters(in: ["`"]), ours: cells[1], notes: cells[2])
-        }
+            let call = cells[0].trimmingCharacters(in: ["`"])
+            var calls = [call]
+            if cells.count == 4 {
+                if cells[1] == "same" { calls.append(Self.nameInCocoaMQTT5(call)) }
+                cells.remove(at: 1)
+            }
+            guard cells.count == 3 else { return [Row(call: String(line), ours: "", notes: "")] }
+            return calls.map { Row(call: $0, ours: cells[1], notes: cells[2]) }
+        } + names.map { Row(call: $0, ours: "`\($0)`", notes: "") }
+    }
+
+    /// What the article on CocoaMQTT calls the same name.
+    private static func nameInCocoaMQTT5(_ call: String) -> String {
+        call.replacing("CocoaMQTTDelegate.mqtt", with: "CocoaMQTT5Delegate.mqtt5")
+            .replacing("CocoaMQTT.", with: "CocoaMQTT5.")
     }
 
     /// The code spans of a cell.
