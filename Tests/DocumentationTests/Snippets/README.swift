@@ -4,6 +4,15 @@ import MQTT
 import STOMP
 import Testing
 
+func watchTheRooms() async throws {
+    let client = MQTTClient("mqtt://localhost", clientID: "kitchen-%%%%")
+    try await client.withConnection { client in
+        let readings = try await client.subscribe(to: "home/+/temperature")
+        try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
+        for try await reading in readings { print(reading.captures[0], reading.text ?? "") }
+    }
+}
+
 struct Temperature: Codable, Sendable {
     var celsius: Double
 }
