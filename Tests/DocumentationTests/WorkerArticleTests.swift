@@ -1,0 +1,105 @@
+import Foundation
+import LoopbackBroker
+import MQTT
+import TestSupport
+import Testing
+
+/// The code of the articles on MQTT workers, on projects on the main actor and on mistakes of tests, run as shown.
+@Suite(.turns)
+struct WorkerArticleTests {
+    private struct Crash: Error {}
+
+    private func clockedBroker() async throws -> (LoopbackBroker, MQTTClient, ManualClock) {
+        let clock = try ManualClock()
+        let broker = try await LoopbackBroker.start(clock: clock)
+        return (broker, try MQTTClient(broker.mqttURL, clientID: "reader", clock: clock), clock)
+    }
+
+    @Test func `A job that a worker did not finish comes again, and its answer exists once`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let url = try broker.mqttURL
+        let scratch = try ScratchDirectory("worker")
+        let customer = MQTTClient(url, clientID: "customer")
+        try await customer.connect()
+        var answers = try await customer.subscribe(to: "done/+", qos: .exactlyOnce).makeAsyncIterator()
+
+        // The first worker is there, and goes down with the job in hand.
+        let first = Task {
+            try await workOffJobs(url, store: scratch.path) { _ in throw Crash() }
+        }
+        #expect(await eventually { broker.sessionCount == 2 })
+        try await customer.publish("wash", to: "jobs/car", qos: .atLeastOnce)
+        await #expect(throws: Crash.self) { try await first.value }
+        // While no worker runs the server keeps the next job, too.
+        try await customer.publish("wax", to: "jobs/boat", qos: .atLeastOnce)
+        let second = Task {
+            try await workOffJobs(url, store: scratch.path) { job in "\(job.text ?? "") done" }
+        }
+        let done = try await [answers.next(), answers.next()].compactMap { $0.map { "\($0.topic) \($0.text ?? "")" } }
+        #expect(done.sorted() == ["done/boat wax done", "done/car wash done"])
+        second.cancel()
+        _ = await second.result
+        // Both were acknowledged: a third worker gets the next job first.
+        try await customer.publish("dry", to: "jobs/bus", qos: .atLeastOnce)
+        let third = Task {
+            try await workOffJobs(url, store: scratch.path) { job in job.topic }
+        }
+        #expect(try await answers.next()?.text == "jobs/bus")
+        third.cancel()
+        _ = await third.result
+        await customer.disconnect()
+        await broker.stop()
+    }
+
+    @MainActor @Test func `A model without an attribute for its actor shows and reports readings`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let model = RoomModel(client: MQTTClient(try broker.mqttURL, clientID: "phone"))
+        let tasks = [Task { await model.watchConnection() }, Task { await model.watchRooms() }]
+        #expect(await eventually { @MainActor in model.status == "online" })
+        await model.report(21.5, of: "kitchen")
+        #expect(await eventually { @MainActor in model.rooms == ["kitchen": 21.5] })
+        #expect(model.problem == nil)
+        for task in tasks { task.cancel() }
+        await broker.stop()
+    }
+
+    @Test func `A request that is under way times out when the clock is advanced`() async throws {
+        let (broker, client, clock) = try await clockedBroker()
+        try await client.connect()
+        await expectATimeout(broker: broker, client: client, clock: clock)
+        await client.disconnect()
+        await broker.stop()
+    }
+
+    @Test func `Wrong credentials are an error of connect, and the reason of the last state`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.users = [.init(name: "ann", password: "right")]
+        let broker = try await LoopbackBroker.start(options)
+        var configuration = MQTTConfiguration(clientID: "reader")
+        configuration.credentials = Credentials(userName: "ann", password: "wrong")
+        await expectARefusal(MQTTClient(try broker.mqttURL, configuration: configuration))
+        let reason = await reasonOfTheEnd(of: MQTTClient(try broker.mqttURL, configuration: configuration))
+        #expect(reason?.code == .badCredentials)
+        await broker.stop()
+    }
+
+    @Test func `A loop and its subscription end in the same place`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient(try broker.mqttURL, clientID: "reader")
+        try await client.connect()
+        let reading = Task { await readAlerts(client) }
+        #expect(await eventually { broker.statistics.connections == 1 && client.state.isConnected })
+        await client.disconnect()
+        #expect(!(await reading.value).isEmpty)
+        await broker.stop()
+    }
+
+    @Test func `A program that is stopped while it connects ends at once`() async throws {
+        let broker = try await LoopbackBroker.start()
+        let client = MQTTClient(try broker.mqttURL, clientID: "reader")
+        let start = ContinuousClock.now
+        try await stopWhileConnecting(broker: broker, client: client)
+        #expect(ContinuousClock.now - start < .seconds(8))
+        await broker.stop()
+    }
+}
