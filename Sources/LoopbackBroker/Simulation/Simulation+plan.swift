@@ -61,7 +61,8 @@ extension Simulation {
             guard let other = broker.takeOver(client, in: world) else { return }
             after(lasting) { _ in other.close() }
         case .latency(_, let lasting), .refusal(let lasting), .silence(let lasting), .slowness(_, _, let lasting),
-            .slowAnswers(_, let lasting), .names(_, let lasting), .offline(let lasting):
+            .slowAnswers(_, let lasting), .names(_, let lasting), .offline(let lasting),
+            .disk(_, let lasting):
             begin(entry, lasting)
         case .act(let name):
             guard let act = state.withLock({ $0.acts[name] }) else { return }
@@ -89,6 +90,7 @@ extension Simulation {
             network = new.network
             network.isOffline = isOffline
         }
+        world.disk.setFault(new.diskFault)
         if new.network.isOffline != old.network.isOffline { world.setOffline(new.network.isOffline) }
         for broker in brokers {
             broker.hub.answerDelay.store(new.answerDelay, ordering: .relaxed)
@@ -105,6 +107,7 @@ struct SimulatedConditions: Sendable {
     /// In nanoseconds.
     var answerDelay: Int64 = 0
     var granted: GrantedLimits?
+    var diskFault: SimulatedDisk.Fault?
 
     init(_ events: [SimulationPlan.Entry.Event] = []) {
         var (latency, connecting, name) = (Int64(0), Int64(0), Int64(0))
@@ -121,6 +124,7 @@ struct SimulatedConditions: Sendable {
             case .names(nil, _): network.hidesNames = true
             case .names(let longest?, _): name = max(name, longest.inNanoseconds)
             case .offline: network.isOffline = true
+            case .disk(let fault, _): diskFault = diskFault == .broken ? .broken : fault
             case .cut, .death, .takeover, .act: break
             }
         }

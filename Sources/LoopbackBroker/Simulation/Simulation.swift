@@ -172,6 +172,20 @@ public final class Simulation: Sendable {
         return SimulationRandom(generator: SplitMix(seed: seed, part: 1_000_000 + number))
     }
 
+    /// Ends the process that has a session store in a directory, as far as the store is concerned: it writes nothing any
+    /// more, and a store that is made of the same directory can be opened.
+    ///
+    /// Files of a simulation are on a disk of its own, which `FileSessionStore` uses by itself. A test that lets a client's
+    /// process die calls this, cuts the client's connection with ``LoopbackBroker/dropConnection(of:)``, ignores what
+    /// the client still returns, disconnects it, and makes another one with a store of the same directory.
+    /// - Parameters:
+    ///   - directory: that of the store.
+    ///   - losingPower: whether the machine ends too: what the store has not forced to the disk is lost, but for a part.
+    public func endProcess(usingStoreIn directory: String, losingPower: Bool = false) {
+        note("the process ends that uses \(directory)\(losingPower ? ", with a loss of power" : "")")
+        world.disk.endProcess(using: directory, losingPower: losingPower)
+    }
+
     /// Sets what the app does where the plan contains one of ``SimulationOptions/acts``. The generator is the entry's own.
     public func onAct(_ name: String, _ body: @escaping @Sendable (SimulationRandom) async -> Void) {
         state.withLock { $0.acts[name] = body }

@@ -62,12 +62,17 @@ public struct SimulationFaults: OptionSet, Sendable {
     /// tried: see ``Simulation/startBroker(_:host:)``.
     public static let networkChanges = SimulationFaults(rawValue: 4096)
 
-    /// Those that a session and acknowledgements protect from: all but ``losses``, ``takeovers`` and ``smallerLimits``.
+    /// The disk of the simulation, where `FileSessionStore` has its files, is full or broken for a time. A client whose store
+    /// fails stops.
+    public static let disk = SimulationFaults(rawValue: 8192)
+
+    /// Those that a session and acknowledgements protect from: all but ``losses``, ``takeovers``, ``smallerLimits``
+    /// and ``disk``.
     public static let recoverable: SimulationFaults = [
         .cuts, .latency, .refusals, .silence, .restarts, .halfOpen, .slowness, .slowAnswers, .names, .networkChanges,
     ]
     /// All of them.
-    public static let all: SimulationFaults = [.recoverable, .losses, .takeovers, .smallerLimits]
+    public static let all: SimulationFaults = [.recoverable, .losses, .takeovers, .smallerLimits, .disk]
 }
 
 /// What happens to the world of a ``Simulation``: decided by its seed before the world begins.
@@ -90,6 +95,7 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
             /// Nil if names are not found.
             case names(Duration?, lasting: Duration)
             case offline(lasting: Duration)
+            case disk(SimulatedDisk.Fault, lasting: Duration)
             case act(String)
         }
 
@@ -123,6 +129,7 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
                 case .names(let delay?, let lasting): "names take up to \(delay) to be found for \(lasting)"
                 case .names(nil, let lasting): "names are not found for \(lasting)"
                 case .offline(let lasting): "the clients have no network for \(lasting)"
+                case .disk(let fault, let lasting): "the disk is \(fault) for \(lasting)"
                 case .act(let name): "the app: \(name)"
                 }
             return "\(number). at \(time): \(what)"
@@ -187,6 +194,9 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
             events.append(.names(random.below(2) == 0 ? delay : nil, lasting: lasting))
         }
         if options.faults.contains(.networkChanges) { events.append(.offline(lasting: lasting)) }
+        if options.faults.contains(.disk) {
+            events.append(.disk(random.below(2) == 0 ? .full : .broken, lasting: lasting))
+        }
         events += options.acts.map { .act($0) }
         guard !events.isEmpty else { return nil }
         let event = events[random.below(events.count)]

@@ -60,12 +60,14 @@ public final class FileSessionStore: SessionStore {
     }
 
     private struct State: ~Copyable {
-        var lock: FileLock?
+        /// What the store was opened on.
+        var disk: any Disk = SystemDisk()
+        var lock: AnyObject?
         /// Where the log is, once the store is open.
-        var directory: Directory?
+        var directory: (any OpenDirectory)?
         /// Whether the log has a name that may not survive a loss of power.
         var nameIsUnsafe = false
-        var file: AppendFile?
+        var file: (any AppendedFile)?
         var size = 0
         /// The size of the log after it was last rewritten.
         var compactSize = 0
@@ -79,7 +81,7 @@ public final class FileSessionStore: SessionStore {
     public let directory: String
     private let options: Options
     private let state = Lock(State())
-    private let sync: @Sendable (Directory) throws -> Void
+    private let sync: @Sendable (any OpenDirectory) throws -> Void
 
     /// Makes a store; the directory is not touched before ``open()``.
     public convenience init(directory: String, options: Options = Options()) {
@@ -89,7 +91,7 @@ public final class FileSessionStore: SessionStore {
     /// - Parameter sync: makes the names in a directory survive a loss of power; a test may let it fail.
     package init(
         directory: String, options: Options = Options(),
-        syncingDirectories sync: @escaping @Sendable (Directory) throws -> Void
+        syncingDirectories sync: @escaping @Sendable (any OpenDirectory) throws -> Void
     ) {
         self.directory = directory
         self.options = options
@@ -105,26 +107,28 @@ public final class FileSessionStore: SessionStore {
 
     public func open() throws -> StoredSession {
         try state.withLock { state in
-            try makeDirectory()
-            guard state.lock == nil, let lock = try FileLock(directory + "/lock") else {
+            let disk = SystemDisk.current
+            state.disk = disk
+            try makeDirectory(on: disk)
+            guard state.lock == nil, let lock = try disk.lock(directory + "/lock") else {
                 throw SessionStoreError(
                     "Another client or process uses the session store in \(directory). Disconnect that client, or give each a directory of its own."
                 )
             }
             // A rewritten log that is incomplete never replaced the log.
-            try FileSystem.remove(newPath)
-            let bytes = try FileSystem.contents(of: logPath) ?? []
+            try disk.remove(newPath)
+            let bytes = try disk.contents(of: logPath) ?? []
             let log = try SessionLog.read(bytes, open: options.transform?.open)
             state.image = MQTTSessionImage()
             for record in log.records { state.image.apply(record) }
             state.clientID = log.clientID
             if let damage = log.damage, damage.bytesLost > 0, !log.isTorn {
                 // For an examination of the damage.
-                let copy = try AppendFile(directory + "/session.damaged", truncatedTo: 0)
+                let copy = try disk.openFile(directory + "/session.damaged", truncatedTo: 0)
                 try copy.append(bytes)
             }
-            state.directory = try Directory(directory)
-            state.file = try AppendFile(logPath, truncatedTo: log.validSize)
+            state.directory = try disk.openDirectory(directory)
+            state.file = try disk.openFile(logPath, truncatedTo: log.validSize)
             state.size = log.validSize
             state.compactSize = log.validSize
             // The process that made it may have ended before its name was safe.
@@ -223,21 +227,22 @@ public final class FileSessionStore: SessionStore {
     }
 
     /// Makes the directory unless it exists, so that it survives a loss of power.
-    private func makeDirectory() throws {
-        guard try FileSystem.makeDirectory(directory), options.sync == .always else { return }
+    private func makeDirectory(on disk: any Disk) throws {
+        guard try disk.makeDirectory(directory), options.sync == .always else { return }
         do {
-            try sync(Directory(Directory.parent(of: directory)))
+            try sync(disk.openDirectory(Directory.parent(of: directory)))
         } catch {
             // So that the next attempt makes it anew, and does not take it for one that survives.
-            FileSystem.removeDirectory(directory)
+            disk.removeDirectory(directory)
             throw error
         }
     }
 
     /// Writes what is still needed into a new file, which replaces the log completely or not at all.
     private func compact(_ state: inout State) throws {
-        try FileSystem.remove(newPath)
-        let file = try AppendFile(newPath, truncatedTo: 0)
+        let disk = state.disk
+        try disk.remove(newPath)
+        let file = try disk.openFile(newPath, truncatedTo: 0)
         var bytes = SessionLog.header
         if let clientID = state.clientID {
             bytes += try SessionLog.frame(clientID: clientID, seal: options.transform?.seal)
@@ -249,10 +254,10 @@ public final class FileSessionStore: SessionStore {
             try file.append(bytes)
             // The new name must not reach the disk before the bytes do.
             try file.sync()
-            try FileSystem.rename(newPath, to: logPath)
+            try disk.rename(newPath, to: logPath)
         } catch {
             // On a full disk it takes the space that the log needs.
-            try? FileSystem.remove(newPath)
+            try? disk.remove(newPath)
             throw error
         }
         // From here on the old log has no name: what is written to it would be lost.

@@ -56,9 +56,8 @@ package enum FileSystem {
     }
 }
 
-/// An open directory. It is opened before its names change, so that a limit on open files cannot keep the change from
-/// being forced to the disk.
-package final class Directory {
+/// An open directory of the system.
+package final class Directory: OpenDirectory {
     package let path: String
     private let descriptor: Int32
 
@@ -80,19 +79,18 @@ package final class Directory {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Makes the names in the directory survive a loss of power.
     package func sync() throws(FileError) {
         if fsync(descriptor) != 0 { throw FileError(call: "fsync", path: path, errno: errno) }
     }
 }
 
-/// A file that is written at its end.
-package final class AppendFile {
-    package let path: String
+/// A file of the system that is written at its end.
+final class AppendFile: AppendedFile {
+    private let path: String
     private let descriptor: Int32
 
     /// - Parameter truncatedTo: what follows after so many bytes is cut off first.
-    package init(_ path: String, truncatedTo size: Int) throws(FileError) {
+    init(_ path: String, truncatedTo size: Int) throws(FileError) {
         self.path = path
         descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
@@ -103,7 +101,7 @@ package final class AppendFile {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    package func append(_ bytes: [UInt8]) throws(FileError) {
+    func append(_ bytes: [UInt8]) throws(FileError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
@@ -115,13 +113,11 @@ package final class AppendFile {
         }
     }
 
-    /// Cuts off what follows after so many bytes.
-    package func truncate(to size: Int) throws(FileError) {
+    func truncate(to size: Int) throws(FileError) {
         if ftruncate(descriptor, off_t(size)) != 0 { throw FileError(call: "ftruncate", path: path, errno: errno) }
     }
 
-    /// Returns when what was written survives a loss of power, as far as the device keeps its word.
-    package func sync() throws(FileError) {
+    func sync() throws(FileError) {
         #if canImport(Darwin)
             // fsync alone leaves it in the drive's cache there.
             let code = fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
@@ -134,11 +130,11 @@ package final class AppendFile {
 
 /// A file that one process, and one owner in it, has for itself as long as this value lives; the system lets go of it
 /// when the process ends, however it ends.
-package final class FileLock {
+final class FileLock {
     private let descriptor: Int32
 
     /// Returns nil if another owner has it.
-    package init?(_ path: String) throws(FileError) {
+    init?(_ path: String) throws(FileError) {
         descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw FileError(call: "open", path: path, errno: errno) }
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {

@@ -19,6 +19,7 @@ package final class SimulatedLink: @unchecked Sendable {
         down = SimulatedPipe(link: number, isUp: false, world: world, loop: loop)
         client = SimulatedStream(incoming: down, outgoing: up)
         server = SimulatedStream(incoming: up, outgoing: down)
+        up.closing = { [weak self] in self?.clientCloses() }
         let cut: () -> Void = { [weak self] in self?.cut() }
         up.cut = cut
         down.cut = cut
@@ -40,8 +41,17 @@ package final class SimulatedLink: @unchecked Sendable {
     package func die(isUp: Bool?) {
         world.record(.note("#\(number) dies\(isUp.map { $0 ? " to the server" : " to the client" } ?? "")"))
         if isUp != false { up.die() }
-        if isUp != true { down.die() }
+        if isUp != true {
+            down.die()
+            diedAt = diedAt ?? world.now
+        }
     }
+
+    /// When the client's direction of reading died.
+    private var diedAt: Int64?
+
+    /// Nanoseconds for which the client has kept the connection although nothing could arrive.
+    var deathTime: Int64 { diedAt.map { world.now - $0 } ?? 0 }
 
     /// Cuts the connection now. What is on its way is lost from some byte on.
     package func cut() {
@@ -49,6 +59,12 @@ package final class SimulatedLink: @unchecked Sendable {
         world.forget(self)
         up.reset()
         down.reset()
+    }
+
+    private func clientCloses() {
+        guard diedAt != nil else { return }
+        world.clientLeft(after: deathTime)
+        diedAt = nil
     }
 
     private func endIfClosed() {
@@ -89,6 +105,8 @@ final class SimulatedPipe: @unchecked Sendable {
     var writer: StreamNotifier?
     var cut: () -> Void = {}
     var ended: () -> Void = {}
+    /// The writer ends the direction, or the connection is cut.
+    var closing: () -> Void = {}
 
     private static let capacity = 1 << 16
 
@@ -205,6 +223,7 @@ final class SimulatedPipe: @unchecked Sendable {
     func reset() {
         guard !isCut else { return }
         isCut = true
+        closing()
         // Half of the time everything still arrives, otherwise a part.
         if transitCount > 0, world.below(2) == 0 {
             var left = world.below(transitCount)
@@ -222,6 +241,7 @@ final class SimulatedPipe: @unchecked Sendable {
 
     func endWriting() {
         writerIsClosed = true
+        closing()
         ended()
         notifyBoth()
     }

@@ -35,6 +35,8 @@ package final class SimulatedWorld: Sendable {
         var links: [Int: SimulatedLink] = [:]
         var linkCount = 0
         var portCount = 0
+        /// Nanoseconds.
+        var longestDeath: Int64 = 0
         var interfaceCount = 0
         var isActive = false
         /// Rounds since time has last passed.
@@ -47,6 +49,7 @@ package final class SimulatedWorld: Sendable {
     private let state: Lock<State>
     /// The network of the device that the clients are on.
     package let monitor = NetworkMonitor()
+    package let disk: SimulatedDisk
     package let executor: SimulatedExecutor
     #if SIMULATION
         private let baton: Baton
@@ -58,6 +61,7 @@ package final class SimulatedWorld: Sendable {
     /// - Parameter maximumTime: nanoseconds after which the body has to be over.
     package init(seed: UInt64, maximumTime: Int64) {
         executor = SimulatedExecutor()
+        disk = SimulatedDisk(random: SplitMix(seed: seed, part: 6))
         #if SIMULATION
             baton = Baton(seed: seed, executor: executor)
         #endif
@@ -258,6 +262,16 @@ package final class SimulatedWorld: Sendable {
     /// The connections that are open, oldest first.
     package var links: [SimulatedLink] {
         state.withLock { state in state.links.sorted { $0.key < $1.key }.map(\.value) }
+    }
+
+    var now: Int64 { state.withLock { $0.now } }
+
+    func clientLeft(after time: Int64) { state.withLock { $0.longestDeath = max($0.longestDeath, time) } }
+
+    /// The longest time for which a client has kept a connection on which nothing could arrive.
+    package var longestDeath: Duration {
+        let open = links.map(\.deathTime).max() ?? 0
+        return .nanoseconds(max(open, state.withLock { $0.longestDeath }))
     }
 
     func forget(_ link: SimulatedLink) { state.withLock { $0.links[link.number] = nil } }

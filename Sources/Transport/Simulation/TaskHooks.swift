@@ -35,6 +35,9 @@ enum TaskHooks {
         loops.withLock { $0[currentThreadNumber] = nil }
     }
 
+    /// The simulation that runs on this thread, if there is one.
+    static var currentWorld: SimulatedWorld? { currentLoop?.world }
+
     /// The loop of the simulation that runs on this thread, if there is one.
     private static var currentLoop: EventLoop? {
         guard active.load(ordering: .acquiring) > 0 else { return nil }

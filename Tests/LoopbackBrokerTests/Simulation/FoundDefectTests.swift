@@ -53,4 +53,32 @@ import Testing
         }
         #expect(received == ["1"])
     }
+
+    @Test func `A store that fails while a connection is being opened stops the client`() async throws {
+        let code = try await Simulation.run(seed: 1, options: Self.quiet) { world in
+            let broker = try await world.startBroker()
+            var configuration = Self.session
+            configuration.sessionStore = FileSessionStore(directory: "/store")
+            let client = try MQTTClient(
+                broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            try await client.connect()
+            world.world.changeNetwork { $0.connectDelay = 20_000_000_000...20_000_000_000 }
+            await broker.dropAllConnections()
+            try await world.clock.sleep(for: .seconds(5))
+            world.world.disk.setFault(.full)
+            await #expect(throws: MQTTError.self) { try await client.publish("1", to: "t", qos: .atLeastOnce) }
+            world.world.disk.setFault(nil)
+            try await world.clock.sleep(for: .seconds(30))
+            guard case .disconnected(let reason) = client.state else {
+                throw SimulationError("The client is \(client.state).")
+            }
+            // The store is opened again.
+            try await client.connect()
+            try await client.publish("2", to: "t", qos: .atLeastOnce)
+            await client.disconnect()
+            await broker.stop()
+            return reason?.code
+        }
+        #expect(code == .storeFailed)
+    }
 }

@@ -1,25 +1,37 @@
-import LoopbackBroker
 import MQTT
 import Synchronization
 
-/// A world of MQTT, with the promises of its clients and a model that checks them: QoS 0 at most once and in order, QoS 1
-/// at least once with first deliveries in order, QoS 2 exactly once; each call ends, a cancelled one within 100 ms;
-/// after a reconnect subscriptions come first, and receive again.
+@testable import LoopbackBroker
+
+/// A world of MQTT, with the promises of its clients and a model that checks them (``MQTTModel``): a sender with or without a
+/// session store, whose process may die, a receiver with a session, and a client without a session.
 enum MQTTPromises {
     static var options: SimulationOptions {
         var options = SimulationOptions()
-        options.faults = [.recoverable, .takeovers, .smallerLimits]
+        options.faults = [.recoverable, .takeovers, .smallerLimits, .disk]
         options.acts = [
             "suspend the sender", "suspend the receiver", "disconnect the sender", "tell of a network",
-            "subscribe for a time",
+            "subscribe for a time", "the sender's process ends", "the sender's process ends",
         ]
+        return options
+    }
+
+    /// The same with servers that forget: what they had queued is lost, and what a client publishes again may come twice.
+    static var forgetfulOptions: SimulationOptions {
+        var options = options
+        options.faults.insert(.losses)
         return options
     }
 
     private static let publishers = 3
     private static let messages = 6
+    private static let directory = "/sender"
 
-    @Sendable static func body(_ world: Simulation) async throws {
+    @Sendable static func body(_ world: Simulation) async throws { try await run(world, serverForgets: false) }
+
+    @Sendable static func forgetfulBody(_ world: Simulation) async throws { try await run(world, serverForgets: true) }
+
+    private static func run(_ world: Simulation, serverForgets: Bool) async throws {
         var random = world.makeRandom()
         let broker = try await world.startBroker(host: "broker.example")
         // Some clients need a network and a name.
@@ -34,25 +46,26 @@ enum MQTTPromises {
             if request.attempt % 2 == 0 { try await world.clock.sleep(for: .milliseconds(10)) }
             return nil
         }
-        if Bool.random(using: &random) { configuration.sessionStore = MemorySessionStore() }
-        let sender = MQTTClient(
-            url, clientID: "sender", configuration: configuration, clock: world.clock)
-        configuration.sessionStore = nil
+        let model = MQTTModel(serverForgets: serverForgets)
+        let store = StoreKind.allCases.randomElement(using: &random) ?? .none
+        world.note("the sender's store: \(store)")
+        let sender = SenderProcess(url, configuration, store, directory, world, model)
         let receiver = MQTTClient(
             url, clientID: "receiver", configuration: configuration, clock: world.clock)
-        let model = MQTTModel()
+        let receiverWatch = ClientWatch("receiver")
+        let watchingReceiver = receiverWatch.watch(receiver, world) { _ in }
         await receiver.start()
         await sender.start()
-        let keeping = Task { await keep([sender, receiver], world) }
+        let keeping = Task { await keep(sender, receiver, world) }
         let reader = Task { [random = world.makeRandom()] in await read(receiver, random, world, model) }
         try await subscribed(receiver, world)
 
-        act(world, sender, receiver, model)
+        act(world, broker, sender, receiver, model)
         configuration.cleanStart = true
         configuration.sessionExpiry = .zero
         let forgetful = MQTTClient(
             url, clientID: "forgetful", configuration: configuration, clock: world.clock)
-        let watching = watch(broker, model)
+        let watching = watch(broker, model, ordersSender: store == .none)
         await forgetful.start()
         let echoing = Task { await echo(forgetful, world) }
         await withTaskGroup(of: Void.self) { group in
@@ -68,47 +81,71 @@ enum MQTTPromises {
             }
         }
         try await world.faultsHaveEnded()
-        try await publishEnd(sender, "t/end", .exactlyOnce, world)
+        await sender.isRunning()
+        try await publishEnd(sender.client, "t/end", .exactlyOnce, world, reader: serverForgets ? reader : nil)
         await reader.value
         // A subscription that was granted receives again after every fault that ends.
-        try await publishEnd(forgetful, "echo", .atLeastOnce, world)
+        try await publishEnd(forgetful, "echo", .atLeastOnce, world, reader: serverForgets ? echoing : nil)
         await echoing.value
         keeping.cancel()
         await keeping.value
-        try model.check(world)
-        await sender.disconnect()
+        sender.finish()
+        try world.require(
+            sender.client.backlog.queuedMessages == 0 && sender.client.backlog.messagesInFlight == 0,
+            "the sender has a backlog of \(sender.client.backlog) after its last message")
+        await sender.client.disconnect()
         await receiver.disconnect()
         await forgetful.disconnect()
         await broker.stop()
         await watching.value
+        try model.check(world)
+        try await sender.check(world)
+        // What was reported before the end has to arrive.
+        try await world.clock.sleep(for: .seconds(1))
+        watchingReceiver.cancel()
+        await watchingReceiver.value
+        try receiverWatch.check(receiver.counters, world)
+        // Keep alive, the wait for PINGRESP, and the time that closing takes.
+        let longest = world.world.longestDeath
+        try world.require(longest < .seconds(75), "a client kept a dead connection for \(longest)")
     }
 
     /// Publishes the last message, as an app does that tries until it succeeds: the client may have stopped, or not noticed
     /// yet that its connection is dead.
+    ///
+    /// - Parameter reader: ends with the message, which a server that forgets may lose after it has acknowledged it.
     private static func publishEnd(
-        _ client: MQTTClient, _ topic: String, _ qos: QoS, _ world: Simulation
+        _ client: MQTTClient, _ topic: String, _ qos: QoS, _ world: Simulation, reader: Task<Void, Never>?
     ) async throws {
         let start = world.clock.now
+        let isOver = Atomic(reader == nil)
+        let waiting = Task {
+            await reader?.value
+            isOver.store(true, ordering: .relaxed)
+        }
+        _ = waiting
         while true {
             do {
                 try await client.connect()
                 try await client.publish("end", to: topic, qos: qos)
-                return
+                if isOver.load(ordering: .relaxed) { return }
             } catch {
                 let time = start.duration(to: world.clock.now)
                 try world.require(time < .seconds(600), "publishing still fails after \(time): \(error)")
-                try await world.clock.sleep(for: .seconds(1))
             }
+            try await world.clock.sleep(for: .seconds(1))
         }
     }
 
-    /// Connects clients again that have stopped, because another client took their session over.
-    private static func keep(_ clients: [MQTTClient], _ world: Simulation) async {
+    /// Connects clients again that have stopped, because another client took their session over or the store failed.
+    private static func keep(_ sender: SenderProcess, _ receiver: MQTTClient, _ world: Simulation) async {
         while (try? await world.clock.sleep(for: .seconds(3))) != nil {
-            for client in clients {
+            for client in [sender.client, receiver] {
                 if case .disconnected(let reason?) = client.state {
                     world.note("stopped: \(reason)")
                     await client.start()
+                    // Its process may have ended meanwhile.
+                    if client !== sender.client && client !== receiver { await client.disconnect() }
                 }
             }
         }
@@ -152,15 +189,28 @@ enum MQTTPromises {
         }
     }
 
-    /// Checks that a client without a session subscribes before it publishes, on each of its connections.
-    private static func watch(_ broker: LoopbackBroker, _ model: MQTTModel) -> Task<Void, Never> {
+    /// Checks, on each connection, that a client without a session subscribes before it publishes, and that a sender
+    /// publishes in the order in which its messages were accepted: first those that were unfinished, then the queue.
+    private static func watch(_ broker: LoopbackBroker, _ model: MQTTModel, ordersSender: Bool) -> Task<Void, Never> {
         let arrivals = broker.arrivals()
         return Task {
             var isFirst = false
-            for await arrival in arrivals where arrival.client == "forgetful" {
-                // The reader releases its subscription when this arrives.
-                if arrival.payload.elementsEqual("end".utf8) { return }
-                if isFirst, arrival.packet == .mqtt(.publish) { model.publishedFirst() }
+            var isOver = false
+            var last = 0
+            for await arrival in arrivals {
+                if ordersSender, arrival.client == "sender" {
+                    if arrival.packet == .mqtt(.connect) { last = 0 }
+                    if let topic = arrival.topic, arrival.packet == .mqtt(.publish), !topic.hasSuffix("/0"),
+                        let place = model.place(of: topic, String(decoding: arrival.payload, as: UTF8.self))
+                    {
+                        if place < last { model.sentOutOfOrder() }
+                        last = place
+                    }
+                }
+                guard arrival.client == "forgetful" else { continue }
+                // The reader releases its subscription when the last message arrives.
+                isOver = isOver || arrival.payload.elementsEqual("end".utf8)
+                if isFirst, !isOver, arrival.packet == .mqtt(.publish) { model.publishedFirst() }
                 isFirst = arrival.packet == .mqtt(.connect)
             }
         }
@@ -179,10 +229,11 @@ enum MQTTPromises {
     }
 
     private static func act(
-        _ world: Simulation, _ sender: MQTTClient, _ receiver: MQTTClient, _ model: MQTTModel
+        _ world: Simulation, _ broker: LoopbackBroker, _ sender: SenderProcess, _ receiver: MQTTClient,
+        _ model: MQTTModel
     ) {
         world.onAct("tell of a network") { _ in
-            for client in [sender, receiver] { client.networkChanged() }
+            for client in [sender.client, receiver] { client.networkChanged() }
         }
         // Released and not released subscriptions beside the one that counts, some of them cancelled.
         world.onAct("subscribe for a time") { random in
@@ -203,39 +254,57 @@ enum MQTTPromises {
             try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...10_000, using: &random)))
             await model.cancel(call, "subscribe", world)
         }
-        for (name, client) in [("suspend the sender", sender), ("suspend the receiver", receiver)] {
+        for name in ["suspend the sender", "suspend the receiver"] {
             world.onAct(name) { random in
                 var random = random
+                let client = name == "suspend the sender" ? sender.client : receiver
                 await client.suspend()
                 try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
-                client.resume()
+                if client === receiver || sender.uses(client) { client.resume() }
             }
         }
         world.onAct("disconnect the sender") { random in
             var random = random
-            await sender.disconnect()
+            let client = sender.client
+            await client.disconnect()
             try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
-            await sender.start()
+            // Its process may have ended.
+            if sender.uses(client) { await client.start() }
+        }
+        world.onAct("the sender's process ends") { random in
+            var random = random
+            await sender.end(broker, losingPower: Bool.random(using: &random)) {
+                try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...5000, using: &random)))
+            }
         }
     }
 
     /// One message after the other, each for a topic of its publisher and its quality of service; some calls are cancelled.
     private static func publish(
-        _ publisher: Int, _ random: SimulationRandom, _ world: Simulation, _ client: MQTTClient, _ model: MQTTModel
+        _ publisher: Int, _ random: SimulationRandom, _ world: Simulation, _ sender: SenderProcess, _ model: MQTTModel
     ) async {
         var random = random
         for number in 0..<messages {
             try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
+            await sender.isRunning()
             let qos = QoS.allCases.randomElement(using: &random) ?? .atMostOnce
             let topic = "t/\(publisher)/\(qos.rawValue)"
-            model.began(topic, number)
+            let enqueues = qos != .atMostOnce && Int.random(in: 0..<3, using: &random) == 0
             // Some are larger than a server with smaller limits accepts.
             let text = "\(number)" + String(repeating: " ", count: Int.random(in: 0..<6, using: &random) == 0 ? 600 : 0)
+            let (client, life) = sender.current
             let call = Task {
+                model.began(topic, number)
                 do {
-                    try await client.publish(text, to: topic, qos: qos)
-                    model.ended(topic, number)
-                    world.note("published \(topic) \(number)")
+                    if enqueues {
+                        try await client.enqueue(text, to: topic, qos: qos)
+                    } else {
+                        try await client.publish(text, to: topic, qos: qos)
+                    }
+                    // What a process that has ended would have learnt counts for nothing.
+                    guard sender.current.life == life else { return }
+                    if enqueues { model.enqueued(topic, number) } else { model.ended(topic, number) }
+                    world.note("\(enqueues ? "enqueued" : "published") \(topic) \(number)")
                 } catch {
                     world.note("failed \(topic) \(number): \(error)")
                 }
@@ -249,76 +318,118 @@ enum MQTTPromises {
     }
 }
 
-/// What a receiver may and must have received.
-final class MQTTModel: Sendable {
-    private struct Topic {
-        var begun: [Int] = []
-        var succeeded: Set<Int> = []
-        var received: [Int] = []
-        /// When each was begun, among all messages.
-        var places: [Int: Int] = [:]
+/// Where the sender has its session.
+enum StoreKind: CaseIterable {
+    case none, memory, file
+    /// Written records are not forced to the disk, so that the power must not fail.
+    case unsynced
+}
+
+/// The process of a client that publishes: it may end at any moment, and starts again with what is in its store.
+final class SenderProcess: Sendable {
+    private struct State {
+        var client: MQTTClient
+        var life = 1
+        var isDown = false
+        var isOver = false
+        var watches: [(ClientWatch, MQTTClient, Task<Void, Never>)] = []
     }
 
-    private let topics = Mutex<[String: Topic]>([:])
-    private let isOutOfOrder = Atomic(false)
-    private let count = Atomic(0)
-    private let late = Atomic(0)
-    private let longestCancellation = Mutex<(name: String, time: Duration)>(("", .zero))
+    private let url: String
+    private let configuration: MQTTConfiguration
+    private let store: StoreKind
+    private let directory: String
+    private let world: Simulation
+    private let model: MQTTModel
+    private let state: Mutex<State>
 
-    func publishedFirst() { isOutOfOrder.store(true, ordering: .relaxed) }
+    init(
+        _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind, _ directory: String,
+        _ world: Simulation, _ model: MQTTModel
+    ) {
+        (self.url, self.store, self.directory, self.world, self.model) = (url, store, directory, world, model)
+        var configuration = configuration
+        if store == .memory { configuration.sessionStore = MemorySessionStore() }
+        self.configuration = configuration
+        let client = Self.makeClient(url, configuration, store, directory, world)
+        state = Mutex(State(client: client))
+        watch(client, 1)
+    }
 
-    /// Counts messages that were begun.
-    var now: Int { count.load(ordering: .relaxed) }
-
-    func began(_ topic: String, _ number: Int) {
-        let place = count.add(1, ordering: .relaxed).newValue
-        topics.withLock { topics in
-            topics[topic, default: Topic()].begun.append(number)
-            topics[topic]?.places[number] = place
+    private static func makeClient(
+        _ url: String, _ configuration: MQTTConfiguration, _ store: StoreKind, _ directory: String, _ world: Simulation
+    ) -> MQTTClient {
+        var configuration = configuration
+        if store == .file || store == .unsynced {
+            var options = FileSessionStore.Options()
+            options.sync = store == .file ? .always : .never
+            // So that the log is rewritten now and then.
+            options.compactionSize = 200
+            configuration.sessionStore = FileSessionStore(directory: directory, options: options)
         }
+        return MQTTClient(url, clientID: "sender", configuration: configuration, clock: world.clock)
     }
 
-    /// A subscription that was released received this.
-    func received(_ topic: String, _ text: String, after release: Int) {
-        let place = Int(text.prefix { $0 != " " }).flatMap { number in topics.withLock { $0[topic]?.places[number] } }
-        if let place, place > release { late.add(1, ordering: .relaxed) }
-    }
-
-    /// Cancels a call and waits for its end.
-    func cancel(_ call: Task<Void, Never>, _ name: String, _ world: Simulation) async {
-        call.cancel()
-        let start = world.clock.now
-        await call.value
-        let time = start.duration(to: world.clock.now)
-        longestCancellation.withLock { if time > $0.time { $0 = (name, time) } }
-    }
-
-    func ended(_ topic: String, _ number: Int) { topics.withLock { _ = $0[topic]?.succeeded.insert(number) } }
-
-    func received(_ topic: String, _ text: String) {
-        guard let number = Int(text.prefix { $0 != " " }) else { return }
-        topics.withLock { $0[topic, default: Topic()].received.append(number) }
-    }
-
-    func check(_ world: Simulation) throws {
-        try world.require(
-            !isOutOfOrder.load(ordering: .relaxed), "a client published before it had subscribed again")
-        try world.require(
-            late.load(ordering: .relaxed) == 0, "a subscription received what was published after its end")
-        let longest = longestCancellation.withLock { $0 }
-        try world.require(
-            longest.time <= .milliseconds(100), "a cancelled call for \(longest.name) ended after \(longest.time)")
-        for (name, topic) in topics.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
-            let numbers = topic.received
-            let first = numbers.indices.filter { !numbers[..<$0].contains(numbers[$0]) }.map { numbers[$0] }
-            let lost = topic.succeeded.subtracting(numbers)
-            let foreign = Set(numbers).subtracting(topic.begun)
-            try world.require(foreign.isEmpty, "\(name) received \(foreign), which nobody has published")
-            try world.require(first == first.sorted(), "\(name) received \(numbers), out of order")
-            if !name.hasSuffix("/0") { try world.require(lost.isEmpty, "\(name) lost \(lost.sorted())") }
-            if !name.hasSuffix("/1") {
-                try world.require(first == numbers, "\(name) received \(numbers): some more than once")
+    private func watch(_ client: MQTTClient, _ life: Int) {
+        let watch = ClientWatch("sender")
+        let task = watch.watch(client, world) { [model, world] event in
+            switch event {
+            case .undelivered(let error):
+                world.note("undelivered: \(error)")
+                model.undelivered()
+            case .sessionLost(_, let possibleDuplicates): model.sessionLost(possibleDuplicates)
+            case .storeDamaged(let damage): model.damaged("\(damage)")
+            default: break
             }
+        }
+        state.withLock { $0.watches.append((watch, client, task)) }
+    }
+
+    var current: (client: MQTTClient, life: Int) { state.withLock { ($0.client, $0.life) } }
+    var client: MQTTClient { current.client }
+
+    /// Whether a client is that of the process that runs now.
+    func uses(_ client: MQTTClient) -> Bool { state.withLock { !$0.isOver && $0.client === client } }
+
+    /// The world is over.
+    func finish() { state.withLock { $0.isOver = true } }
+
+    func start() async { await client.start() }
+
+    /// Returns when the process runs.
+    func isRunning() async {
+        while state.withLock({ $0.isDown }) { try? await world.clock.sleep(for: .milliseconds(100)) }
+    }
+
+    /// The process ends at this moment, and starts again after `pause`. Without a store on the disk nothing happens.
+    func end(_ broker: LoopbackBroker, losingPower: Bool, pause: () async -> Void) async {
+        guard store == .file || store == .unsynced else { return }
+        // Nobody uses the old client any more.
+        let client = Self.makeClient(url, configuration, store, directory, world)
+        let (old, life) = state.withLock { state -> (MQTTClient?, Int) in
+            guard !state.isDown, !state.isOver else { return (nil, 0) }
+            state.isDown = true
+            state.life += 1
+            defer { state.client = client }
+            return (state.client, state.life)
+        }
+        guard let old else { return }
+        world.endProcess(usingStoreIn: directory, losingPower: losingPower && store == .file)
+        await broker.dropConnection(of: "sender")
+        watch(client, life)
+        await old.disconnect()
+        await pause()
+        await client.start()
+        state.withLock { $0.isDown = false }
+    }
+
+    /// Checks what its clients have reported, all of which have disconnected.
+    func check(_ world: Simulation) async throws {
+        try await world.clock.sleep(for: .seconds(1))
+        for (watch, client, task) in state.withLock({ $0.watches }) {
+            task.cancel()
+            await task.value
+            try watch.check(client.counters, world)
         }
     }
 }

@@ -161,6 +161,80 @@ import Testing
         Issue.record("No plan has a long time without a network.")
     }
 
+    @Test func `Session stores find the disk full or broken for a time`() async throws {
+        var options = SimulationOptions()
+        options.faults = .disk
+        var errors: Set<String> = []
+        for seed in 0..<UInt64(20) {
+            let outcome = try await Simulation.outcome(seed: seed, options: options) { world in
+                let broker = try await world.startBroker()
+                var configuration = MQTTConfiguration()
+                configuration.sessionStore = FileSessionStore(directory: "/store")
+                let client = try MQTTClient(
+                    broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+                var errors: Set<String> = []
+                for _ in 0..<120 {
+                    try await world.clock.sleep(for: .seconds(1))
+                    do throws(MQTTError) {
+                        try await client.connect()
+                        try await client.publish("1", to: "t", qos: .atLeastOnce)
+                    } catch {
+                        try world.require(error.code == .storeFailed, "\(error)")
+                        for text in ["No space left", "Input/output error"] where "\(error)".contains(text) {
+                            errors.insert(text)
+                        }
+                    }
+                }
+                await client.disconnect()
+                await broker.stop()
+                return errors
+            }
+            errors.formUnion(try outcome.result.get())
+        }
+        #expect(errors.count == 2, "\(errors)")
+    }
+
+    @Test(arguments: [true, false])
+    func `What a process has stored outlives it, and the power if it was synced`(_ syncs: Bool) async throws {
+        var options = SimulationOptions()
+        options.faults = []
+        var lost = [false: 0, true: 0]
+        for seed in 0..<UInt64(20) {
+            for losingPower in [false, true] {
+                let arrived = try await Simulation.run(seed: seed, options: options) { world in
+                    let broker = try await world.startBroker()
+                    @Sendable func makeClient() throws -> MQTTClient {
+                        var store = FileSessionStore.Options()
+                        store.sync = syncs ? .always : .never
+                        var configuration = MQTTConfiguration()
+                        configuration.cleanStart = false
+                        configuration.sessionStore = FileSessionStore(directory: "/store", options: store)
+                        return try MQTTClient(
+                            broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+                    }
+                    let first = try makeClient()
+                    try await first.enqueue("1", to: "t")
+                    world.endProcess(usingStoreIn: "/store", losingPower: losingPower)
+                    await first.disconnect()
+                    var arrivals = broker.arrivals().makeAsyncIterator()
+                    let second = try makeClient()
+                    try await second.connect()
+                    try await second.publish("2", to: "t", qos: .atLeastOnce)
+                    while let arrival = await arrivals.next() {
+                        guard arrival.packet == .mqtt(.publish) else { continue }
+                        await second.disconnect()
+                        await broker.stop()
+                        return arrival.payload.elementsEqual("1".utf8)
+                    }
+                    return false
+                }
+                if !arrived { lost[losingPower, default: 0] += 1 }
+            }
+        }
+        #expect(lost[false] == 0)
+        #expect(syncs ? lost[true] == 0 : lost[true] ?? 0 > 0)
+    }
+
     @Test func `Nothing goes wrong before the calm is over or after the duration`() {
         var options = SimulationOptions()
         options.calm = .seconds(30)

@@ -246,7 +246,7 @@ private final class DirectoryFaults: Sendable {
     /// The directories that it forced to the disk.
     var synced: [String] { state.withLock { $0.synced } }
 
-    func sync(_ directory: Directory) throws {
+    func sync(_ directory: any OpenDirectory) throws {
         let fails = state.withLock { state in
             if state.areOn { state.count += 1 } else { state.synced.append(directory.path) }
             return state.areOn

@@ -1,0 +1,52 @@
+/// Where files are: the disk of this machine, or that of a simulation. The calls may block.
+package protocol Disk: Sendable {
+    /// Makes a directory unless it exists; its parent has to exist. Returns whether it was made.
+    func makeDirectory(_ path: String) throws(FileError) -> Bool
+    /// Removes an empty directory, if it can be removed.
+    func removeDirectory(_ path: String)
+    func openDirectory(_ path: String) throws(FileError) -> any OpenDirectory
+    /// The whole content, or nil if the file does not exist.
+    func contents(of path: String) throws(FileError) -> [UInt8]?
+    func rename(_ from: String, to path: String) throws(FileError)
+    func remove(_ path: String) throws(FileError)
+    /// Opens or makes a file that is written at its end; what follows after so many bytes is cut off first.
+    func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile
+    /// What one process, and one owner in it, has for itself as long as it lives; nil if another owner has it.
+    func lock(_ path: String) throws(FileError) -> AnyObject?
+}
+
+/// An open directory. It is opened before its names change, so that a limit on open files cannot keep the change from
+/// being forced to the disk.
+package protocol OpenDirectory: AnyObject {
+    var path: String { get }
+    /// Makes the names in the directory survive a loss of power.
+    func sync() throws(FileError)
+}
+
+/// A file that is written at its end.
+package protocol AppendedFile: AnyObject {
+    func append(_ bytes: [UInt8]) throws(FileError)
+    /// Cuts off what follows after so many bytes.
+    func truncate(to size: Int) throws(FileError)
+    /// Returns when what was written survives a loss of power, as far as the device keeps its word.
+    func sync() throws(FileError)
+}
+
+/// The disk of this machine.
+package struct SystemDisk: Disk {
+    package init() {}
+
+    /// The disk that files of the calling thread are on: in a simulation, the simulation's.
+    package static var current: any Disk { TaskHooks.currentWorld?.disk ?? SystemDisk() }
+
+    package func makeDirectory(_ path: String) throws(FileError) -> Bool { try FileSystem.makeDirectory(path) }
+    package func removeDirectory(_ path: String) { FileSystem.removeDirectory(path) }
+    package func openDirectory(_ path: String) throws(FileError) -> any OpenDirectory { try Directory(path) }
+    package func contents(of path: String) throws(FileError) -> [UInt8]? { try FileSystem.contents(of: path) }
+    package func rename(_ from: String, to path: String) throws(FileError) { try FileSystem.rename(from, to: path) }
+    package func remove(_ path: String) throws(FileError) { try FileSystem.remove(path) }
+    package func lock(_ path: String) throws(FileError) -> AnyObject? { try FileLock(path) }
+    package func openFile(_ path: String, truncatedTo size: Int) throws(FileError) -> any AppendedFile {
+        try AppendFile(path, truncatedTo: size)
+    }
+}

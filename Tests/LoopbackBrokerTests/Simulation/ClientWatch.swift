@@ -1,0 +1,107 @@
+import LoopbackBroker
+import MQTT
+import STOMP
+import Synchronization
+
+/// Watches what a client of either protocol reports, and checks it: legal sequences of states, a bounded number of attempts
+/// in a minute, and a counter of connections that equals their events.
+final class ClientWatch: Sendable {
+    private struct Report {
+        var states: [String] = []
+        var attempts: [Duration] = []
+        var connections = 0
+    }
+
+    /// What may follow each state.
+    private static let successors: [String: Set<String>] = [
+        "disconnected": ["connecting"],
+        "connecting": ["connected", "waiting", "disconnected", "disconnecting"],
+        "connected": ["waiting", "disconnecting", "disconnected"],
+        "waiting": ["connecting", "waitingForNetwork", "disconnecting", "disconnected"],
+        "waitingForNetwork": ["connecting", "disconnecting", "disconnected"],
+        "disconnecting": ["disconnected", "suspended"],
+        "suspended": ["connecting", "disconnected"],
+    ]
+    /// A client that waits between its attempts as the default policy says makes fewer, also when the app and the network
+    /// ask it to connect now and then.
+    private static let maximumAttempts = 20
+
+    private let name: String
+    private let report = Mutex(Report())
+
+    init(_ name: String) { self.name = name }
+
+    /// A state or another event, after so much time.
+    private func attempted(at time: Duration) { report.withLock { $0.attempts.append(time) } }
+    private func connected() { report.withLock { $0.connections += 1 } }
+
+    private func changed<Failure>(to state: ConnectionState<Failure>) {
+        let name =
+            switch state {
+            case .disconnected: "disconnected"
+            case .connecting: "connecting"
+            case .connected: "connected"
+            case .waiting: "waiting"
+            case .waitingForNetwork: "waitingForNetwork"
+            case .disconnecting: "disconnecting"
+            case .suspended: "suspended"
+            }
+        report.withLock { $0.states.append(name) }
+    }
+
+    /// Watches until the client is released, or the task is cancelled.
+    func watch(
+        _ client: MQTTClient, _ world: Simulation, _ body: @escaping @Sendable (MQTTEvent) -> Void
+    ) -> Task<Void, Never> {
+        let (events, start) = (client.events, world.clock.now)
+        return Task {
+            for await event in events {
+                switch event {
+                case .stateChanged(let state): self.changed(to: state)
+                case .connecting: self.attempted(at: start.duration(to: world.clock.now))
+                case .connected: self.connected()
+                default: break
+                }
+                body(event)
+            }
+        }
+    }
+
+    func watch(
+        _ client: STOMPClient, _ world: Simulation, _ body: @escaping @Sendable (STOMPEvent) -> Void
+    ) -> Task<Void, Never> {
+        let (events, start) = (client.events, world.clock.now)
+        return Task {
+            for await event in events {
+                switch event {
+                case .stateChanged(let state): self.changed(to: state)
+                case .connecting: self.attempted(at: start.duration(to: world.clock.now))
+                case .connected: self.connected()
+                default: break
+                }
+                body(event)
+            }
+        }
+    }
+
+    /// - Parameter counters: of the client, which has disconnected.
+    func check(_ counters: ClientCounters, _ world: Simulation) throws {
+        let report = report.withLock { $0 }
+        var last = "disconnected"
+        for state in report.states {
+            try world.require(
+                Self.successors[last]?.contains(state) == true || last == state && state == "connecting",
+                "\(name) was \(state) after \(last): \(report.states)")
+            last = state
+        }
+        try world.require(last == "disconnected", "\(name) ended as \(last): \(report.states.suffix(5))")
+        for (index, time) in report.attempts.enumerated() where index >= Self.maximumAttempts {
+            let first = report.attempts[index - Self.maximumAttempts]
+            try world.require(
+                time - first > .seconds(60), "\(name) made more than \(Self.maximumAttempts) attempts in a minute")
+        }
+        try world.require(
+            counters.connections == report.connections,
+            "\(name) reported \(report.connections) connections and counted \(counters.connections)")
+    }
+}

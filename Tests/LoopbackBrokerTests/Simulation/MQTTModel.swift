@@ -1,0 +1,122 @@
+import LoopbackBroker
+import MQTT
+import Synchronization
+
+/// What a receiver may and must have received: QoS 0 at most once and in order, QoS 1 at least once with first deliveries in
+/// order, QoS 2 exactly once, also over the end of a process with a store; what was enqueued arrives or is reported as
+/// undelivered; possible duplicates are reported when a server has lost the session, and only then. And what else a world
+/// notices: a cancelled call ends within 100 ms, a released subscription receives nothing, subscriptions precede messages
+/// after a reconnect, and unfinished messages precede the queue.
+final class MQTTModel: Sendable {
+    private struct Topic {
+        var begun: [Int] = []
+        var succeeded: Set<Int> = []
+        var enqueued: Set<Int> = []
+        var received: [Int] = []
+        /// When each was begun, among all messages.
+        var places: [Int: Int] = [:]
+    }
+
+    private let serverForgets: Bool
+    private let topics = Mutex<[String: Topic]>([:])
+    private let isOutOfOrder = Atomic(false)
+    private let isSentOutOfOrder = Atomic(false)
+    private let count = Atomic(0)
+    private let late = Atomic(0)
+    private let undeliveredCount = Atomic(0)
+    private let lossCount = Atomic(0)
+    private let duplicateCount = Atomic(0)
+    private let damage = Mutex("")
+    private let longestCancellation = Mutex<(name: String, time: Duration)>(("", .zero))
+
+    init(serverForgets: Bool) { self.serverForgets = serverForgets }
+
+    func publishedFirst() { isOutOfOrder.store(true, ordering: .relaxed) }
+    func sentOutOfOrder() { isSentOutOfOrder.store(true, ordering: .relaxed) }
+    func undelivered() { undeliveredCount.add(1, ordering: .relaxed) }
+    func damaged(_ text: String) { damage.withLock { $0 = text } }
+
+    func sessionLost(_ possibleDuplicates: Int) {
+        lossCount.add(1, ordering: .relaxed)
+        duplicateCount.add(possibleDuplicates, ordering: .relaxed)
+    }
+
+    /// Counts messages that were begun.
+    var now: Int { count.load(ordering: .relaxed) }
+
+    func began(_ topic: String, _ number: Int) {
+        let place = count.add(1, ordering: .relaxed).newValue
+        topics.withLock { topics in
+            topics[topic, default: Topic()].begun.append(number)
+            topics[topic]?.places[number] = place
+        }
+    }
+
+    func ended(_ topic: String, _ number: Int) { topics.withLock { _ = $0[topic]?.succeeded.insert(number) } }
+    func enqueued(_ topic: String, _ number: Int) { topics.withLock { _ = $0[topic]?.enqueued.insert(number) } }
+
+    private static func number(_ text: String) -> Int? { Int(text.prefix { $0 != " " }) }
+
+    /// When a message was begun, among all.
+    func place(of topic: String, _ text: String) -> Int? {
+        Self.number(text).flatMap { number in topics.withLock { $0[topic]?.places[number] } }
+    }
+
+    func received(_ topic: String, _ text: String) {
+        guard let number = Self.number(text) else { return }
+        topics.withLock { $0[topic, default: Topic()].received.append(number) }
+    }
+
+    /// A subscription that was released received this.
+    func received(_ topic: String, _ text: String, after release: Int) {
+        if let place = place(of: topic, text), place > release { late.add(1, ordering: .relaxed) }
+    }
+
+    /// Cancels a call and waits for its end.
+    func cancel(_ call: Task<Void, Never>, _ name: String, _ world: Simulation) async {
+        call.cancel()
+        let start = world.clock.now
+        await call.value
+        let time = start.duration(to: world.clock.now)
+        longestCancellation.withLock { if time > $0.time { $0 = (name, time) } }
+    }
+
+    func check(_ world: Simulation) throws {
+        try world.require(
+            !isOutOfOrder.load(ordering: .relaxed), "a client published before it had subscribed again")
+        try world.require(
+            !isSentOutOfOrder.load(ordering: .relaxed), "the sender did not publish in the order of its messages")
+        try world.require(
+            late.load(ordering: .relaxed) == 0, "a subscription received what was published after its end")
+        let damage = damage.withLock { $0 }
+        try world.require(damage.isEmpty, "the store is damaged: \(damage)")
+        let longest = longestCancellation.withLock { $0 }
+        try world.require(
+            longest.time <= .milliseconds(100), "a cancelled call for \(longest.name) ended after \(longest.time)")
+        let (losses, possible) = (lossCount.load(ordering: .relaxed), duplicateCount.load(ordering: .relaxed))
+        try world.require(serverForgets || losses == 0, "\(losses) lost sessions were reported, but none was lost")
+        var (lostCount, duplicates) = (0, 0)
+        for (name, topic) in topics.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
+            let numbers = topic.received
+            let first = numbers.indices.filter { !numbers[..<$0].contains(numbers[$0]) }.map { numbers[$0] }
+            let lost = topic.succeeded.subtracting(numbers)
+            let foreign = Set(numbers).subtracting(topic.begun)
+            try world.require(foreign.isEmpty, "\(name) received \(foreign), which nobody has published")
+            try world.require(first == first.sorted(), "\(name) received \(numbers), out of order")
+            lostCount += topic.enqueued.subtracting(numbers).count
+            if !name.hasSuffix("/0"), !serverForgets {
+                try world.require(lost.isEmpty, "\(name) lost \(lost.sorted())")
+            }
+            if name.hasSuffix("/2") { duplicates += numbers.count - first.count }
+            if name.hasSuffix("/0") {
+                try world.require(first == numbers, "\(name) received \(numbers): some more than once")
+            }
+        }
+        let reported = undeliveredCount.load(ordering: .relaxed)
+        try world.require(
+            serverForgets || lostCount <= reported,
+            "\(lostCount) enqueued messages were lost, but \(reported) reported as undelivered")
+        try world.require(
+            duplicates <= possible, "\(duplicates) messages of QoS 2 came twice, but \(possible) were reported")
+    }
+}
