@@ -55,7 +55,9 @@ extension BrowserTests {
                 // The columns of the chart that are more than the zero lines and the background.
                 let columns = """
                     ((canvas) => {
-                        const { width, height } = canvas;
+                        // The card is laid out a frame after its first message.
+                        const { width = 0, height = 0 } = canvas ?? {};
+                        if (width * height === 0) return 0;
                         const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });
                         copy.drawImage(canvas, 0, 0);
                         const d = copy.getImageData(0, 0, width, height).data;
