@@ -1,6 +1,6 @@
-// The types of other modules that programs name when they use the client. What they only receive, or write with a leading
-// dot (`overflow: .pauseReading`) needs no name here: members come along with the module. The three protocols are for functions that serve both clients.
-// `.ci/measures --exports` counts.
+// The types of other modules that programs name when they use the client. What they only receive, or write with a
+// leading dot (`overflow: .pauseReading`) needs no name here: members come along with the module. The three protocols
+// are for functions that serve both clients. `.ci/exports` compares them with a list.
 @_exported public import struct Messaging.BrokerURL
 @_exported public import struct Messaging.BufferPolicy
 @_exported public import struct Messaging.ClientCounters
