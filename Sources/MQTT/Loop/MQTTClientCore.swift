@@ -200,11 +200,6 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     }
 
     private func connected(_ info: MQTTConnectionInfo) {
-        // The store has failed while the connection was being opened, when there was none to end.
-        if let failure = persistence?.journal?.failure {
-            connectionFailed(failure)
-            return link.dropConnection()
-        }
         parts.counters.connected()
         negotiation.accepted(info)
         persistence?.journal?.begin(clientID: info.clientID)

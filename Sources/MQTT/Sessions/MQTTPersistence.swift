@@ -226,6 +226,8 @@ final class MQTTPersistence: Sendable {
             waiters.resume(returning: .failure(error))
             core.connectionFailed(error)
             core.link.dropConnection()
+            // Another attempt would open the store again, without the messages of callers that still wait.
+            core.supervisor.stopTrying(error)
         }
     }
 }

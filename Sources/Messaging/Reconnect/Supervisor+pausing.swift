@@ -27,6 +27,15 @@ extension Supervisor {
 
     // MARK: On the loop's thread
 
+    /// Stops connecting for a reason that is not a connection's. Has no effect on a connection, which has to be closed with
+    /// that reason.
+    package func stopTrying(_ failure: Client.Failure) {
+        switch phase {
+        case .opening, .waiting, .offline, .suspended: stop(because: failure)
+        case .idle, .settling, .connected, .stopping: break
+        }
+    }
+
     /// Observes the network until the end of supervision.
     func followNetwork() {
         guard let network, observation == nil else { return }

@@ -253,6 +253,15 @@ package final class Supervisor<Client: SupervisedClient>: @unchecked Sendable {
         finish(failure)
     }
 
+    /// Ends the attempt that is being made, and supervision.
+    func stop(because failure: Client.Failure) {
+        lastFailure = Shared(failure)
+        generation &+= 1
+        task?.cancel()
+        task = nil
+        finish(failure)
+    }
+
     /// Closes a connection whose end, which is reported soon, says nothing about a later attempt.
     private func abandonConnection() {
         abandonedCount += 1
