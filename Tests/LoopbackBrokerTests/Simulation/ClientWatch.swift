@@ -19,7 +19,8 @@ final class ClientWatch: Sendable {
         "connected": ["waiting", "disconnecting", "disconnected"],
         "waiting": ["connecting", "waitingForNetwork", "disconnecting", "disconnected"],
         "waitingForNetwork": ["connecting", "disconnecting", "disconnected"],
-        "disconnecting": ["disconnected", "suspended"],
+        // Also of a connection that cannot be used any more, after which another one is tried.
+        "disconnecting": ["disconnected", "suspended", "waiting"],
         "suspended": ["connecting", "disconnected"],
     ]
     /// A client that waits between its attempts as the default policy says makes fewer, also when the app and the network

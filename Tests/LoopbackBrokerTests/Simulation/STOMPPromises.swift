@@ -1,29 +1,40 @@
-import LoopbackBroker
 import STOMP
 import Synchronization
 
+@testable import LoopbackBroker
+
 /// A world of STOMP, with the promises of its clients and a model that checks them: what a producer was told to be
-/// processed is not lost, and a transaction, which acknowledges an order and sends its bill, takes effect whole or not at
-/// all: each order has one bill.
+/// processed is not lost; what was acknowledged does not come again; and a transaction takes effect whole or not at all, be
+/// it one that acknowledges an order and sends its bill, so that each order has one bill, or one that sends a pair of
+/// messages. And as for MQTT: a cancelled call ends within 100 ms, states and attempts are legal, and dead connections end.
 enum STOMPPromises {
     static var options: SimulationOptions {
         var options = SimulationOptions()
-        options.acts = ["suspend the producer", "suspend the consumer"]
+        options.acts = ["suspend the producer", "suspend the consumer", "tell of a network", "subscribe for a time"]
         return options
     }
 
     private static let orders = 12
+    private static let pairs = 8
 
     @Sendable static func body(_ world: Simulation) async throws {
         var random = world.makeRandom()
-        let broker = try await world.startBroker()
-        let producer = STOMPClient(try broker.stompURL, clock: world.clock)
-        let consumer = STOMPClient(try broker.stompURL, clock: world.clock)
-        let auditor = STOMPClient(try broker.stompURL, clock: world.clock)
+        let broker = try await world.startBroker(host: "broker.example")
+        // Some clients need a network and a name.
+        let port = broker.ports.stomp ?? 0
+        let url = Bool.random(using: &random) ? "stomp://broker.example:\(port)" : "stomp://127.0.0.1:\(port)"
+        let producer = STOMPClient(url, clock: world.clock)
+        let consumer = STOMPClient(url, clock: world.clock)
+        let auditor = STOMPClient(url, clock: world.clock)
+        let clients = [producer, consumer, auditor]
+        let watches = ["producer", "consumer", "auditor"].map { ClientWatch($0) }
+        let watching = zip(watches, clients).map { watch, client in watch.watch(client, world) { _ in } }
         let model = STOMPModel()
+        let paired = auditor.subscription(to: "/queue/pairs", acknowledgement: .clientIndividual)
         let work = consumer.subscription(to: "/queue/orders", acknowledgement: .clientIndividual)
         let bills = auditor.subscription(to: "/queue/bills", acknowledgement: .clientIndividual)
-        for client in [producer, consumer, auditor] { await client.start() }
+        for client in clients { await client.start() }
+        act(world, clients, model)
         for (name, client) in [("suspend the producer", producer), ("suspend the consumer", consumer)] {
             world.onAct(name) { random in
                 var random = random
@@ -33,7 +44,7 @@ enum STOMPPromises {
             }
         }
         let consuming = Task { [random = world.makeRandom()] in
-            try await consume(work, random, world, consumer)
+            try await consume(work, random, world, consumer, model)
         }
         let auditing = Task {
             for try await bill in bills {
@@ -42,6 +53,14 @@ enum STOMPPromises {
                 try? bill.acknowledge()
             }
         }
+        let comparing = Task {
+            for try await message in paired {
+                model.receivedOfPair(message.text ?? "")
+                world.note("pair \(message.text ?? "")")
+                try? message.acknowledge()
+            }
+        }
+        let pairing = Task { [random = world.makeRandom()] in await sendPairs(random, world, producer, model) }
         for order in 0..<orders {
             try await world.clock.sleep(for: .milliseconds(Int.random(in: 0...20_000, using: &random)))
             model.began(order)
@@ -52,24 +71,99 @@ enum STOMPPromises {
                 world.note("order \(order): \(error)")
             }
         }
+        await pairing.value
         try await world.faultsHaveEnded()
         for _ in 0..<600 where !model.isComplete { try await world.clock.sleep(for: .seconds(1)) }
         // A bill too many would come now.
         try await world.clock.sleep(for: .seconds(120))
         try model.check(world)
-        for client in [producer, consumer, auditor] { await client.disconnect() }
+        for client in clients {
+            try world.require(
+                client.backlog.messagesInFlight == 0, "a client awaits \(client.backlog.messagesInFlight) receipts")
+            await client.disconnect()
+        }
         try await consuming.value
         try await auditing.value
+        try await comparing.value
         await broker.stop()
+        // What was reported before the end has to arrive.
+        try await world.clock.sleep(for: .seconds(1))
+        for (index, client) in clients.enumerated() {
+            watching[index].cancel()
+            await watching[index].value
+            try watches[index].check(client.counters, world)
+        }
+        // Twice the heart-beat, and the time that closing takes; or the time for connecting, without heart-beats.
+        let longest = world.world.longestDeath
+        try world.require(longest <= .seconds(32), "a client kept a dead connection for \(longest)")
+    }
+
+    private static func act(_ world: Simulation, _ clients: [STOMPClient], _ model: STOMPModel) {
+        world.onAct("tell of a network") { _ in for client in clients { client.networkChanged() } }
+        // Subscriptions and confirmed messages beside those that count, cancelled at any moment.
+        world.onAct("subscribe for a time") { random in
+            var random = random
+            let client = clients[0]
+            let call = Task {
+                do {
+                    let other = try await client.subscribe(to: "/topic/other")
+                    try await client.sendAndConfirm("other", to: "/topic/other")
+                    try await world.clock.sleep(for: .seconds(5))
+                    try await other.unsubscribe()
+                    try await client.sendAndConfirm("late", to: "/topic/other")
+                    for try await message in other where message.text == "late" { model.receivedAfterRelease() }
+                } catch {
+                    world.note("another subscription: \(error)")
+                }
+            }
+            try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...10_000, using: &random)))
+            call.cancel()
+            let start = world.clock.now
+            await call.value
+            model.cancelled(after: start.duration(to: world.clock.now))
+        }
+    }
+
+    /// Sends pairs of messages, each in a transaction; some are aborted.
+    private static func sendPairs(
+        _ random: SimulationRandom, _ world: Simulation, _ producer: STOMPClient, _ model: STOMPModel
+    ) async {
+        struct Aborted: Error {}
+        var random = random
+        for pair in 0..<pairs {
+            try? await world.clock.sleep(for: .milliseconds(Int.random(in: 0...25_000, using: &random)))
+            let pause = Duration.milliseconds(Int.random(in: 0...500, using: &random))
+            let isAborted = Int.random(in: 0..<3, using: &random) == 0
+            let confirms = Bool.random(using: &random)
+            do {
+                try await producer.withTransaction { transaction in
+                    if confirms {
+                        try await producer.sendAndConfirm("\(pair) 0", to: "/queue/pairs", in: transaction)
+                    } else {
+                        try await producer.send("\(pair) 0", to: "/queue/pairs", in: transaction)
+                    }
+                    try await world.clock.sleep(for: pause)
+                    try await producer.send("\(pair) 1", to: "/queue/pairs", in: transaction)
+                    if isAborted { throw Aborted() }
+                }
+                model.committed(pair)
+            } catch is Aborted {
+                model.aborted(pair)
+            } catch {
+                world.note("pair \(pair): \(error)")
+            }
+        }
     }
 
     private static func consume(
-        _ work: STOMPSubscription, _ random: SimulationRandom, _ world: Simulation, _ consumer: STOMPClient
+        _ work: STOMPSubscription, _ random: SimulationRandom, _ world: Simulation, _ consumer: STOMPClient,
+        _ model: STOMPModel
     ) async throws {
         var random = random
         var attempt = 0
         for try await order in work {
             attempt += 1
+            model.delivered(order.text ?? "")
             let pause = Duration.milliseconds(Int.random(in: 0...500, using: &random))
             do {
                 try await consumer.withTransaction { transaction in
@@ -77,6 +171,7 @@ enum STOMPPromises {
                     try await world.clock.sleep(for: pause)
                     try await consumer.send("\(order.text ?? "") \(attempt)", to: "/queue/bills", in: transaction)
                 }
+                model.acknowledged(order.text ?? "")
             } catch {
                 world.note("transaction \(order.text ?? "") \(attempt): \(error)")
             }
@@ -91,6 +186,15 @@ final class STOMPModel: Sendable {
         var confirmed: Set<Int> = []
         /// The numbers of the transactions that billed an order.
         var bills: [Int: Set<Int>] = [:]
+        /// Orders whose acknowledgement the broker has confirmed, and those that came again all the same.
+        var acknowledged: Set<String> = []
+        var repeated: Set<String> = []
+        /// The parts of each pair that have arrived.
+        var pairs: [Int: Set<Int>] = [:]
+        var committed: Set<Int> = []
+        var aborted: Set<Int> = []
+        var receivedAfterRelease = 0
+        var longestCancellation = Duration.zero
     }
 
     private let state = Mutex(State())
@@ -98,18 +202,51 @@ final class STOMPModel: Sendable {
     func began(_ order: Int) { state.withLock { _ = $0.begun.insert(order) } }
     func confirmed(_ order: Int) { state.withLock { _ = $0.confirmed.insert(order) } }
 
+    func acknowledged(_ order: String) { state.withLock { _ = $0.acknowledged.insert(order) } }
+    func committed(_ pair: Int) { state.withLock { _ = $0.committed.insert(pair) } }
+    func aborted(_ pair: Int) { state.withLock { _ = $0.aborted.insert(pair) } }
+    func receivedAfterRelease() { state.withLock { $0.receivedAfterRelease += 1 } }
+
+    func delivered(_ order: String) {
+        state.withLock { if $0.acknowledged.contains(order) { $0.repeated.insert(order) } }
+    }
+
+    func receivedOfPair(_ text: String) {
+        let numbers = text.split(separator: " ").compactMap { Int($0) }
+        guard numbers.count == 2 else { return }
+        state.withLock { _ = $0.pairs[numbers[0], default: []].insert(numbers[1]) }
+    }
+
+    func cancelled(after time: Duration) {
+        state.withLock { $0.longestCancellation = max($0.longestCancellation, time) }
+    }
+
     func billed(_ text: String) {
         let numbers = text.split(separator: " ").compactMap { Int($0) }
         guard numbers.count == 2 else { return }
         state.withLock { _ = $0.bills[numbers[0], default: []].insert(numbers[1]) }
     }
 
-    var isComplete: Bool { state.withLock { $0.confirmed.isSubset(of: $0.bills.keys) } }
+    var isComplete: Bool {
+        state.withLock { $0.confirmed.isSubset(of: $0.bills.keys) && $0.committed.isSubset(of: $0.pairs.keys) }
+    }
 
     func check(_ world: Simulation) throws {
         let state = state.withLock { $0 }
         let lost = state.confirmed.subtracting(state.bills.keys).sorted()
         try world.require(lost.isEmpty, "orders \(lost) have no bill")
+        try world.require(
+            state.repeated.isEmpty, "orders \(state.repeated.sorted()) came again after they were acknowledged")
+        for (pair, parts) in state.pairs.sorted(by: { $0.key < $1.key }) {
+            try world.require(parts.count == 2, "of the pair \(pair) the parts \(parts) arrived alone")
+            try world.require(!state.aborted.contains(pair), "the pair \(pair) arrived, but was aborted")
+        }
+        let missing = state.committed.subtracting(state.pairs.keys).sorted()
+        try world.require(missing.isEmpty, "pairs \(missing) were committed, but did not arrive")
+        try world.require(state.receivedAfterRelease == 0, "a subscription received what was sent after its end")
+        try world.require(
+            state.longestCancellation <= .milliseconds(100),
+            "a cancelled call ended after \(state.longestCancellation)")
         for (order, bills) in state.bills.sorted(by: { $0.key < $1.key }) {
             try world.require(state.begun.contains(order), "order \(order), which nobody has sent, has a bill")
             try world.require(bills.count == 1, "order \(order) has the bills \(bills.sorted())")
