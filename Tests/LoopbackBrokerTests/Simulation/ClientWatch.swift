@@ -25,7 +25,7 @@ final class ClientWatch: Sendable {
     ]
     /// A client that waits between its attempts as the default policy says makes fewer, also when the app and the network
     /// ask it to connect now and then.
-    private static let maximumAttempts = 20
+    private static let maximumAttempts = 30
 
     private let name: String
     private let report = Mutex(Report())

@@ -104,14 +104,16 @@ enum STOMPPromises {
         world.onAct("subscribe for a time") { random in
             var random = random
             let client = clients[0]
+            // Others may do the same at this time.
+            let late = "late \(random.next())"
             let call = Task {
                 do {
                     let other = try await client.subscribe(to: "/topic/other")
                     try await client.sendAndConfirm("other", to: "/topic/other")
                     try await world.clock.sleep(for: .seconds(5))
                     try await other.unsubscribe()
-                    try await client.sendAndConfirm("late", to: "/topic/other")
-                    for try await message in other where message.text == "late" { model.receivedAfterRelease() }
+                    try await client.sendAndConfirm(late, to: "/topic/other")
+                    for try await message in other where message.text == late { model.receivedAfterRelease() }
                 } catch {
                     world.note("another subscription: \(error)")
                 }
