@@ -160,6 +160,18 @@
         @usableFromInline
         package static func didUnlock() { current?.changeLocks(before: -1, after: 0) }
 
+        /// From now on a thread gives the baton to no other, as if it held a lock.
+        static func keep() { current?.keep(1) }
+
+        static func keepNoLonger() { current?.keep(-1) }
+
+        private func keep(_ change: Int) {
+            locked {
+                guard let me = runners.firstIndex(where: { $0.thread == currentThreadNumber }) else { return }
+                runners[me].locks += change
+            }
+        }
+
         private static var current: Baton? {
             guard active.load(ordering: .acquiring) > 0 else { return nil }
             return batons.withLock { $0[currentThreadNumber] }

@@ -60,9 +60,24 @@ package func waiting<Answer: Sendable>(
         _ = isolation
         return unsafe await withUnsafeContinuation { unsafe body(Waiter($0)) }
     } onCancel: {
-        onCancel()
+        #if SIMULATION
+            keepingBaton(onCancel)
+        #else
+            onCancel()
+        #endif
     }
 }
+
+#if SIMULATION
+    /// Calls a cancellation handler: the runtime holds a lock of the task meanwhile, which a thread that resumes the task
+    /// waits for.
+    @usableFromInline
+    func keepingBaton(_ body: () -> Void) {
+        Baton.keep()
+        defer { Baton.keepNoLonger() }
+        body()
+    }
+#endif
 
 /// A waiter that was taken out under a lock, with the answer that it is resumed with after the lock is released.
 @usableFromInline
