@@ -60,7 +60,7 @@ struct ExhaustiveTests {
             bothWays(Self.messages) {
                 $0.dies = true
                 $0.breaks = Self.breaks
-            })
+            } + [Scenario(up: [.atLeastOnce, .atMostOnce, .atMostOnce], breaks: 1, dies: true)])
     }
 
     @Test func `messages in both directions do not disturb each other`() {
