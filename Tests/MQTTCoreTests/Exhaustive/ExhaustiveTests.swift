@@ -51,7 +51,9 @@ struct ExhaustiveTests {
     }
 
     @Test func `a link that breaks twice loses, repeats and reorders nothing`() {
-        search("links that break", bothWays(Self.messages))
+        search(
+            "links that break",
+            bothWays(Self.messages) + bothWays([[.exactlyOnce, .atLeastOnce]]) { $0.window = 1 })
     }
 
     @Test func `a process that dies at any step continues with what it had stored`() {

@@ -28,7 +28,8 @@ final class SearchedLink: SearchedWorld {
             let up = up.map { "\($0.rawValue)" }.joined()
             let down = down.map { "\($0.rawValue)" }.joined()
             let options = [
-                dies ? "store" : "", losses > 0 ? "loses sessions" : "", subscribesFirst ? "subscribes first" : "",
+                "window \(window)", dies ? "store" : "", losses > 0 ? "loses sessions" : "",
+                subscribesFirst ? "subscribes first" : "",
                 arrivesTogether ? "together" : "", publishesRun ? "run" : "",
             ].filter { !$0.isEmpty }.joined(separator: ", ")
             return "MQTT \(version), up [\(up)], down [\(down)]\(options.isEmpty ? "" : ", " + options)"
