@@ -204,8 +204,8 @@ extension MQTTEngine {
     /// soon as half of it is used up, so that one wait for the store serves many messages and the window never waits.
     mutating func identifyQueued() {
         let wanted = min(windowLimit, 1024)
-        guard session.window.identifiedCount <= wanted / 2 else { return }
-        while session.window.identifiedCount < wanted {
+        guard Int(session.window.identifiedCount) <= wanted / 2 else { return }
+        while Int(session.window.identifiedCount) < wanted {
             let index = session.window.identifyFirst()
             guard index >= 0 else { return }
             let sequence = session.window.slots[Int(index)].sequence

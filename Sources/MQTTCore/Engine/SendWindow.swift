@@ -31,18 +31,29 @@ struct SendWindow: Sendable {
     var runMessageCount = 0
 
     /// The places of the window that are taken on this connection.
-    var used = 0
-    /// The next message to send again; -1 when all are sent on this connection.
-    private(set) var resend: Int32 = -1
+    var used: Int {
+        get { Int(usedCount) }
+        // At most one for each packet identifier.
+        set { usedCount = Int32(newValue) }
+    }
     /// The bytes of the messages in the queue.
     private(set) var queuedBytes = 0
+
+    // Small fields stand together, as in the engine.
+
+    private var usedCount: Int32 = 0
+    /// Counts connections, to know which messages hold a place of the window on this one.
+    private(set) var connection: UInt32 = 1
+    /// The next message to send again; -1 when all are sent on this connection.
+    private(set) var resend: Int32 = -1
     /// The messages of QoS 0 in the queue: later ones of QoS 0 must not overtake them.
-    private(set) var queuedAtMostOnceCount = 0
+    private(set) var queuedAtMostOnceCount: Int32 = 0
     /// The first message of the queue that may lack an identifier: those before are of QoS 0 or have one.
     /// -1 if that is all of them.
     private var unidentified: Int32 = -1
     /// The messages of the queue before `unidentified` that have an identifier.
-    private(set) var identifiedCount = 0
+    private(set) var identifiedCount: Int32 = 0
+    var lastSequence: UInt64 = 0
 
     /// The messages sent and not finally acknowledged.
     var inFlightCount: Int { published.count + received.count + runMessageCount }
@@ -60,10 +71,6 @@ struct SendWindow: Sendable {
 
     /// Whether the session holds anything that a server could know of.
     var hasProtocolState: Bool { inFlightCount != 0 }
-
-    /// Counts connections, to know which messages hold a place of the window on this one.
-    private(set) var connection: UInt32 = 1
-    var lastSequence: UInt64 = 0
 
     // MARK: Slots
 

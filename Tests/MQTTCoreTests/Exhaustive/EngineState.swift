@@ -84,8 +84,8 @@ extension MQTTSession {
         }
         writer.put(window.used)
         writer.put(window.resend < 0 ? -1 : number(window.slots[Int(window.resend)].payload))
-        writer.put(window.identifiedCount)
-        writer.put(window.queuedAtMostOnceCount)
+        writer.put(Int(window.identifiedCount))
+        writer.put(Int(window.queuedAtMostOnceCount))
         inbound.write(into: &writer, peers: peers, wait: wait)
         writer.put(namesOf: received.all.map { UInt64($0) + peers })
         writer.put(namesOf: answered.all.map { UInt64($0) + peers })
