@@ -191,9 +191,10 @@ public final class Simulation: Sendable {
         state.withLock { $0.acts[name] = body }
     }
 
-    /// Returns when nothing more goes wrong: after the options' ``SimulationOptions/duration``.
+    /// Returns when nothing more goes wrong: ten seconds after the options' ``SimulationOptions/duration``, so that the end
+    /// of the last fault has arrived everywhere.
     public func faultsHaveEnded() async throws {
-        try await clock.sleep(until: start.advanced(by: options.duration))
+        try await clock.sleep(until: start.advanced(by: options.duration + .seconds(10)))
     }
 
     /// Writes a line into the steps that a failure prints.
