@@ -42,7 +42,7 @@ public struct TupleView<Content>: View {
     public var body: Never { fatalError() }
 }
 
-// /swiftui/text, /vstack, /foreach
+// /swiftui/text, /vstack, /foreach, /list
 public struct Text: View {
     public init(_ content: String) {}
     public var body: Never { fatalError() }
@@ -55,6 +55,12 @@ public struct ForEach<Data: RandomAccessCollection, ID: Hashable, Content: View>
     public init(
         _ data: Data, id: KeyPath<Data.Element, ID>, @ViewBuilder content: @escaping (Data.Element) -> Content
     ) {}
+    public var body: Never { fatalError() }
+}
+public struct List<SelectionValue: Hashable, Content: View>: View {
+    public init<Data: RandomAccessCollection, ID: Hashable, RowContent: View>(
+        _ data: Data, id: KeyPath<Data.Element, ID>, @ViewBuilder rowContent: @escaping (Data.Element) -> RowContent
+    ) where Content == ForEach<Data, ID, RowContent>, SelectionValue == Never {}
     public var body: Never { fatalError() }
 }
 

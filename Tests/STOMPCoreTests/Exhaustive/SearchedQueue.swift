@@ -1,4 +1,5 @@
 import TestSupport
+import Wire
 
 @testable import STOMPCore
 
