@@ -101,6 +101,15 @@ static void make_traffic(struct traffic *traffic) {
     traffic->starts[traffic->period] = (size_t)(end - traffic->bytes);
 }
 
+static void forget_traffic(struct traffic *traffic) {
+    free(traffic->bytes);
+    free(traffic->starts);
+    free(traffic->acknowledged);
+    traffic->bytes = NULL;
+    traffic->starts = NULL;
+    traffic->acknowledged = NULL;
+}
+
 // The next messages from number `sent` on that may be written while `unacknowledged` are under way, at most 256 KiB of
 // them and none beyond the end of a period. Returns how many there are, and adds those to be acknowledged.
 static long next_messages(const struct traffic *traffic, long sent, long *unacknowledged, size_t *offset, size_t *size) {
