@@ -43,8 +43,10 @@ final class Setting {
         ("mqtt-window-array", { [try await $0.mqtt.windowByArray()] }),
         ("mqtt-window-tasks", { [try await $0.mqtt.windowByTasks(.pool)] }),
         ("mqtt-window-executor", { [try await $0.mqtt.windowByTasks(.loop)] }),
-        ("mqtt-roundtrip", { try await $0.mqtt.roundTrip(.pool) }),
-        ("mqtt-roundtrip-executor", { try await $0.mqtt.roundTrip(.loop) }),
+        ("mqtt-roundtrip-idle", { try await $0.mqtt.roundTrip(.pool, .idle) }),
+        ("mqtt-roundtrip-idle-executor", { try await $0.mqtt.roundTrip(.loop, .idle) }),
+        ("mqtt-roundtrip-awake", { try await $0.mqtt.roundTrip(.pool, .awake) }),
+        ("mqtt-roundtrip-awake-executor", { try await $0.mqtt.roundTrip(.loop, .awake) }),
         ("traffic-mixed", { try await $0.traffic.mixed() }),
         ("traffic-receive", { try await $0.traffic.receive() }),
         ("traffic-receive-qos1", { [try await $0.traffic.receiveAtLeastOnce()] }),
@@ -54,10 +56,12 @@ final class Setting {
         ("traffic-properties", { try await $0.traffic.properties() }),
         ("traffic-qos2", { [try await $0.traffic.exactlyOnce()] }),
         ("traffic-watched", { try await $0.traffic.watched() }),
-        ("connections", { try await $0.traffic.connections() }),
+        ("connections", { try await $0.traffic.connections(.pool) }),
+        ("connections-executor", { try await $0.traffic.connections(.loop) }),
         ("main-actor", { try await $0.mainActor.rows() }),
         ("start", { try $0.starts.rows() }),
-        ("latency-mosquitto", { try await $0.latency.mosquitto() }),
+        ("latency-mosquitto-idle", { try await $0.latency.mosquitto(.idle) }),
+        ("latency-mosquitto-awake", { try await $0.latency.mosquitto(.awake) }),
         ("latency-rabbitmq", { try await $0.latency.rabbitMQ() }),
         ("resumption", { await ResumptionRow(rounds: $0.rounds, scale: $0.scale).rows() }),
         ("stomp-connections", { [try await $0.stomp.connections()] }),
@@ -74,6 +78,7 @@ final class Setting {
         ("store-memory", { [try await $0.stores.row(.memory)] }),
         ("store-file", { [try await $0.stores.row(.file)] }),
         ("store-synced", { [try await $0.stores.row(.synced)] }),
+        ("peers-connections", { $0.withPeers ? $0.peers.connections($0.mqtt, $0.traffic.limit) : [] }),
         ("peers-mqtt", { $0.withPeers ? try $0.peers.mqtt($0.mqtt) : [] }),
         ("peers-stomp", { $0.withPeers ? try $0.peers.stomp($0.stomp) : [] }),
     ]
@@ -84,7 +89,7 @@ final class Setting {
             rounds: rounds, count: mqtt.scaled(10_000), mqtt: { try await mqtt.client() },
             stomp: { try await stomp.client() })
     }
-    var latency: LatencyRows { LatencyRows(rounds: rounds, scale: scale) }
+    var latency: LatencyRows { LatencyRows(rounds: rounds, scale: scale, peers: withPeers ? peers : nil) }
     var starts: StartRows { StartRows(port: mqtt.port, limit: mqtt.limit, rounds: rounds, scale: scale) }
     var stores: StoreRows { StoreRows(mqtt: mqtt, rounds: rounds) }
     var peers: PeerRows { PeerRows(rounds: rounds, scale: scale) }

@@ -1,6 +1,6 @@
 // How long a message takes from its publisher through a real broker back to the same program, in plain C.
-// Usage: latency_limit PORT mqtt|stomp COUNT
-// MQTT: PUBLISH with QoS 1, until its PUBACK and the message itself have arrived. STOMP: SEND, until MESSAGE has arrived.
+// Usage: latency_limit PORT mqtt0|mqtt1|stomp COUNT
+// MQTT: PUBLISH, until the message itself has arrived, and with QoS 1 also its PUBACK. STOMP: SEND, until MESSAGE has arrived.
 // One message at a time. Prints the median and the 99th percentile in nanoseconds, and the processor time of each.
 #include "limit.h"
 
@@ -35,7 +35,14 @@ static unsigned char take_packet(int fd, unsigned char *id) {
     return type;
 }
 
-static void exchange_mqtt(int fd) {
+static void exchange_mqtt0(int fd) {
+    static const unsigned char packet[] = "\x30\x21\x00\x07latencypppppppppppppppppppppppp";
+    unsigned char id[2];
+    write_all(fd, packet, sizeof packet - 1);
+    take_packet(fd, id);
+}
+
+static void exchange_mqtt1(int fd) {
     static unsigned char packet[] = "\x32\x23\x00\x07latency\x00\x01pppppppppppppppppppppppp", answer[4] = {0x40, 2};
     write_all(fd, packet, sizeof packet - 1);
     for (int left = 2; left > 0; left--)
@@ -57,7 +64,7 @@ static void exchange_stomp(int fd) {
 
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
-    int count = atoi(argv[3]), fd = connect_to(argv[1]), is_mqtt = !strcmp(argv[2], "mqtt");
+    int count = atoi(argv[3]), fd = connect_to(argv[1]), is_mqtt = !strncmp(argv[2], "mqtt", 4), qos = argv[2][4] - '0';
     unsigned char id[2];
     if (is_mqtt) {
         write_all(fd, (const unsigned char *)"\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01x", 15);
@@ -77,7 +84,8 @@ int main(int argc, char **argv) {
         // The first ones warm up.
         if (i == 0) processor = seconds(CLOCK_PROCESS_CPUTIME_ID);
         double start = seconds(CLOCK_MONOTONIC);
-        if (is_mqtt) exchange_mqtt(fd);
+        if (is_mqtt && qos) exchange_mqtt1(fd);
+        else if (is_mqtt) exchange_mqtt0(fd);
         else exchange_stomp(fd);
         if (i >= 0) times[i] = (seconds(CLOCK_MONOTONIC) - start) * 1e9;
     }

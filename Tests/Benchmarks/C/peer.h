@@ -1,7 +1,8 @@
 // What the peers in C have in common: the modes, and counting what has come. Each of them brings the first four functions
 // below, and calls add() from its library's threads.
-// Usage: peer PORT publish COUNT | window COUNT | receive COUNT | roundtrip COUNT
-// Prints seconds, or the median and the 99th percentile in nanoseconds (roundtrip).
+// Usage: peer PORT publish COUNT | window COUNT | receive COUNT | roundtrip COUNT | latency0 COUNT | latency1 COUNT |
+//             connect COUNT
+// Prints seconds, or the median and the 99th percentile in nanoseconds (roundtrip, and through a real broker: latency).
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,9 +14,9 @@
 static void start(const char *port);
 // Publishes `payload` to `topic`; adds to `acknowledged` when the library has done with it, whatever the QoS.
 static void publish(int qos);
-// Subscribes with QoS 0; adds to `received` for each message.
-static void subscribe(const char *filter);
-// Ends the connection.
+// Subscribes; adds to `received` for each message.
+static void subscribe(const char *filter, int qos);
+// Ends the connection, and frees what belongs to it.
 static void finish(void);
 
 static const char topic[] = "benchmark/site-0001/line-0002/machine-0003/state";
@@ -69,6 +70,34 @@ static int compare(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+// Takes `count` times, prints the median and the 99th percentile.
+static void measure(long count, void (*exchange)(long)) {
+    double *times = malloc((size_t)count * sizeof *times);
+    for (long i = 0; i < count; i++) {
+        double sent = now();
+        exchange(i + 1);
+        times[i] = (now() - sent) * 1e9;
+    }
+    qsort(times, (size_t)count, sizeof *times, compare);
+    printf("%.0f %.0f\n", times[count / 2], times[count * 99 / 100]);
+}
+
+static void round_trip(long number) {
+    publish(1);
+    await("acknowledged", &acknowledged, number);
+}
+
+static void pass0(long number) {
+    publish(0);
+    await("received", &received, number);
+}
+
+static void pass1(long number) {
+    publish(1);
+    await("acknowledged", &acknowledged, number);
+    await("received", &received, number);
+}
+
 static void run(const char *mode, long count) {
     double begin = now();
     if (!strcmp(mode, "publish")) {
@@ -85,18 +114,14 @@ static void run(const char *mode, long count) {
     } else if (!strcmp(mode, "receive")) {
         char filter[64];
         snprintf(filter, sizeof filter, "flood/%ld/24", count);
-        subscribe(filter);
+        subscribe(filter, 0);
         await("received", &received, count);
+    } else if (!strncmp(mode, "latency", 7)) {
+        subscribe(topic, mode[7] - '0');
+        measure(count, mode[7] == '0' ? pass0 : pass1);
+        return;
     } else {
-        double *times = malloc((size_t)count * sizeof *times);
-        for (long i = 0; i < count; i++) {
-            double sent = now();
-            publish(1);
-            await("acknowledged", &acknowledged, i + 1);
-            times[i] = (now() - sent) * 1e9;
-        }
-        qsort(times, (size_t)count, sizeof *times, compare);
-        printf("%.0f %.0f\n", times[count / 2], times[count * 99 / 100]);
+        measure(count, round_trip);
         return;
     }
     printf("%.9f\n", now() - begin);
@@ -109,9 +134,20 @@ int main(int argc, char **argv) {
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&changed, &attributes);
+    long count = atol(argv[3]);
+    if (!strcmp(argv[2], "connect")) {
+        double begin = now();
+        for (long i = 0; i < count; i++) {
+            start(argv[1]);
+            await("connected", &connected, i + 1);
+            finish();
+        }
+        printf("%.9f\n", now() - begin);
+        return 0;
+    }
     start(argv[1]);
     await("connected", &connected, 1);
-    run(argv[2], atol(argv[3]));
+    run(argv[2], count);
     fflush(stdout);
     finish();
     return 0;

@@ -38,6 +38,7 @@ static void start(const char *port) {
     mosquitto_publish_callback_set(client, on_publish);
     mosquitto_message_callback_set(client, on_message);
     mosquitto_max_inflight_messages_set(client, 100);
+    mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
     check(mosquitto_connect(client, "127.0.0.1", atoi(port), 60));
     check(mosquitto_loop_start(client));
 }
@@ -46,6 +47,10 @@ static void publish(int qos) {
     check(mosquitto_publish(client, NULL, topic, sizeof payload, payload, qos, false));
 }
 
-static void subscribe(const char *filter) { check(mosquitto_subscribe(client, NULL, filter, 0)); }
+static void subscribe(const char *filter, int qos) { check(mosquitto_subscribe(client, NULL, filter, qos)); }
 
-static void finish(void) { mosquitto_disconnect(client); }
+static void finish(void) {
+    mosquitto_disconnect(client);
+    mosquitto_loop_stop(client, false);
+    mosquitto_destroy(client);
+}

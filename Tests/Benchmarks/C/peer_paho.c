@@ -67,14 +67,25 @@ static void publish(int qos) {
     }
 }
 
-static void subscribe(const char *filter) {
+static void subscribe(const char *filter, int qos) {
     MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
     options.onFailure = on_failure;
     options.context = "subscribing";
-    check("subscribing", MQTTAsync_subscribe(client, filter, 0, &options));
+    check("subscribing", MQTTAsync_subscribe(client, filter, qos, &options));
+}
+
+static long ended;
+
+static void on_disconnect(void *context, MQTTAsync_successData *data) {
+    (void)context, (void)data;
+    add(&ended);
 }
 
 static void finish(void) {
+    static long count;
     MQTTAsync_disconnectOptions options = MQTTAsync_disconnectOptions_initializer;
-    MQTTAsync_disconnect(client, &options);
+    options.onSuccess = on_disconnect;
+    check("disconnecting", MQTTAsync_disconnect(client, &options));
+    await("disconnected", &ended, ++count);
+    MQTTAsync_destroy(&client);
 }

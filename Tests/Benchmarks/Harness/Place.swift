@@ -13,3 +13,15 @@ enum Place: String {
         }
     }
 }
+
+/// Whether the machine's cores may sleep between two messages.
+enum Cores: String {
+    case idle = "idle cores"
+    case awake = "awake cores"
+
+    /// What keeps them awake until it is ended.
+    func keptAwake() throws -> Child? {
+        guard self == .awake else { return nil }
+        return try Shell.serve(try Shell.compile("awake", options: ["-lpthread"])).0
+    }
+}

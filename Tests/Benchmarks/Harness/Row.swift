@@ -8,6 +8,8 @@ struct Row {
     let isRate: Bool
     /// The ratio to reach, as the table prints it.
     let goal: String
+    /// Whether the limit's rounds have to agree. Those of a 99th percentile never do.
+    let settles: Bool
     private(set) var ours: [Double] = []
     private(set) var limits: [Double] = []
     private var limitProcessorTimes: [Double] = []
@@ -16,7 +18,8 @@ struct Row {
     private var calls: [Double] = []
     private var peaks: [Double] = []
 
-    init(_ name: String, unit: String, isRate: Bool = true, goal: String) {
+    init(_ name: String, unit: String, isRate: Bool = true, goal: String, settles: Bool = true) {
+        self.settles = settles
         self.name = name
         self.unit = unit
         self.isRate = isRate
@@ -55,6 +58,13 @@ struct Row {
     /// The median of the ratios of each round, so that a drift of the machine cancels out.
     var ratio: Double { median(zip(ours, limits).map { $0 / $1 }) }
 
+    /// Whether the limit was the same in all rounds, within a factor of 1.5: otherwise the machine did something else too.
+    var isSettled: Bool {
+        let limits = limits.filter { !$0.isNaN }
+        guard settles, let least = limits.min(), let most = limits.max() else { return true }
+        return most <= 1.5 * least
+    }
+
     static let header = """
         | row | ours | range | CPU ns each | allocations each | reads and writes each | peak MiB | limit | its CPU ns | ratio | goal |
         |---|---|---|---|---|---|---|---|---|---|---|
@@ -69,7 +79,7 @@ struct Row {
             small(allocations), small(calls), peaks.isEmpty ? "–" : String(format: "%.0f", median(peaks)),
             hasLimit ? format(median(limits)) : "–",
             limitProcessorTimes.isEmpty ? "–" : format(median(limitProcessorTimes)),
-            hasLimit ? String(format: "%.3f", ratio) : "–", goal,
+            hasLimit ? String(format: "%.3f", ratio) + (isSettled ? "" : ", not settled") : "–", goal,
         ]
         return "| " + cells.joined(separator: " | ") + " |"
     }

@@ -6,12 +6,14 @@ import STOMP
 struct LatencyRows {
     let rounds: Int
     let scale: Double
+    /// Other clients, where they are to be measured too.
+    let peers: PeerRows?
 
     private var count: Int { max(100, Int(5_000 * scale)) }
     private static let payload = [UInt8](repeating: 0x70, count: 24)
 
-    /// Through a Mosquitto that this program starts, with QoS 1; none where it is not installed.
-    func mosquitto() async throws -> [Row] {
+    /// Through a Mosquitto that this program starts; none where it is not installed.
+    func mosquitto(_ cores: Cores) async throws -> [Row] {
         let port = "\(Ports.free())"
         guard let broker = try? Child("/usr/bin/env", ["sh", "-c", "exec mosquitto -p \(port) 2> /dev/null"]) else {
             return []
@@ -19,11 +21,17 @@ struct LatencyRows {
         defer { broker.end() }
         let client = try await connected { MQTTClient("mqtt://127.0.0.1:\(port)", clientID: "latency") }
         await client.disconnect()
+        let awake = try cores.keptAwake()
+        defer { awake?.end() }
         var rows: [Row] = []
-        for place in [Place.pool, .loop] {
-            rows += try await self.rows("MQTT through Mosquitto, QoS 1", ["mqtt", port], place) {
-                try await exchangeMQTT(port, place)
+        for qos in [QoS.atMostOnce, .atLeastOnce] {
+            let name = "MQTT through Mosquitto, QoS \(qos.rawValue), \(cores.rawValue)"
+            for place in [Place.pool, .loop] {
+                rows += try await self.rows(name, ["mqtt\(qos.rawValue)", port], place) {
+                    try await exchangeMQTT(port, qos, place)
+                }
             }
+            rows += peers?.latency(name, port: port, qos: Int(qos.rawValue), count: count) ?? []
         }
         return rows
     }
@@ -51,14 +59,14 @@ struct LatencyRows {
         var costs: Costs
     }
 
-    private func exchangeMQTT(_ port: String, _ place: Place) async throws -> Times {
+    private func exchangeMQTT(_ port: String, _ qos: QoS, _ place: Place) async throws -> Times {
         let client = MQTTClient("mqtt://127.0.0.1:\(port)", clientID: "latency")
         try await client.connect()
-        let messages = try await client.subscribe(to: "latency", qos: .atLeastOnce)
+        let messages = try await client.subscribe(to: "latency", qos: qos)
         let result = try await place.run(on: client.executor) {
             var iterator = messages.makeAsyncIterator()
             return try await repeated {
-                try await client.publish(Self.payload, to: "latency", qos: .atLeastOnce)
+                try await client.publish(Self.payload, to: "latency", qos: qos)
                 _ = try await iterator.next()
             }
         }
@@ -104,7 +112,7 @@ struct LatencyRows {
     ) async throws -> [Row] {
         let limit = try Shell.compile("latency_limit")
         var middle = Row("\(name), publish to receive, median\(place.rawValue)", unit: "ns", isRate: false, goal: "–")
-        var tail = Row("\(name), publish to receive, p99\(place.rawValue)", unit: "ns", isRate: false, goal: "≤ 3")
+        var tail = Row("\(name), publish to receive, p99\(place.rawValue)", unit: "ns", isRate: false, goal: "–", settles: false)
         for _ in 0..<rounds {
             let limits = try Shell.run(limit, [arguments[1], arguments[0], "\(count)"])
                 .split(whereSeparator: \.isWhitespace).compactMap { Double($0) }

@@ -46,6 +46,40 @@ struct PeerRows {
         return rows
     }
 
+    /// Through a real broker, beside the same in C.
+    func latency(_ name: String, port: String, qos: Int, count: Int) -> [Row] {
+        Self.peers.flatMap { peer -> [Row] in
+            guard let program = try? Shell.compile(peer.program, options: [peer.library, "-lpthread"]),
+                let limit = try? Shell.compile("latency_limit")
+            else { return [] }
+            let row = Row("\(peer.name): \(name), publish to receive, median", unit: "ns", isRate: false, goal: "a peer")
+            return measured(row) {
+                let inC = try seconds(limit, [port, "mqtt\(qos)", "\(count)"])
+                return (try seconds(program, [port, "latency\(qos)", "\(count)"]), inC)
+            }
+        }
+    }
+
+    /// Connections one after the other, and programs that publish one message.
+    func connections(_ mqtt: MQTTRows, _ connecting: String) -> [Row] {
+        Self.peers.flatMap { peer -> [Row] in
+            guard let program = try? Shell.compile(peer.program, options: [peer.library, "-lpthread"]) else {
+                return []
+            }
+            let count = max(100, Int(2_000 * scale))
+            let row = Row("\(peer.name): MQTT connect and disconnect", unit: "/s", goal: "a peer")
+            let start = Row("\(peer.name): process start to first message", unit: "µs", isRate: false, goal: "a peer")
+            return measured(row) {
+                let limit = Double(count) / (try seconds(connecting, [mqtt.port, "4", "connect", "\(count)"]))
+                return (Double(count) / (try seconds(program, [mqtt.port, "connect", "\(count)"])), limit)
+            }
+                + measured(start) {
+                    (try StartRows.time(program, [mqtt.port, "window", "1"], times: 20),
+                        try StartRows.time(mqtt.limit, [mqtt.port, "window", "1"], times: 20))
+                }
+        }
+    }
+
     func stomp(_ stomp: STOMPRows) throws -> [Row] {
         let python = ProcessInfo.processInfo.environment["PYTHON"] ?? "/usr/bin/python3"
         let script = Shell.sources.appendingPathComponent("peer_stomp.py").path
