@@ -112,7 +112,8 @@ struct LatencyRows {
     ) async throws -> [Row] {
         let limit = try Shell.compile("latency_limit")
         var middle = Row("\(name), publish to receive, median\(place.rawValue)", unit: "ns", isRate: false, goal: "–")
-        var tail = Row("\(name), publish to receive, p99\(place.rawValue)", unit: "ns", isRate: false, goal: "–", settles: false)
+        var tail = Row(
+            "\(name), publish to receive, p99\(place.rawValue)", unit: "ns", isRate: false, goal: "–", settles: false)
         for _ in 0..<rounds {
             let limits = try Shell.run(limit, [arguments[1], arguments[0], "\(count)"])
                 .split(whereSeparator: \.isWhitespace).compactMap { Double($0) }

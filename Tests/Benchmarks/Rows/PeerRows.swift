@@ -52,7 +52,8 @@ struct PeerRows {
             guard let program = try? Shell.compile(peer.program, options: [peer.library, "-lpthread"]),
                 let limit = try? Shell.compile("latency_limit")
             else { return [] }
-            let row = Row("\(peer.name): \(name), publish to receive, median", unit: "ns", isRate: false, goal: "a peer")
+            let row = Row(
+                "\(peer.name): \(name), publish to receive, median", unit: "ns", isRate: false, goal: "a peer")
             return measured(row) {
                 let inC = try seconds(limit, [port, "mqtt\(qos)", "\(count)"])
                 return (try seconds(program, [port, "latency\(qos)", "\(count)"]), inC)
@@ -74,8 +75,10 @@ struct PeerRows {
                 return (Double(count) / (try seconds(program, [mqtt.port, "connect", "\(count)"])), limit)
             }
                 + measured(start) {
-                    (try StartRows.time(program, [mqtt.port, "window", "1"], times: 20),
-                        try StartRows.time(mqtt.limit, [mqtt.port, "window", "1"], times: 20))
+                    (
+                        try StartRows.time(program, [mqtt.port, "window", "1"], times: 20),
+                        try StartRows.time(mqtt.limit, [mqtt.port, "window", "1"], times: 20)
+                    )
                 }
         }
     }
