@@ -121,6 +121,7 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
 
     /// Writes what the layers have to say; returns false when it has to wait for room in the stream or has failed.
     private func write() -> Bool {
+        var attempts = 0
         while true {
             if wireOffset == wire.count {
                 wire.removeAll(keepingCapacity: true)
@@ -130,13 +131,8 @@ package final class LayerHandshake: LoopHandler, @unchecked Sendable {
                     return true
                 }
             }
-            // Safe: the stream reads the buffer during the call only.
-            let result = unsafe wire.withUnsafeBytes {
-                unsafe stream.write(from: UnsafeRawBufferPointer(rebasing: $0[wireOffset...]))
-            }
-            switch result {
-            case .bytes(let count):
-                wireOffset += count
+            switch stream.write(wire, from: &wireOffset, attempts: &attempts) {
+            case .bytes: break
             case .wouldBlock where layers.isOpen:
                 // The link continues with it.
                 layers.giveBack(wire[wireOffset...])

@@ -2,7 +2,7 @@ import Wire
 
 /// A protocol between the stream and the engine (TLS, WebSocket, a proxy's handshake): bytes in, bytes out.
 ///
-/// Layers are driven by their link on the loop's thread. Both directions append to the arrays that they are given.
+/// Layers are driven by their handshake and then by their link, on the loop's thread. Both directions append to the arrays that they are given.
 package protocol ByteLayer: AnyObject {
     /// The stream below is open: writes the first bytes of the handshake, if this side begins.
     func opened(at now: Int64, wire: inout [UInt8]) throws(TransportError)
@@ -37,13 +37,13 @@ extension ByteLayer {
 
 /// The layers between one stream and its engine, lowest first, with the buffers between them.
 package final class LayerStack: @unchecked Sendable {
-    // Sendable because it is handed over once, to the link, and from then on touched on the loop's thread only.
+    // Sendable because it is handed over once, to its handshake, and from then on touched on the loop's thread only.
     private var layers: [any ByteLayer]
     private var started = 0
     private var opened = 0
     private var isClosing = false
     private var output: [UInt8] = []
-    /// What came for the engine while the layers were opened ahead of it.
+    /// What came for the engine behind the handshakes.
     var early: [UInt8] = []
     /// When the handshakes of all layers must be done.
     let deadline: Int64
@@ -63,7 +63,7 @@ package final class LayerStack: @unchecked Sendable {
     /// The number of bytes that layers wrote by themselves and that have not been taken yet.
     var outputCount: Int { output.count }
 
-    /// The stream is there: the lowest layer starts its handshake, unless that was done ahead.
+    /// The stream is there: the lowest layer starts its handshake.
     func begin(at now: Int64) throws(TransportError) {
         try openNext(at: now)
     }
@@ -129,7 +129,7 @@ package final class LayerStack: @unchecked Sendable {
             layers[index].answer(wire: &answer)
             try descend(answer, below: index)
         }
-        if isOpen && !isClosing && !engineOutput.isEmpty {
+        if !isClosing && !engineOutput.isEmpty {
             try descend(engineOutput, below: layers.count)
         }
     }

@@ -4,6 +4,7 @@ import Wire
 /// Connections come and go; on the loop's thread.
 extension Link where Machine: ~Copyable {
     func adopt(_ stream: any ByteStream, layers: LayerStack?) {
+        precondition(layers?.isOpen != false, "The handshakes of the layers come before the link.")
         let now = loop.now
         connectionEnded(nil, at: now)
         self.layers = layers
@@ -20,22 +21,11 @@ extension Link where Machine: ~Copyable {
             // be written, so that heart-beats would be missing however much time passes on the clock.
             state.callersMaySend = layers == nil && stream.callersMaySend && !loop.isManual
         }
-        guard let layers else { return open(at: now) }
-        do throws(TransportError) {
-            try layers.begin(at: now)
-        } catch {
-            return connectionEnded(error, at: now)
-        }
-        guard layers.isOpen else { return settle(at: now) }
-        open(at: now)
-        if self.layers === layers { receiveEarly(from: layers, at: now) }
-    }
-
-    func open(at now: Int64) {
         let scratch = self.scratch
         state.withLock { _ in machine.value.connectionOpened(at: now, into: scratch) }
         scratch.perform(RawSpan())
         settle(at: now)
+        if let layers, self.layers === layers { receiveEarly(from: layers, at: now) }
     }
 
     /// Lets the layers of this connection pass text on unchecked, for peers that send other bytes as text.

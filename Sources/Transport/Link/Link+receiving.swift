@@ -146,16 +146,13 @@ extension Link where Machine: ~Copyable {
     }
 
     private func receiveThroughLayers(_ layers: LayerStack, _ bytes: RawSpan, at now: Int64) {
-        let wasOpen = layers.isOpen
         var failure: TransportError?
         do throws(TransportError) {
             try layers.receive(bytes, at: now, into: &tail)
         } catch {
             failure = error
         }
-        if !wasOpen && layers.isOpen { open(at: now) }
-        // Opening may have ended the connection, which empties the tail.
-        if layers.isOpen && !tail.isEmpty { feedTail(at: now) }
+        if !tail.isEmpty { feedTail(at: now) }
         settle(at: now)
         if let failure {
             connectionEnded(failure, at: now)
@@ -164,7 +161,7 @@ extension Link where Machine: ~Copyable {
         }
     }
 
-    /// Layers that were opened ahead of the link may have found bytes for the machine behind their handshakes.
+    /// Layers may have found bytes for the machine behind their handshakes.
     func receiveEarly(from layers: LayerStack, at now: Int64) {
         tail = layers.early
         layers.early = []

@@ -29,24 +29,18 @@ extension Link where Machine: ~Copyable {
 
     /// Writes what is in `wire`; returns false when it has to wait for room in the stream.
     private func writeOut(to stream: any ByteStream) -> Bool {
-        while wireOffset < wire.count {
-            // Safe: the stream reads the buffer during the call only.
-            let result = unsafe wire.withUnsafeBytes { bytes in
-                unsafe stream.write(from: UnsafeRawBufferPointer(rebasing: bytes[wireOffset...]))
-            }
-            sent.calls += 1
-            switch result {
-            case .bytes(let count):
-                wireOffset += count
-                sent.bytes += count
-            case .wouldBlock:
-                waitForWritability(of: stream)
-                return false
-            case .endOfStream, .failed:
-                state.withLock { _ in _ = discardChunk() }
-                let code = if case .failed(let code) = result { code } else { Int32(0) }
-                breakOff(stream, stream.failure(code))
-            }
+        let before = wireOffset
+        let result = stream.write(wire, from: &wireOffset, attempts: &sent.calls)
+        sent.bytes += wireOffset - before
+        switch result {
+        case .bytes: break
+        case .wouldBlock:
+            waitForWritability(of: stream)
+            return false
+        case .endOfStream, .failed:
+            state.withLock { _ in _ = discardChunk() }
+            let code = if case .failed(let code) = result { code } else { Int32(0) }
+            breakOff(stream, stream.failure(code))
         }
         return true
     }
@@ -101,7 +95,7 @@ extension Link where Machine: ~Copyable {
             }
             let layers = isLoop ? self.layers : nil
             if let layers { state.answerBytes = layers.outputCount }
-            let machineWrote = machine.value.outputCount > 0 && (layers?.isOpen ?? true)
+            let machineWrote = machine.value.outputCount > 0
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
                 waiters = state.takeRoomWaiters()

@@ -101,7 +101,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         }
     }
 
-    /// Gives the link its next connection; the machine is notified once all layers are open.
+    /// Gives the link its next connection and notifies the machine. The layers are open: see ``LayerHandshake``.
     ///
     /// A connection that is still there is ended first. Attaching and dropping happen in the order of the calls.
     package func attach(_ stream: any ByteStream, layers: LayerStack? = nil) {
@@ -163,9 +163,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         } else if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
             // The peer takes nothing of our last bytes.
             connectionEnded(nil, at: now)
-        } else if let layers, !layers.isOpen {
-            if now >= layers.deadline { return connectionEnded(layers.timeout, at: now) }
-            settle(at: now)
         } else {
             let scratch = self.scratch
             let stream = state.withLock { $0.stream }
@@ -196,11 +193,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
             flood.end()
             state.traffic.addReceived(received)
             received = LinkTraffic.Half()
-            if let layers, !layers.isOpen {
-                deadline = layers.deadline
-            } else {
-                deadline = machine.value.nextDeadline
-            }
+            deadline = machine.value.nextDeadline
             var next = SettleStep.nothing
             if state.stream != nil {
                 state.answerBytes = layers?.outputCount ?? 0

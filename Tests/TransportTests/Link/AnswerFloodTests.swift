@@ -57,7 +57,9 @@ import Wire
         pair.client.changeFaults { $0.bytesPerRead = 500 }
         pair.server.changeFaults { $0.capacity = 1_000 }
         let server = setting.link(Probe(), limit: 10_000)
-        server.attach(pair.server, layers: stack(TalkativeLayer(isOpen: true)))
+        let layers = stack(TalkativeLayer(isOpen: true))
+        try await LayerHandshake.run(layers, over: pair.server, loop: setting.loop)
+        server.attach(pair.server, layers: layers)
         #expect(await eventually { server.probe.openings == 1 })
         let flood = [UInt8](repeating: 1, count: 100_000)
         #expect(write(flood, to: pair.client) == flood.count)
@@ -104,7 +106,8 @@ import Wire
             host: "h", port: 80, isSecure: false, target: "/", subprotocols: ["mqtt"], options: WebSocketOptions(),
             acceptsText: false)
         let link = setting.link(Probe())
-        link.attach(ours, layers: stack(role == .client ? client : server))
+        let layers = stack(role == .client ? client : server)
+        async let handshake: Void = LayerHandshake.run(layers, over: ours, loop: setting.loop)
         // The peer's side of the handshake, by hand.
         var wire: [UInt8] = []
         if role == .client {
@@ -120,6 +123,8 @@ import Wire
             try hand.opened(at: 0, wire: &wire)
         }
         #expect(write(wire, to: peer) == wire.count)
+        try await handshake
+        link.attach(ours, layers: layers)
         #expect(await eventually { link.probe.openings == 1 })
 
         let count = 20_000

@@ -6,11 +6,10 @@ import Transport
     /// What 100 lines and a connection that ends came to.
     private func outcome(
         of setting: Setting, layers: LayerStack?, serverLayers: LayerStack?, bytesUntilCut: Int
-    ) async -> (received: Int, discarded: Int) {
+    ) async throws -> (received: Int, discarded: Int) {
         let pair = MemoryPair.make()
         let ends = Ends(setting, client: setting.link(Probe()), server: setting.link(Probe()))
-        ends.server.attach(pair.server, layers: serverLayers)
-        ends.client.attach(pair.client, layers: layers)
+        try await ends.attach((pair.client, pair.server), client: layers, server: serverLayers)
         #expect(await ends.areOpen())
         // The server reads nothing until the cut is set: it could have read all of the lines by then.
         pair.client.changeFaults {

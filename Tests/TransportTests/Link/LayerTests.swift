@@ -13,13 +13,12 @@ import Transport
     }
 
     private func links(
-        _ setting: Setting, client: LayerStack, server: LayerStack?
+        _ setting: Setting, client: LayerStack, server: LayerStack
     ) async throws -> Ends {
         let streams = try await setting.streams()
         let ends = Ends(setting, client: setting.link(Probe()), server: setting.link(Probe()))
         ends.client.perform { $0.greeting = Array("greeting\n".utf8) }
-        ends.server.attach(streams.server, layers: server)
-        ends.client.attach(streams.client, layers: client)
+        try await ends.attach(streams, client: client, server: server)
         return ends
     }
 
@@ -72,8 +71,10 @@ import Transport
         let streams = try await setting.streams()
         let client = setting.link(Probe())
         let server = setting.link(Probe()) { $0.greeting = Array("HELLO".utf8) }
-        client.attach(streams.client, layers: layers())
         server.attach(streams.server)
+        let layers = layers()
+        try await LayerHandshake.run(layers, over: streams.client, loop: setting.loop)
+        client.attach(streams.client, layers: layers)
         #expect(await eventually { client.probe.openings == 1 })
         server.dropConnection()
         #expect(await eventually { client.probe.ends.count == 1 })
@@ -84,11 +85,14 @@ import Transport
     func `a handshake that takes too long ends the connection`(
         selector: SelectorKind, kind: StreamKind
     ) async throws {
-        let ends = try await links(
-            Setting(selector, kind), client: layers(timeout: 50_000_000), server: layers(isMute: true))
-        #expect(await eventually { ends.client.probe.ends.count == 1 })
-        #expect(ends.client.probe.ends.first??.code == .timedOut)
-        #expect(ends.client.probe.openings == 0)
+        let setting = try Setting(selector, kind)
+        let streams = try await setting.streams()
+        async let mute: Void = LayerHandshake.run(layers(isMute: true), over: streams.server, loop: setting.loop)
+        let error = await #expect(throws: TransportError.self) {
+            try await LayerHandshake.run(layers(timeout: 50_000_000), over: streams.client, loop: setting.loop)
+        }
+        #expect(error?.message == "no hello in time")
+        try await mute
     }
 
     @Test(arguments: SelectorKind.allCases)

@@ -72,21 +72,19 @@ import Wire
     func `what layers add counts too`(selector: SelectorKind) async throws {
         let setting = try Setting(selector, .memory)
         let pair = MemoryPair.make()
-        let (client, server) = (setting.link(Probe()), setting.link(Probe()))
+        let ends = Ends(setting, client: setting.link(Probe()), server: setting.link(Probe()))
+        let (client, server) = (ends.client, ends.server)
         let deadline = MonotonicClock.now.advanced(byNanoseconds: 20_000_000_000)
         func layers() -> LayerStack {
             LayerStack([PlainLayer()], deadline: deadline, timeout: TransportError(.timedOut, "late"))
         }
-        client.attach(pair.client, layers: layers())
-        server.attach(pair.server, layers: layers())
-        #expect(await eventually { client.probe.openings == 1 && server.probe.openings == 1 })
+        try await ends.attach((pair.client, pair.server), client: layers(), server: layers())
+        #expect(await ends.areOpen())
         client.append(Array("0123456789\n".utf8))
         #expect(await eventually { server.probe.byteCount == 11 })
         let progress = await progress(of: client)
         // Five bytes of hello, and three in front of the line. The total may be too large.
         #expect(progress.acknowledged == 19)
         #expect(progress.total >= 19)
-        client.dropConnection()
-        server.dropConnection()
     }
 }

@@ -135,6 +135,22 @@ final class Ends: Sendable {
         server.dropConnection()
     }
 
+    /// Runs the handshakes at both ends of a connection, then attaches them.
+    func attach(
+        _ streams: (client: any ByteStream, server: any ByteStream), client clientLayers: LayerStack?,
+        server serverLayers: LayerStack?
+    ) async throws {
+        async let opened: Void = open(serverLayers, over: streams.server)
+        try await open(clientLayers, over: streams.client)
+        try await opened
+        server.attach(streams.server, layers: serverLayers)
+        client.attach(streams.client, layers: clientLayers)
+    }
+
+    private func open(_ layers: LayerStack?, over stream: any ByteStream) async throws(TransportError) {
+        if let layers { try await LayerHandshake.run(layers, over: stream, loop: setting.loop) }
+    }
+
     func areOpen() async -> Bool {
         await eventually { self.client.probe.openings > 0 && self.server.probe.openings > 0 }
     }

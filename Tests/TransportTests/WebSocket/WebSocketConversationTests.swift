@@ -41,7 +41,10 @@ import Transport
             ])
             let layers = LayerStack(
                 [WebSocketServerLayer(options)], deadline: .max, timeout: TransportError(.timedOut, "too slow"))
-            Link(machine: machine, loop: .shared, maximumOutboxBytes: 1 << 20).attach(stream, layers: layers)
+            let link = Link(machine: machine, loop: .shared, maximumOutboxBytes: 1 << 20)
+            LayerHandshake(serving: layers, over: stream, loop: .shared).start { result in
+                if case .success = result { link.attachNow(stream, layers: layers) }
+            }
         }
         let client = try await PythonClients.start(
             Self.common + """
