@@ -156,14 +156,6 @@ import Wire
         copy.withUTF8 { unsafe putText($0, isName: isName) }
     }
 
-    /// The command and the line of the destination.
-    @inline(__always)
-    mutating func putSend(to destination: String) {
-        put("SEND\ndestination:")
-        putText(destination, isName: false)
-        put(UInt8(ascii: "\n"))
-    }
-
     @inline(__always)
     private mutating func putText(_ source: UnsafeBufferPointer<UInt8>, isName: Bool) {
         guard !source.isEmpty, let start = source.baseAddress else { return }
@@ -259,21 +251,27 @@ private func specials(_ word: UInt64) -> UInt64 {
 }
 
 extension FrameWriter {
-    /// Appends one frame with a single reservation: what `head` writes, `content-length` where asked for, body and NUL.
-    /// Nothing is appended when it throws.
+    /// Appends one frame with a single reservation: `command`, the lines that `head` writes, `headers`, `content-length`
+    /// where asked for, body and NUL. Nothing is appended when it throws.
     ///
     /// - Parameter headRoom: what `head` writes at most.
     @inline(__always)
     static func writeFrame(
-        into output: inout [UInt8], _ escaping: STOMPEscaping, headRoom: Int, body: RawSpan, writesContentLength: Bool,
+        into output: inout [UInt8], _ command: StaticString, _ escaping: STOMPEscaping, headRoom: Int,
+        headers: STOMPHeaders, body: RawSpan = RawSpan(), writesContentLength: Bool = false,
         replacesUnencodable: Bool = false, _ head: (inout FrameWriter) -> Void
     ) throws(STOMPUsageError) {
         var problem: Problem?
+        let headRoom = command.utf8CodeUnitCount &+ 1 &+ headRoom &+ room(for: headers)
         output.append(addingCapacity: headRoom &+ 15 &+ numberRoom &+ body.byteCount &+ 2) { span in
             // `count` is the number of bytes written; what `FrameWriter` claims is checked against the buffer.
             unsafe span.withUnsafeMutableBufferPointer { buffer, count in
                 var writer = unsafe FrameWriter(buffer, escaping, replacesUnencodable: replacesUnencodable)
+                writer.put(command)
+                writer.put(UInt8(ascii: "\n"))
                 head(&writer)
+                let fields = headers.fields.span
+                for index in fields.indices { writer.put(fields[index]) }
                 if writesContentLength { writer.put("content-length", UInt64(body.byteCount)) }
                 writer.put(UInt8(ascii: "\n"))
                 writer.put(body)
@@ -283,25 +281,5 @@ extension FrameWriter {
             }
         }
         if let problem { throw STOMPUsageError(problem, escaping) }
-    }
-
-    /// The same for a frame that begins with `command`, the lines that `head` writes, and `headers`.
-    @inline(__always)
-    static func writeFrame(
-        into output: inout [UInt8], _ command: StaticString, _ escaping: STOMPEscaping, headRoom: Int,
-        headers: STOMPHeaders,
-        body: RawSpan = RawSpan(), writesContentLength: Bool = false, replacesUnencodable: Bool = false,
-        _ head: (inout FrameWriter) -> Void
-    ) throws(STOMPUsageError) {
-        try writeFrame(
-            into: &output, escaping, headRoom: command.utf8CodeUnitCount &+ 1 &+ headRoom &+ room(for: headers),
-            body: body, writesContentLength: writesContentLength, replacesUnencodable: replacesUnencodable
-        ) { writer in
-            writer.put(command)
-            writer.put(UInt8(ascii: "\n"))
-            head(&writer)
-            let fields = headers.fields.span
-            for index in fields.indices { writer.put(fields[index]) }
-        }
     }
 }

@@ -93,9 +93,10 @@ extension STOMPEngine {
     /// A broker that refuses a frame in the middle reads the rest of it as commands, so such a frame is not sent.
     @inline(__always)
     mutating func checkBrokerLimits(_ headers: STOMPHeaders, _ destination: String) throws(STOMPUsageError) {
-        try checkBrokerLimits(destination)
         guard let longest = profile.longestHeaderLine else { return }
-        for field in headers.fields { try checkLine(field.name, field.value, longest) }
+        try checkLine("destination", destination, longest)
+        let fields = headers.fields.span
+        for index in fields.indices { try checkLine(fields[index].name, fields[index].value, longest) }
         let most = profile.mostHeaders ?? .max
         guard headers.count + 4 <= most else {
             throw STOMPUsageError(
@@ -103,12 +104,6 @@ extension STOMPEngine {
                 "\(headers.count) headers are more than \(profile.name) accepts (\(most)). Put some of them into the body, or set the profile option if the broker is configured for more."
             )
         }
-    }
-
-    /// The same for headers that were found good before.
-    @inline(__always)
-    mutating func checkBrokerLimits(_ destination: String) throws(STOMPUsageError) {
-        if let longest = profile.longestHeaderLine { try checkLine("destination", destination, longest) }
     }
 
     @inline(__always)

@@ -162,7 +162,6 @@ extension STOMPEngine {
         heartBeat = .none
         peerHeartBeat = .none
         timing = .off
-        sendHead.forget()
         phaseDeadline = .max
     }
 }

@@ -82,12 +82,9 @@ extension STOMPEngine {
         let room =
             FrameWriter.room(for: subscription ?? "") + FrameWriter.room(for: destination)
             + FrameWriter.room(for: messageID) + FrameWriter.room(for: ackID ?? "") + 96
-        let isCounted =
-            body.byteCount > 0
-            && (!omitsContentLength || body.firstOffset(of: 0, from: 0, to: body.byteCount) != nil)
         try FrameWriter.writeFrame(
             into: &output, "MESSAGE", STOMPEscaping(version), headRoom: room, headers: headers.relayed, body: body,
-            writesContentLength: isCounted, replacesUnencodable: true
+            writesContentLength: Self.isCounted(body, omitsContentLength), replacesUnencodable: true
         ) { writer in
             if let subscription { writer.put("subscription", subscription) }
             writer.put("message-id", messageID)

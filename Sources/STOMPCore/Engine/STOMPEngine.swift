@@ -89,7 +89,6 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// Until CONNECTED, until the end of DISCONNECT, or until the stream is to be closed.
     var phaseDeadline = Int64.max
     package internal(set) var timing = HeartBeatTiming()
-    var sendHead = SendHead()
 
     /// An engine without a connection.
     public init(configuration: STOMPEngineConfiguration) {

@@ -97,17 +97,6 @@ extension STOMPHeaders.Field: CustomStringConvertible, CustomDebugStringConverti
 }
 
 extension STOMPHeaders {
-    /// Whether these are the same lines. Headers that are sent again and again mostly lie in the same memory.
-    @inline(__always)
-    func isSame(as other: STOMPHeaders) -> Bool {
-        guard fields.count == other.fields.count else { return false }
-        if fields.isEmpty { return true }
-        // Only compared: an array that is kept keeps its place to itself.
-        let place = unsafe fields.withUnsafeBufferPointer { $0.baseAddress }
-        let otherPlace = unsafe other.fields.withUnsafeBufferPointer { $0.baseAddress }
-        return unsafe place == otherPlace || fields == other.fields
-    }
-
     /// Without the headers that MESSAGE writes itself and those that were for the server alone.
     var relayed: STOMPHeaders {
         let own: [StaticString] = [
