@@ -6,9 +6,6 @@ struct TextTraits {
     private(set) var hasBackslash = false
     private(set) var hasReturn = false
 
-    /// Whether the text is handed out as it is in every version.
-    var isPlain: Bool { isASCII && !hasBackslash && !hasReturn }
-
     /// Checks the bytes in `start..<end` for anything besides plain ASCII without backslashes and carriage returns. A
     /// range that does not lie inside the span traps.
     init(_ bytes: RawSpan, from start: Int, to end: Int) {
@@ -69,23 +66,10 @@ struct TextTraits {
 
 extension FrameScanner {
     mutating func scanHeaders(
-        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?, _ limits: STOMPLimits, _ known: inout KnownLines
+        _ bytes: RawSpan, _ base: Int, _ version: STOMPVersion?, _ limits: STOMPLimits
     ) throws(STOMPProtocolError) -> Bool {
         let end = min(bytes.byteCount, base + limits.maximumHeaderBytes + 2)
-        // In 1.0 and in handshakes the same line can have another meaning.
-        let mayRepeat = version != nil && version != .v10 && !command.isHandshake
         while true {
-            if mayRepeat, cursor == lineStart,
-                let line = known.line(headerCount, in: bytes, at: base &+ cursor, to: end),
-                Int(line.count) <= limits.maximumLineBytes
-            {
-                try countHeader(limits)
-                let next = cursor &+ Int(line.count)
-                note(line.header, cursor &+ Int(line.nameCount) &+ 1, next &- 1)
-                cursor = next
-                lineStart = next
-                continue
-            }
             if colon < 0 {
                 guard
                     let found = bytes.firstOffset(
@@ -113,18 +97,18 @@ extension FrameScanner {
             guard colon > lineStart else {
                 throw STOMPProtocolError(.malformedHeader, "A header line has no name before its colon.")
             }
-            try countHeader(limits)
+            headerCount &+= 1
+            guard headerCount <= limits.maximumHeaders else {
+                throw .limit("a frame", limits.maximumHeaders, "headers")
+            }
             let name = try trimmedName(bytes, base, version)
-            let header = KnownHeader(bytes, base + name.lowerBound, base + name.upperBound)
-            note(header, colon + 1, valueEnd)
+            let value = Slot(
+                start: Int32(truncatingIfNeeded: colon + 1), end: Int32(truncatingIfNeeded: valueEnd))
+            note(bytes, base + name.lowerBound, name.count, value)
             let traits = TextTraits(bytes, from: base + lineStart, to: feed)
             isASCII = isASCII && traits.isASCII
             hasEscapes = hasEscapes || traits.hasBackslash
             hasReturns = hasReturns || traits.hasReturn
-            if mayRepeat, traits.isPlain {
-                let line = bytes.extracting(base + lineStart..<feed + 1)
-                known.keep(headerCount - 1, line, nameCount: colon - lineStart, header)
-            }
             cursor = feed + 1 - base
             lineStart = cursor
             colon = -1
@@ -163,26 +147,35 @@ extension FrameScanner {
         return false
     }
 
+    /// Notes where the value of a header is that the engine or most programs read; of repeated headers the first counts.
+    ///
+    /// - Parameter start: where the name of `count` bytes begins.
     @inline(__always)
-    private mutating func countHeader(_ limits: STOMPLimits) throws(STOMPProtocolError) {
-        headerCount &+= 1
-        guard headerCount <= limits.maximumHeaders else { throw .limit("a frame", limits.maximumHeaders, "headers") }
-    }
-
-    /// Notes where the value of a header is; of repeated headers the first counts.
-    @inline(__always)
-    private mutating func note(_ header: KnownHeader, _ value: Int, _ valueEnd: Int) {
-        let slot = Slot(start: Int32(truncatingIfNeeded: value), end: Int32(truncatingIfNeeded: valueEnd))
-        switch header {
-        case .none: break
-        case .destination: if !destination.isSet { destination = slot }
-        case .subscription: if !subscription.isSet { subscription = slot }
-        case .messageID: if !messageID.isSet { messageID = slot }
-        case .contentType: if !contentType.isSet { contentType = slot }
-        case .contentLength: if !lengthSlot.isSet { lengthSlot = slot }
-        case .receipt: if !receipt.isSet { receipt = slot }
-        case .receiptID: if !receiptID.isSet { receiptID = slot }
-        case .transaction: if !transaction.isSet { transaction = slot }
+    private mutating func note(_ bytes: RawSpan, _ start: Int, _ count: Int, _ value: Slot) {
+        switch count {
+        case 7:
+            if bytes.holds("receipt", at: start) { receipt.setFirst(value) }
+        case 10:
+            if bytes.holds("message-id", at: start) {
+                messageID.setFirst(value)
+            } else if bytes.holds("receipt-id", at: start) {
+                receiptID.setFirst(value)
+            }
+        case 11:
+            if bytes.holds("destination", at: start) {
+                destination.setFirst(value)
+            } else if bytes.holds("transaction", at: start) {
+                transaction.setFirst(value)
+            }
+        case 12:
+            if bytes.holds("subscription", at: start) {
+                subscription.setFirst(value)
+            } else if bytes.holds("content-type", at: start) {
+                contentType.setFirst(value)
+            }
+        case 14:
+            if bytes.holds("content-length", at: start) { lengthSlot.setFirst(value) }
+        default: break
         }
     }
 

@@ -13,6 +13,9 @@ struct FrameScanner {
         var start: Int32 = -1
         var end: Int32 = -1
         var isSet: Bool { start >= 0 }
+
+        @inline(__always)
+        mutating func setFirst(_ value: Slot) { if !isSet { self = value } }
     }
 
     var step = Step.betweenFrames
@@ -73,19 +76,9 @@ struct FrameScanner {
         return (count, offset &- base)
     }
 
-    /// The same where no frame came before.
+    /// Continues the search for the end of the frame that begins at `base`. Returns true when the frame is complete.
     mutating func scan(
         _ bytes: RawSpan, from base: Int, version: STOMPVersion?, limits: STOMPLimits
-    ) throws(STOMPProtocolError) -> Bool {
-        var none = KnownLines()
-        return try scan(bytes, from: base, version: version, limits: limits, &none)
-    }
-
-    /// Continues the search for the end of the frame that begins at `base`. Returns true when the frame is complete.
-    ///
-    /// - Parameter known: lines that came before, which this frame may repeat.
-    mutating func scan(
-        _ bytes: RawSpan, from base: Int, version: STOMPVersion?, limits: STOMPLimits, _ known: inout KnownLines
     ) throws(STOMPProtocolError) -> Bool {
         if step == .betweenFrames {
             guard base < bytes.byteCount else { return false }
@@ -100,7 +93,7 @@ struct FrameScanner {
             guard try scanCommand(bytes, base, limits) else { return false }
         }
         if step == .headers {
-            guard try scanHeaders(bytes, base, version, limits, &known) else { return false }
+            guard try scanHeaders(bytes, base, version, limits) else { return false }
         }
         return step == .countedBody ? try scanCountedBody(bytes, base) : try scanOpenBody(bytes, base, limits)
     }

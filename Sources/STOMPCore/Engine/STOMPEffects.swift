@@ -13,9 +13,6 @@ public struct STOMPEffects: Sendable {
     /// Everything else. Each event knows how many messages of this batch came before it.
     public var events: [STOMPEngineEvent] = []
 
-    /// Lines of the frames before, of all engines that use this value.
-    var lines = KnownLines()
-
     public init() {}
 
     /// Whether there is nothing to perform.

@@ -17,14 +17,9 @@ extension STOMPEngine {
                     let skipped = scanner.lineEnds(in: bytes, from: base)
                     lineEndsReceived &+= UInt64(skipped.count)
                     base &+= skipped.bytes
-                    if phase == .connected, role == .client {
-                        let start = base
-                        base = receivePlainReceipts(bytes, from: base, into: &effects)
-                        if base > start { receiptsArrived(at: now) }
-                    }
                 }
                 let known: STOMPVersion? = phase == .connecting ? nil : version
-                guard try scanner.scan(bytes, from: base, version: known, limits: limits, &effects.lines) else { break }
+                guard try scanner.scan(bytes, from: base, version: known, limits: limits) else { break }
                 framesReceived &+= 1
                 if role == .client {
                     try handleServerFrame(bytes, base, at: now, into: &effects)
