@@ -23,7 +23,6 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     /// Weak, so that a message that is kept does not keep the connection open.
     weak let core: STOMPClientCore?
     @safe @exclusivity(unchecked) @usableFromInline package var gap = 0
-    fileprivate let recent = Lock(RecentTexts())
     private let pool: BatchPool<STOMPMessageRecord>
 
     init(
@@ -69,39 +68,10 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
     }
 }
 
-/// The strings of a batch that were made last: most messages have the destination and the content type of the one before.
-private struct RecentTexts {
-    var destination = ""
-    var contentType = ""
-}
-
 extension STOMPBatch {
-    func destination(of record: STOMPMessageRecord) -> String {
-        guard !record.flags.contains(.escaped) else { return text(in: record.destination) }
-        // Messages of a batch may be read on several threads; none of them waits for another.
-        return recent.withLockIfAvailable { text(in: record.destination, orAs: &$0.destination) }
-            ?? text(in: record.destination)
-    }
-
-    func contentType(of record: STOMPMessageRecord) -> String {
-        guard !record.flags.contains(.escaped) else { return text(in: record.contentType) }
-        return recent.withLockIfAvailable { text(in: record.contentType, orAs: &$0.contentType) }
-            ?? text(in: record.contentType)
-    }
-
     /// The text of a header.
     func text(in range: Range<Int>) -> String {
         let bytes = bytes
         return unsafe STOMPHeaderReader(version: version).string(in: bytes.span.bytes, range)
-    }
-
-    /// The text of a header without escapes, which is `last` if it has the same bytes.
-    private func text(in range: Range<Int>, orAs last: inout String) -> String {
-        let bytes = bytes
-        let isSame = last.withUTF8Span {
-            unsafe range.count == $0.byteCount && bytes.span.bytes.isEqual(at: range.lowerBound, to: $0)
-        }
-        if !isSame { last = text(in: range) }
-        return last
     }
 }

@@ -42,8 +42,7 @@ public struct STOMPMessage: ReplyMessage {
 
     /// The destination that the message was sent to; a broker may write it differently from the subscription's.
     public var destination: String {
-        let record = batch.records[index]
-        return record.destination.isEmpty ? "" : batch.destination(of: record)
+        batch.text(in: batch.records[index].destination)
     }
     /// The `message-id` header.
     public var messageID: String? {
@@ -52,8 +51,8 @@ public struct STOMPMessage: ReplyMessage {
     }
     /// The `content-type` header.
     public var contentType: String? {
-        let record = batch.records[index]
-        return record.contentType.isEmpty ? header("content-type") : batch.contentType(of: record)
+        let range = batch.records[index].contentType
+        return range.isEmpty ? header("content-type") : batch.text(in: range)
     }
 
     /// How many messages were dropped just before this one because its receiver was slow.
