@@ -15,9 +15,9 @@ extension MQTTEngine {
     /// The peer has no session: what was received is forgotten, what was sent is sent anew or fails
     /// [MQTT 5.0 3.2.2-5].
     mutating func sessionWasLost(into effects: inout MQTTEffects) {
-        if session.received.count > 0 { store(.receivedForgotten) }
+        let releasesRetired = session.window.releaseRetiredIDs()
+        if session.received.count > 0 || releasesRetired { store(.receivedForgotten) }
         session.forgetReceived()
-        session.window.releaseRetired(refusals.takeRetiredIDs())
         guard session.window.hasProtocolState else { return }
         var duplicates: [UInt64] = []
         let indices = session.window.inFlight
@@ -51,7 +51,6 @@ extension MQTTEngine {
         self.session = session
         // The store holds all of it.
         (establishedTicket, receivedTicket) = (0, 0)
-        refusals.takeRetiredIDs()
         // The tokens of deliveries continue, so that one of before is not taken for a new one.
         self.session.inbound = old.inbound
         self.session.inbound.removeAllCarried()
@@ -74,7 +73,6 @@ extension MQTTEngine {
         store(.discarded)
         session.reset()
         refusals.finish()
-        refusals.takeRetiredIDs()
         reportRoom(&effects)
     }
 }

@@ -87,6 +87,7 @@ extension MQTTSession {
             case .received(let id):
                 received.insert(id)
                 answered.insert(id)
+            case .retired(let id): window.restoreRetired(id)
             case .kept, .keptFinished:
                 // The caller's.
                 break
@@ -122,6 +123,7 @@ extension MQTTSession {
             if slot.kind == .received { records.append(.released(sequence: slot.sequence)) }
         }
         for id in answered.all { records.append(.received(packetID: id)) }
+        for id in window.retiredIDs { records.append(.retired(packetID: id)) }
         return records
     }
 }

@@ -81,6 +81,11 @@ struct PacketIDSet: Sendable {
         count -= 1
     }
 
+    /// The identifiers in use, ascending.
+    var all: [UInt16] {
+        count == 0 ? [] : (0..<span).compactMap { contains(UInt16($0)) ? UInt16($0) : nil }
+    }
+
     /// Whether an identifier is in use.
     func contains(_ id: UInt16) -> Bool {
         let word = Int(id) >> 6

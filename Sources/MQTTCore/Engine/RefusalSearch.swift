@@ -84,8 +84,6 @@ struct RefusalSearch: Sendable {
     private var accused: Request.Name?
     private var refusedTopics: [ByteKey] = []
     private var refusedFilters: [ByteKey] = []
-    /// Identifiers of QoS 2 messages that were given up, which the peer may know as long as the session lasts.
-    private var retiredIDs: [UInt16] = []
 
     // Of the connection.
 
@@ -104,7 +102,7 @@ struct RefusalSearch: Sendable {
     /// Whether any request is sent otherwise than usual.
     var isCareful: Bool { sendsSingly || !refusedTopics.isEmpty || !refusedFilters.isEmpty }
     /// Whether there is nothing to remember.
-    var isEmpty: Bool { suspects == nil && !isCareful && held.isEmpty && retiredIDs.isEmpty }
+    var isEmpty: Bool { suspects == nil && !isCareful && held.isEmpty }
     /// Whether nothing may be sent now.
     var isWaiting: Bool { awaitedPing != nil || alone != nil }
 
@@ -153,16 +151,6 @@ struct RefusalSearch: Sendable {
             }
         }
         alone = nil
-    }
-
-    /// The peer may know this identifier of a message that was given up.
-    mutating func retire(_ id: UInt16) { retiredIDs.append(id) }
-
-    /// The session ends: the peer knows no identifier any more.
-    @discardableResult
-    mutating func takeRetiredIDs() -> [UInt16] {
-        defer { retiredIDs = [] }
-        return retiredIDs
     }
 
     /// Everything that was unanswered has its answer.

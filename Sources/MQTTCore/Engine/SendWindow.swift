@@ -108,9 +108,17 @@ struct SendWindow: Sendable {
         return id
     }
 
-    /// The peer knows these identifiers no longer.
-    mutating func releaseRetired(_ retired: [UInt16]) {
+    /// The identifiers of messages that were given up: those in use that nothing has. Only without runs.
+    var retiredIDs: [UInt16] { ids.all.filter { slot(of: $0) < 0 } }
+
+    /// Keeps an identifier of an earlier process from other messages.
+    mutating func restoreRetired(_ id: UInt16) { _ = ids.insert(id) }
+
+    /// The peer knows the identifiers of messages that were given up no longer. Returns whether there were any.
+    mutating func releaseRetiredIDs() -> Bool {
+        let retired = retiredIDs
         for id in retired { ids.release(id) }
+        return !retired.isEmpty
     }
 
     private mutating func giveBack(_ index: Int32) {

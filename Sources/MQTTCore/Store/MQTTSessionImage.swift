@@ -11,6 +11,7 @@ public struct MQTTSessionImage: Sendable {
     private var messages: [UInt64: Unfinished] = [:]
     private var lastRelease: UInt64 = 0
     private var received: Set<UInt16> = []
+    private var retired: Set<UInt16> = []
 
     private var keptMessages: [UInt64: MQTTStoreRecord.Message] = [:]
 
@@ -53,8 +54,9 @@ public struct MQTTSessionImage: Sendable {
         case .receivedReleased(let id):
             received.remove(id)
             forgetIdentifier(id)
+        case .retired(let id): retired.insert(id)
         case .receivedForgotten:
-            received = []
+            (received, retired) = ([], [])
             for id in keptIdentifiers.keys { forgetIdentifier(id) }
         case .discarded: self = MQTTSessionImage()
         case .kept(let message):
@@ -89,6 +91,7 @@ public struct MQTTSessionImage: Sendable {
             // Sorting numbers is cheaper than moving the records with them.
             + messages.keys.sorted().compactMap { messages[$0].map { .message($0.message) } }
             + released.map { .released(sequence: $0) }
-            + received.sorted().map { .received(packetID: $0) } + kept
+            + received.sorted().map { .received(packetID: $0) } + retired.sorted().map { .retired(packetID: $0) }
+            + kept
     }
 }

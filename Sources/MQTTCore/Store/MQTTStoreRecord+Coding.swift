@@ -9,6 +9,7 @@ extension MQTTStoreRecord {
         /// A message with the time that it came in.
         case timedMessage
         case kept, keptFinished
+        case retired
     }
 
     /// Appends the record.
@@ -35,6 +36,9 @@ extension MQTTStoreRecord {
         case .receivedReleased(let packetID):
             bytes.append(Tag.receivedReleased.rawValue)
             Self.append(packetID, &bytes)
+        case .retired(let packetID):
+            bytes.append(Tag.retired.rawValue)
+            Self.append(packetID, &bytes)
         case .receivedForgotten: bytes.append(Tag.receivedForgotten.rawValue)
         case .discarded: bytes.append(Tag.discarded.rawValue)
         case .kept(let message): try Self.append(message, .kept, &bytes)
@@ -50,7 +54,7 @@ extension MQTTStoreRecord {
         let end: Int
         switch tag {
         case .established, .receivedForgotten, .discarded: end = 1
-        case .received, .receivedReleased: end = 3
+        case .received, .receivedReleased, .retired: end = 3
         case .released, .finished, .keptFinished: end = 9
         case .identified: end = 11
         case .message, .timedMessage, .kept: end = bytes.count
@@ -64,6 +68,7 @@ extension MQTTStoreRecord {
         case .discarded: self = .discarded
         case .received: self = .received(packetID: span.bigEndian(UInt16.self, at: 1))
         case .receivedReleased: self = .receivedReleased(packetID: span.bigEndian(UInt16.self, at: 1))
+        case .retired: self = .retired(packetID: span.bigEndian(UInt16.self, at: 1))
         case .released: self = .released(sequence: Self.sequence(span))
         case .finished: self = .finished(sequence: Self.sequence(span))
         case .identified:

@@ -337,6 +337,63 @@ struct RefusalTests {
         }
         #expect(pair.client.publishes.suffix(200).contains { $0.packetID == identifier })
     }
+
+    @Test func `the next process does not use an identifier of QoS 2 that was given up either`() throws {
+        let pair = try pair { $0.persists = true }
+        var log: [MQTTStoreRecord] = []
+        func persist() {
+            pair.client.run { engine, effects in
+                log += engine.storeRecords
+                engine.storeRecords = []
+                engine.persisted(through: engine.lastTicket, at: pair.now, into: &effects)
+            }
+        }
+        /// Connects if necessary, publishes, and talks until nothing moves or the connection ends.
+        func talk(_ count: Int = 0) throws {
+            if pair.client.engine.phase == .closed { try pair.open() }
+            persist()
+            _ = endsTalk(pair)
+            for _ in 0..<count {
+                try pair.publish("y", to: "a", qos: .atLeastOnce)
+                for _ in 0..<4 {
+                    persist()
+                    _ = endsTalk(pair)
+                }
+            }
+        }
+        /// Restores what was stored, or what a store makes of it that shortens its log.
+        func restart(shortens: Bool) {
+            if shortens {
+                var image = MQTTSessionImage()
+                for record in log { image.apply(record) }
+                log = MQTTSession(restoring: image.records).records
+            }
+            if pair.client.engine.phase != .closed { pair.cut() }
+            pair.client.engine = MQTTEngine(
+                configuration: pair.client.engine.configuration, session: MQTTSession(restoring: log))
+        }
+        try pair.publish("x", to: "no", qos: .exactlyOnce)
+        for _ in 1...20 where refusals(pair).isEmpty { try talk() }
+        let identifier = try #require(pair.client.publishes.last?.packetID)
+        #expect(refusals(pair).count == 1)
+        try talk()
+        for shortens in [false, true, true] {
+            restart(shortens: shortens)
+            let sent = pair.client.publishes.count
+            try talk(70)
+            #expect(pair.client.publishes.count == sent + 70)
+            #expect(!pair.client.publishes[sent...].contains { $0.packetID == identifier })
+        }
+        // A server that has lost the session knows no identifier; neither does the store then.
+        pair.cut()
+        pair.serverKeepsSession = false
+        try talk()
+        pair.serverKeepsSession = true
+        persist()
+        restart(shortens: true)
+        try talk(70)
+        #expect(pair.client.publishes.suffix(70).contains { $0.packetID == identifier })
+    }
 }
 
 extension EnginePair.End {

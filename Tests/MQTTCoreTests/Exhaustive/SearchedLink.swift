@@ -591,6 +591,9 @@ final class SearchedLink: SearchedWorld {
         case .receivedReleased(let id):
             writer.put(6)
             writer.put(name: UInt64(id) + serverIDs)
+        case .retired(let id):
+            writer.put(10)
+            writer.put(name: UInt64(id) + clientIDs)
         case .receivedForgotten: writer.put(7)
         case .discarded: writer.put(8)
         case .kept, .keptFinished: writer.put(9)

@@ -7,7 +7,7 @@ struct StoreCodingTests {
     private func random(_ generator: inout SeededGenerator) -> MQTTStoreRecord {
         let sequence = UInt64.random(in: 1...20, using: &generator)
         let id = UInt16.random(in: 1...20, using: &generator)
-        switch Int.random(in: 0..<15, using: &generator) {
+        switch Int.random(in: 0..<16, using: &generator) {
         case 0: return .established
         case 1: return .identified(sequence: sequence, packetID: id + 100)
         case 2: return .released(sequence: sequence)
@@ -16,7 +16,8 @@ struct StoreCodingTests {
         case 6: return .receivedReleased(packetID: id)
         case 7: return Int.random(in: 0..<10, using: &generator) == 0 ? .discarded : .receivedForgotten
         case 8: return .keptFinished(sequence: sequence)
-        case 9:
+        case 9: return .retired(packetID: id)
+        case 10:
             return .kept(
                 .init(
                     sequence: sequence, packetID: id, topic: "k/\(sequence)",
