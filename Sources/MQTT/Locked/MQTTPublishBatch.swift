@@ -93,12 +93,12 @@ final class MQTTPublishBatch: @unchecked Sendable {
         waiters.drain { ends.append(Resumption($0, answer)) }
     }
 
-    /// Counts messages as done.
+    /// Counts a message as done.
     ///
-    /// - Parameter answer: the answer to the first of them, unless it is a plain success.
-    func complete(_ token: UInt64, count: Int = 1, _ answer: MQTTPublishers.Answer?) {
+    /// - Parameter answer: the answer to it, unless it is a plain success.
+    func complete(_ token: UInt64, _ answer: MQTTPublishers.Answer?) {
         let place = Int(truncatingIfNeeded: token & 0xFFFF_FFFF)
-        complete(place..<place + count)
+        complete(place..<place + 1)
         if let answer { answers[place] = answer }
     }
 
@@ -123,9 +123,9 @@ final class MQTTPublishBatch: @unchecked Sendable {
             engine.options.value.queuesQoS0WhileDisconnected
             || (engine.phase == .connected && engine.connection == connection)
         waitsForCaller = false
-        while failure == nil {
-            next = engine.publishRunAcknowledged(messages, from: next, token: token, at: now)
-            if next < all.count, all[next].qos == .atMostOnce {
+        while failure == nil, next < all.count {
+            let isQoS0 = all[next].qos == .atMostOnce
+            if isQoS0 {
                 guard mayPublishQoS0 else {
                     var end = next + 1
                     while end < all.count, all[end].qos == .atMostOnce { end += 1 }
@@ -136,15 +136,9 @@ final class MQTTPublishBatch: @unchecked Sendable {
                 }
                 waitsForCaller = engine.output.count >= outputLimit
                 if waitsForCaller { return }
-                let end = engine.publishRunAtMostOnce(messages[...], from: next, outputLimit: outputLimit)
-                if end > next {
-                    complete(next..<end)
-                    next = end
-                    continue
-                }
             }
             // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
-            guard next < all.count, next - completed < engine.windowLimit else { return }
+            guard next - completed < engine.windowLimit || isQoS0 && engine.messagesMayLeave else { return }
             let index = next
             do throws(MQTTUsageError) {
                 let outcome = try engine.publish(
@@ -152,7 +146,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
                     retain: all[index].retain, properties: all[index].properties,
                     token: token &+ UInt64(truncatingIfNeeded: index), at: now)
                 next += 1
-                if all[index].qos == .atMostOnce, outcome == .written { complete(index..<next) }
+                if isQoS0, outcome == .written { complete(index..<next) }
             } catch {
                 if error.code == .queueFull { return }
                 // The others may be sent all the same.
@@ -211,7 +205,7 @@ struct MQTTPublishBatches: Sendable {
             last = byID[id]
         }
         guard let batch = last else { return }
-        batch.complete(completion.token, count: Int(completion.count), answer)
+        batch.complete(completion.token, answer)
     }
 
     /// Publishes what the window has room for after acknowledgements.

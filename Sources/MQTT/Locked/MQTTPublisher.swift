@@ -31,7 +31,7 @@ struct MQTTPublisher {
         }
     }
 
-    /// Publishes a run of QoS 0 messages over one connection, as many under each lock as the outbox takes.
+    /// Publishes QoS 0 messages over one connection, as many under each lock as the outbox takes.
     nonisolated(nonsending) func publishAtMostOnce(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults
     {
         var next = 0
@@ -75,8 +75,6 @@ struct MQTTPublisher {
                 throw .unsentAtMostOnce
             }
             while index < messages.endIndex, machine.engine.output.count < limit {
-                index = machine.engine.publishRunAtMostOnce(messages, from: index, outputLimit: limit)
-                guard index < messages.endIndex, machine.engine.output.count < limit else { break }
                 do throws(MQTTUsageError) {
                     let message = messages[index]
                     _ = try machine.engine.publish(

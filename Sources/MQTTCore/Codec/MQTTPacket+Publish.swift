@@ -58,54 +58,34 @@ extension MQTTPacket.Publish {
 
     /// Appends a PUBLISH straight from its parts; on an error nothing is appended.
     ///
-    /// The room is reserved once and written through; there is no other allocation.
+    /// The room is reserved once and written through, and the topic is checked while it is copied; there is no other
+    /// allocation.
     /// - Parameter maximumPacketSize: the largest packet that the peer accepts [MQTT-3.2.2-15].
     package static func encode(
         _ head: PublishHead, _ properties: MQTTProperties = MQTTProperties(), payload: RawSpan,
         into output: inout [UInt8], version: MQTTVersion, maximumPacketSize: Int = MQTTFrameHeader.largestPacket
     ) throws(MQTTEncodingError) {
-        if properties.arePlain, version.hasProperties || properties.isEmpty, head.alias == 0, head.isConsistent {
-            let (flags, packetID) = (head.flags, head.packetID)
-            let isWritten = head.topic.withUTF8Span { topic in
-                // The bytes of an array of bytes: nothing to reinterpret.
-                encodePlain(
-                    into: &output, hasProperties: version.hasProperties, flags: flags, packetID: packetID,
-                    topic: topic, properties: unsafe properties.encoded.span.bytes, payload: payload,
-                    maximumPacketSize: maximumPacketSize)
-            }
-            if isWritten { return }
-        }
-        try encodeAny(
-            head, properties, payload: payload, into: &output, version: version,
-            maximumPacketSize: maximumPacketSize)
-    }
-
-    /// The general path.
-    @inline(never)
-    static func encodeAny(
-        _ head: PublishHead, _ properties: MQTTProperties, payload: RawSpan, into output: inout [UInt8],
-        version: MQTTVersion, maximumPacketSize: Int
-    ) throws(MQTTEncodingError) {
-        if head.flags.isAtMostOnce != (head.packetID == 0) { throw .packetID(head.flags.qos) }
-        guard head.isConsistent else { throw .init(.contradiction, "DUP is not allowed at QoS 0 [MQTT-3.3.1-2].") }
+        guard head.isConsistent else { throw contradiction(head) }
         let propertiesCount = try propertiesCount(head, properties, version)
-        let hasAlias = head.alias != 0 || !head.topic.isEmpty || properties.contains(.topicAlias)
+        let hasTopic = head.alias != 0 || !head.topic.isEmpty || properties.contains(.topicAlias)
         let written = head.topic.withUTF8Span { topic in
-            guard topic.byteCount <= 65_535, hasAlias,
-                TextScan.scan(topic, 0..<topic.byteCount).isDisjoint(with: [.null, .wildcard])
-            else { return Written.badTopic }
-            let headCount = 2 + topic.byteCount + (head.packetID == 0 ? 0 : 2)
-            let lengthOfProperties =
-                version.hasProperties ? VariableByteInteger.byteCount(of: propertiesCount) + propertiesCount : 0
-            let (bodyCount, overflow) = payload.byteCount.addingReportingOverflow(headCount + lengthOfProperties)
+            guard topic.byteCount <= 65_535, hasTopic else { return Written.badTopic }
+            var headCount = 2 + topic.byteCount + (head.packetID == 0 ? 0 : 2)
+            if version.hasProperties {
+                headCount += VariableByteInteger.byteCount(of: propertiesCount) + propertiesCount
+            }
+            let (bodyCount, overflow) = payload.byteCount.addingReportingOverflow(headCount)
             guard !overflow, bodyCount <= VariableByteInteger.maximum else { return .tooLarge(Int.max) }
             let count = 1 + VariableByteInteger.byteCount(of: bodyCount) + bodyCount
             guard count <= maximumPacketSize else { return .tooLarge(count) }
+            let start = output.count
+            var isName = false
             output.append(addingCapacity: count) { output in
                 output.append(head.flags.firstByte)
                 output.append(variable: bodyCount)
                 output.append(uint16: UInt16(truncatingIfNeeded: topic.byteCount))
-                output.append(copying: topic)
+                isName = output.append(name: topic)
+                guard isName else { return }
                 if head.packetID != 0 { output.append(uint16: head.packetID) }
                 if version.hasProperties {
                     output.append(variable: propertiesCount)
@@ -118,13 +98,23 @@ extension MQTTPacket.Publish {
                 }
                 output.append(copying: payload)
             }
-            return .bytes(count)
+            guard isName else {
+                output.removeSubrange(start...)
+                return .badTopic
+            }
+            return .done
         }
         switch written {
-        case .bytes: return
+        case .done: return
         case .badTopic: throw .topicName(head.topic)
         case .tooLarge(let count): throw .packetTooLarge(.publish, count, maximumPacketSize)
         }
+    }
+
+    @inline(never)
+    private static func contradiction(_ head: PublishHead) -> MQTTEncodingError {
+        head.flags.isAtMostOnce == (head.packetID == 0)
+            ? .init(.contradiction, "DUP is not allowed at QoS 0 [MQTT-3.3.1-2].") : .packetID(head.flags.qos)
     }
 
     /// Checks the properties and counts the bytes that they and the alias take, without their length.
@@ -135,6 +125,7 @@ extension MQTTPacket.Publish {
             if properties.isEmpty, head.alias == 0 { return 0 }
             throw .noProperties(version)
         }
+        if properties.arePlain, head.alias == 0 { return properties.encoded.count }
         let count = properties.isEmpty ? 0 : try properties.encodedCount(in: .publish)
         guard head.alias != 0 else { return count }
         if properties.contains(.topicAlias) {
@@ -163,7 +154,7 @@ extension MQTTPacket.Publish {
 
     /// The outcome of writing, inside the closure that borrows the topic.
     private enum Written {
-        case bytes(Int)
+        case done
         case badTopic
         case tooLarge(Int)
     }

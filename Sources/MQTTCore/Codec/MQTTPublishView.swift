@@ -53,31 +53,7 @@ extension MQTTPublishView {
     public static func parse(
         _ header: MQTTFrameHeader, in bytes: RawSpan, at frameStart: Int = 0, version: MQTTVersion
     ) throws(MQTTProtocolError) -> MQTTPublishView {
-        let body = header.bodyRange(in: bytes, at: frameStart)
-        // As most are: QoS 0, a topic, no properties.
-        if header.publishFlags.isAtMostOnce, body.count >= 2 {
-            // Safe: the body lies inside the bytes, and the payload starts in it or at its end.
-            let topicStart = body.lowerBound &+ 2
-            let topicCount = Int(bytes.bigEndian(UInt16.self, at: body.lowerBound))
-            let payloadStart = topicStart &+ topicCount &+ (version.hasProperties ? 1 : 0)
-            if topicCount > 0, payloadStart <= body.upperBound,
-                !version.hasProperties || (unsafe bytes.uncheckedByte(at: payloadStart &- 1)) == 0
-            {
-                return MQTTPublishView(
-                    flags: header.publishFlags.retainOnly, packetID: 0, topicStart: topicStart, topicCount: topicCount,
-                    propertiesStart: payloadStart, propertiesCount: 0, payloadStart: payloadStart,
-                    payloadCount: body.upperBound &- payloadStart)
-            }
-        }
-        return try parse(header, in: bytes, body, version)
-    }
-
-    /// The same for all of them.
-    @inline(never)
-    private static func parse(
-        _ header: MQTTFrameHeader, in bytes: RawSpan, _ body: Range<Int>, _ version: MQTTVersion
-    ) throws(MQTTProtocolError) -> MQTTPublishView {
-        var cursor = ByteCursor(body)
+        var cursor = ByteCursor(header.bodyRange(in: bytes, at: frameStart))
         let topic = try cursor.binary(bytes, "the topic name")
         let isQoS0 = header.publishFlags.isAtMostOnce
         let packetID = isQoS0 ? 0 : try cursor.packetID(bytes)

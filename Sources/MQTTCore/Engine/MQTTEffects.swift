@@ -62,8 +62,7 @@ extension MQTTEffects {
     }
 }
 
-/// The end of a publish of QoS 1 or 2, or of any publish that was queued; of several, if their tokens follow
-/// each other.
+/// The end of a publish of QoS 1 or 2, or of any publish that was queued.
 public struct MQTTPublishCompletion: Sendable, Equatable {
     /// How a publish ended.
     public enum Outcome: UInt8, Sendable {
@@ -90,15 +89,11 @@ public struct MQTTPublishCompletion: Sendable, Equatable {
     public var outcome: Outcome
     /// The peer's reason code, or ours for `unsendable`.
     public var reason: MQTTReasonCode
-    /// How many messages ended so, with this token and those that follow it: more than 1 only for
-    /// ``MQTTEngine/publishRunAcknowledged(_:from:token:at:)``.
-    public var count: UInt16
     /// Where in ``MQTTEffects/events`` the acknowledgement's properties are, or why there is none; -1 if it had none.
     public var remark: Int32
 
     @inlinable
-    public init(token: UInt64, outcome: Outcome, reason: MQTTReasonCode, remark: Int32 = -1, count: UInt16 = 1) {
-        self.count = count
+    public init(token: UInt64, outcome: Outcome, reason: MQTTReasonCode, remark: Int32 = -1) {
         self.token = token
         self.outcome = outcome
         self.reason = reason

@@ -1,19 +1,5 @@
-// Publishing. The paths of a message from the client's API to the bytes in `output`:
-//
-// | API of the client                     | under the client's lock       | engine                  | encoder          |
-// |---------------------------------------|-------------------------------|-------------------------|------------------|
-// | publish, QoS 0; tryPublish            | publishAtMostOnce             | publish                 | encode           |
-// | publish([…]), QoS 0                   | publishAtMostOnce([…])        | publishRunAtMostOnce    | encodePlainRun   |
-// | publish, QoS 1 and 2; a decoded value | publish                       | publish                 | encode           |
-// | publish([…]), QoS 1 and 2             | publish([…])                  | publishRunAcknowledged  | encodePlainRun   |
-// | enqueue                               | enqueue                       | publish, then the queue | encodedCount     |
-// | (the window or a connection has room) |                               | sendQueued              | encode           |
-// | (the session is resumed)              |                               | resendNext              | encode           |
-//
-// `publish` writes at once, or puts the message into the queue (`enqueue`). A message that a run cannot take (properties,
-// that need a check, a short topic, a full window) continues with `publish`. `encode` writes packets with other properties
-// in one pass (`encodePlain`), and all others on the general path (`encodeAny`). A `PublishHead` carries topic, flags, packet identifier
-// and alias through all of it.
+// Publishing: a message is checked and written at once, or put into the queue; the window or a new connection takes it
+// from there. Each message, alone or of an array, goes through `publish`.
 
 import Wire
 

@@ -23,7 +23,7 @@ extension MQTTEngine {
         if !isServer { keepAlive.received(at: now) }
         var offset = 0
         do throws(MQTTProtocolError) {
-            if phase == .connected { offset = receivePlainPackets(bytes, from: 0, at: now, &effects, topics) }
+            if phase == .connected { try receivePlainPackets(bytes, at: &offset, now, &effects, topics) }
             while let header = try MQTTFrameHeader.parse(
                 bytes, at: offset, maximumPacketSize: acceptedPacketSize,
                 maximumControlPacketSize: Int(acceptedControlPacketSize), version: version),
@@ -37,7 +37,7 @@ extension MQTTEngine {
                 }
                 offset += header.packetCount
                 guard phase == .connected else { continue }
-                offset = receivePlainPackets(bytes, from: offset, at: now, &effects, topics)
+                try receivePlainPackets(bytes, at: &offset, now, &effects, topics)
             }
         } catch {
             let awaitsConnack = phase == .connecting && !isServer
@@ -69,6 +69,7 @@ extension MQTTEngine {
             if view.propertiesCount > 0 { properties = try view.properties(in: bytes, of: header.type) }
             try receivedAcknowledgement(
                 header.type, view.packetID, view.reasonCode, properties, at: now, into: &effects)
+            pump(at: now, into: &effects)
         case .pingreq where isServer:
             try requireAccepted(header.type)
             if phase == .deciding { opening.value?.deferredPings += 1 } else { writePong(at: now) }
@@ -160,13 +161,13 @@ extension MQTTEngine {
 }
 
 extension MQTTEngine {
-    /// Reads what the general path is not needed for: messages, then acknowledgements. Returns where they end.
+    /// Reads what the general path is not needed for: messages, then acknowledgements. Advances to where they end.
     private mutating func receivePlainPackets(
-        _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects,
+        _ bytes: RawSpan, at offset: inout Int, _ now: Int64, _ effects: inout MQTTEffects,
         _ topics: borrowing TopicTable
-    ) -> Int {
-        let end = receivePlainMessages(bytes, from: start, &effects, topics)
-        return receivePlainAcknowledgements(bytes, from: end, at: now, &effects)
+    ) throws(MQTTProtocolError) {
+        offset = receivePlainMessages(bytes, from: offset, &effects, topics)
+        try receivePlainAcknowledgements(bytes, at: &offset, now, &effects)
     }
 
     /// Reads PUBLISH packets as long as one follows the other and a ``PublishReader`` can judge them, and returns where

@@ -48,7 +48,6 @@ extension MQTTEngine {
     /// What this connection, which is closed, leaves unanswered; nil if nothing is, or its end is no answer.
     mutating func findUnanswered() -> RefusalSearch.Unanswered? {
         if case .unrelated = connectionEnd { return nil }
-        session.window.settleRuns()
         return session.window.unanswered
     }
 
@@ -186,7 +185,7 @@ extension SendWindow {
     /// Whether one of these messages is in the queue, which begins with those that were in flight when a session was lost.
     func queues(upTo sequence: UInt64) -> Bool { queue.first >= 0 && slots[Int(queue.first)].sequence <= sequence }
 
-    /// What was sent on this connection and is unanswered; without runs.
+    /// What was sent on this connection and is unanswered.
     var unanswered: RefusalSearch.Unanswered? {
         let hasSubscription = requests.indices(slots).contains { index in
             let slot = slots[Int(index)]

@@ -63,7 +63,6 @@ extension MQTTEngine {
     }
 
     mutating func discardAll(into effects: inout MQTTEffects) {
-        session.window.settleRuns()
         let window = session.window
         for index in window.inFlight + window.queue.indices(window.slots) {
             effects.completions.append(

@@ -3,7 +3,7 @@
 import Wire
 
 extension MQTTEngine {
-    /// PUBACK, PUBREC, PUBREL or PUBCOMP arrived.
+    /// PUBACK, PUBREC, PUBREL or PUBCOMP arrived. Call `pump` afterwards: it may have made room.
     mutating func receivedAcknowledgement(
         _ type: MQTTPacketType, _ id: UInt16, _ reason: MQTTReasonCode, _ properties: MQTTProperties, at now: Int64,
         into effects: inout MQTTEffects
@@ -12,14 +12,7 @@ extension MQTTEngine {
             receivedPubrel(id, at: now)
             return leaveIfDone(at: now, into: &effects)
         }
-        var index = session.window.slot(of: id)
-        if index < 0, session.window.runMessageCount > 0 {
-            if type == .puback, session.window.awaitingPuback.count > 0, id == session.window.awaitingPuback.first {
-                return acknowledgeFirstOfRun(reason, properties, at: now, into: &effects)
-            }
-            session.window.settleRuns()
-            index = session.window.slot(of: id)
-        }
+        let index = session.window.slot(of: id)
         guard index >= 0 else {
             // An unknown identifier. Only the receiver of a QoS 2 message waits for an answer, and one that refused
             // the message does not [MQTT-4.3.3-4].
@@ -60,53 +53,34 @@ extension MQTTEngine {
         default:
             throw .protocolError("\(type) names packet identifier \(id), which awaits another packet.", "MQTT 5.0 4.3")
         }
-        pump(at: now, into: &effects)
     }
 
-    /// Reads PUBACK, PUBREC and PUBCOMP packets without a reason, as long as one follows the other and each is what its
-    /// message waits for, and returns where they end. Everything else is left to the general path.
-    ///
-    /// What they make room for is sent once for all of them.
+    /// Reads acknowledgements without a reason as long as one follows the other, and advances to where they end. What they
+    /// make room for is sent once for all of them.
     mutating func receivePlainAcknowledgements(
-        _ bytes: RawSpan, from start: Int, at now: Int64, _ effects: inout MQTTEffects
-    ) -> Int {
-        var offset = start
-        while bytes.byteCount - offset >= 4 {
-            let type = bytes.bigEndian(UInt16.self, at: offset)
-            if session.window.runMessageCount > 0 {
-                let end = receiveAcknowledgementsOfRun(type, bytes, from: offset, at: now, &effects)
-                if end != offset {
-                    offset = end
-                    continue
-                }
-            }
-            let index = session.window.slot(of: bytes.bigEndian(UInt16.self, at: offset + 2))
-            guard index >= 0, receivedStep(type, index, at: now, &effects) else { break }
+        _ bytes: RawSpan, at offset: inout Int, _ now: Int64, _ effects: inout MQTTEffects
+    ) throws(MQTTProtocolError) {
+        let start = offset
+        while bytes.byteCount - offset >= 4,
+            let type = Self.plainAcknowledgement(bytes.bigEndian(UInt16.self, at: offset))
+        {
+            let id = bytes.bigEndian(UInt16.self, at: offset + 2)
+            if id == 0 { break }
+            try receivedAcknowledgement(type, id, .success, MQTTProperties(), at: now, into: &effects)
             offset += 4
         }
-        if offset > start {
-            acknowledgementWait.progressed(at: now)
-            pump(at: now, into: &effects)
-        }
-        return offset
+        if offset > start { pump(at: now, into: &effects) }
     }
 
-    /// PUBACK, PUBREC or PUBCOMP without a reason arrived for a message. Returns false if the message does not wait for it.
-    private mutating func receivedStep(
-        _ type: UInt16, _ index: Int32, at now: Int64, _ effects: inout MQTTEffects
-    ) -> Bool {
-        let kind = session.window.slots[Int(index)].kind
-        switch type {
-        case 0x4002 where session.window.slots[Int(index)].isAcknowledgedByPuback,
-            0x7002 where kind == .received:
-            complete(index, .acknowledged, .success, -1, &effects)
-            return true
-        case 0x5002 where kind == .published && !options.value.persists:
-            guard session.window.slots[Int(index)].head.flags.isExactlyOnce else { return false }
-            session.window.markReceived(index)
-            writePubrel(index, at: now)
-            return true
-        default: return false
+    /// The acknowledgement that begins with these two bytes, its flags and its length; nil for other packets.
+    @inline(__always)
+    private static func plainAcknowledgement(_ header: UInt16) -> MQTTPacketType? {
+        switch header {
+        case 0x4002: .puback
+        case 0x5002: .pubrec
+        case 0x6202: .pubrel
+        case 0x7002: .pubcomp
+        default: nil
         }
     }
 

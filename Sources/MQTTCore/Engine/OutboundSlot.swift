@@ -38,9 +38,6 @@ struct OutboundSlot: Sendable {
     var payload: [UInt8] = []
     var properties = MQTTProperties()
 
-    /// Whether PUBACK ends it.
-    var isAcknowledgedByPuback: Bool { kind == .published && head.flags.isAtLeastOnce }
-
     /// What a queued message counts against the limit of bytes.
     var queuedBytes: Int { Self.queuedBytes(head, payload, properties) }
 

@@ -34,37 +34,6 @@ struct PacketIDSet: Sendable {
         return UInt16(id)
     }
 
-    /// Identifiers that follow each other.
-    struct Row {
-        let first: UInt16
-        let count: Int
-    }
-
-    /// Takes consecutive unused identifiers, at most as many as requested, all of them in one word of
-    /// the set. The count is 0 if none is wanted or free.
-    mutating func reserveRow(atMost wanted: Int) -> Row {
-        guard wanted > 0, let first = reserve() else { return Row(first: 0, count: 0) }
-        // The rest of the word, without those that would make the range grow: `reserve` does that for the next row.
-        let behind = Int(first) & 63 + 1
-        let free = behind == 64 ? 0 : min(64 - behind, (words[Int(first) >> 6] >> UInt64(behind)).trailingZeroBitCount)
-        let more = min(free, wanted - 1, 65_535 - count)
-        guard more > 0 else { return Row(first: first, count: 1) }
-        words[Int(first) >> 6] |= (1 << UInt64(more) - 1) << UInt64(behind)
-        count += more
-        let next = Int(first) + more + 1
-        cursor = next == span ? 1 : next
-        return Row(first: first, count: more + 1)
-    }
-
-    /// Releases a row, or a part of one: identifiers in use that lie in one word.
-    mutating func release(_ row: Row) {
-        guard row.count > 0, Int(row.first) < span else { return }
-        let mask: UInt64 = row.count == 64 ? ~0 : 1 << UInt64(row.count) - 1
-        let bits = words[Int(row.first) >> 6] & mask << UInt64(row.first & 63)
-        words[Int(row.first) >> 6] &= ~bits
-        count -= bits.nonzeroBitCount
-    }
-
     /// Takes one particular identifier, when a session is restored. False if it is 0 or already in use.
     mutating func insert(_ id: UInt16) -> Bool {
         while span <= Int(id) { grow() }

@@ -8,8 +8,6 @@
 /// - `queue`: never sent. With a store the first of them have an identifier, which is stored before they are sent.
 /// - `requests`: SUBSCRIBE and UNSUBSCRIBE, in the order of their deadlines.
 ///
-/// Messages sent by the array are in `runs` instead, without slots, as long as all goes as expected.
-///
 /// `used` counts what holds a place of the peer's Receive Maximum on this connection, which includes what was sent
 /// again on it [MQTT 5.0 4.9.0-1].
 struct SendWindow: Sendable {
@@ -19,16 +17,10 @@ struct SendWindow: Sendable {
     var slots: [OutboundSlot] = []
     private var free: [Int32] = []
 
-    var published = SlotChain()
+    private(set) var published = SlotChain()
     private(set) var received = SlotChain()
     private(set) var queue = SlotChain()
     private(set) var requests = SlotChain()
-
-    /// Runs of messages in the order of their sending; those before `runStart` are done.
-    var runs: [SentRun] = []
-    var runStart = 0
-    /// How many messages of runs are not acknowledged.
-    var runMessageCount = 0
 
     /// The places of the window that are taken on this connection.
     var used: Int {
@@ -53,19 +45,15 @@ struct SendWindow: Sendable {
     private var unidentified: Int32 = -1
     /// The messages of the queue before `unidentified` that have an identifier.
     private(set) var identifiedCount: Int32 = 0
-    var lastSequence: UInt64 = 0
+    private(set) var lastSequence: UInt64 = 0
 
     /// The messages sent and not finally acknowledged.
-    var inFlightCount: Int { published.count + received.count + runMessageCount }
+    var inFlightCount: Int { published.count + received.count }
 
     /// The message that was sent first of those that are not finally acknowledged.
     var oldestExchange: (topic: String, qos: QoS)? {
         let chained = [published.first, received.first].filter { $0 >= 0 }
         let oldest = chained.min { slots[Int($0)].sequence < slots[Int($1)].sequence }
-        if runStart < runs.count, oldest.map({ runs[runStart].sequence < slots[Int($0)].sequence }) ?? true {
-            let run = runs[runStart]
-            return (run.messages[run.next].topic, run.isQoS2 ? .exactlyOnce : .atLeastOnce)
-        }
         return oldest.map { (slots[Int($0)].head.topic, slots[Int($0)].head.flags.qos) }
     }
 
@@ -79,13 +67,13 @@ struct SendWindow: Sendable {
         Int(id) < slotOfID.count ? slotOfID[Int(id)] : -1
     }
 
-    mutating func takeSlot() -> Int32 {
+    private mutating func takeSlot() -> Int32 {
         if let index = free.popLast() { return index }
         slots.append(OutboundSlot())
         return Int32(slots.count - 1)
     }
 
-    mutating func bind(_ id: UInt16, to index: Int32) {
+    private mutating func bind(_ id: UInt16, to index: Int32) {
         while slotOfID.count <= Int(id) { slotOfID.append(-1) }
         slotOfID[Int(id)] = index
         slots[Int(index)].head.packetID = id
@@ -144,9 +132,6 @@ struct SendWindow: Sendable {
 
     /// Takes an identifier for a message that is about to be written; nil when none is free.
     mutating func reserveID() -> UInt16? { ids.reserve() }
-
-    /// Takes identifiers in a row for messages that are about to be written; none if none is free.
-    mutating func reserveIDs(atMost count: Int) -> PacketIDSet.Row { ids.reserveRow(atMost: count) }
 
     /// Gives an identifier back that was never written.
     mutating func releaseID(_ id: UInt16) { ids.release(id) }
@@ -291,7 +276,6 @@ struct SendWindow: Sendable {
 
     /// The connection is gone: what is in flight waits for the next one.
     mutating func connectionClosed() {
-        settleRuns()
         connection &+= 1
         used = 0
         resend = -1

@@ -1,5 +1,6 @@
-import MQTTCore
 import Testing
+
+@testable import MQTTCore
 
 /// Every property with the values at the edges of its type, in every packet: what can be read can be written again.
 @Suite("Properties at their edges")
@@ -65,5 +66,24 @@ struct PropertyEdgeTests {
     private static func length(_ bytes: [UInt8]) -> [UInt8] {
         precondition(bytes.count < 128)
         return [UInt8(bytes.count)] + bytes
+    }
+
+    @Test func `a list of properties remembers what it has through every change`() {
+        var list: MQTTProperties = [.contentType("a"), .userProperty("b", "c"), .topicAlias(1)]
+        #expect(!list.arePlain && list.contains(.topicAlias))
+        list.topicAlias = nil
+        #expect(list.arePlain && !list.contains(.topicAlias))
+        list.append(.contentType("d"))
+        #expect(!list.arePlain)
+        list.removeAll(.contentType)
+        #expect(list.arePlain && list == [.userProperty("b", "c")])
+        list.messageExpiryInterval = 5
+        #expect(list.arePlain && list.messageExpiryInterval == 5)
+        list[.payloadFormatIndicator] = .integer(7)
+        #expect(!list.arePlain)
+        list.payloadFormatIndicator = true
+        #expect(list.arePlain)
+        list.subscriptionIdentifiers = [1, 2]
+        #expect(!list.arePlain && list.subscriptionIdentifiers == [1, 2])
     }
 }

@@ -75,13 +75,6 @@ extension MQTTSession {
                 writer.put(wait(slot.ticket))
             }
         }
-        writer.put(window.runs.count - window.runStart)
-        for run in window.runs[window.runStart...] {
-            writer.put(run.next)
-            writer.put(name: UInt64(run.id) + own)
-            writer.put(run.count)
-            writer.put(run.released)
-        }
         writer.put(window.used)
         writer.put(window.resend < 0 ? -1 : number(window.slots[Int(window.resend)].payload))
         writer.put(Int(window.identifiedCount))

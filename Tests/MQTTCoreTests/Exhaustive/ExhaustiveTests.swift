@@ -100,10 +100,10 @@ struct ExhaustiveTests {
     func `messages that are published in one call are messages like others`(qos: QoS) {
         let last = Self.isWhole ? [[], [QoS.atMostOnce], [.atLeastOnce], [.exactlyOnce]] : [[]]
         search(
-            "runs",
+            "arrays",
             last.flatMap { last in
                 [false, true].map {
-                    Scenario(up: [qos, qos] + last, arrivesTogether: $0, publishesRun: true)
+                    Scenario(up: [qos, qos] + last, arrivesTogether: $0, publishesTogether: true)
                 }
             })
     }

@@ -22,8 +22,8 @@ final class SearchedLink: SearchedWorld {
         var subscribesFirst = false
         /// Packets may also arrive several at a time.
         var arrivesTogether = false
-        /// The first two messages are published in one call.
-        var publishesRun = false
+        /// The first two messages are published together, before either leaves.
+        var publishesTogether = false
 
         var description: String {
             let up = up.map { "\($0.rawValue)" }.joined()
@@ -31,7 +31,7 @@ final class SearchedLink: SearchedWorld {
             let options = [
                 "window \(window)", dies ? "store" : "", losses > 0 ? "loses sessions" : "",
                 subscribesFirst ? "subscribes first" : "",
-                arrivesTogether ? "together" : "", publishesRun ? "run" : "",
+                arrivesTogether ? "together" : "", publishesTogether ? "array" : "",
             ].filter { !$0.isEmpty }.joined(separator: ", ")
             return "MQTT \(version), up [\(up)], down [\(down)]\(options.isEmpty ? "" : ", " + options)"
         }
@@ -39,7 +39,7 @@ final class SearchedLink: SearchedWorld {
 
     enum Step: CustomStringConvertible {
         case publish(up: Bool)
-        case publishRun
+        case publishTogether
         case deliver(up: Bool, all: Bool)
         case take(Int)
         case store
@@ -51,7 +51,7 @@ final class SearchedLink: SearchedWorld {
         var description: String {
             switch self {
             case .publish(let up): up ? "the client publishes" : "the server publishes"
-            case .publishRun: "the client publishes two messages at once"
+            case .publishTogether: "the client publishes two messages at once"
             case .deliver(let up, let all):
                 "\(all ? "all packets reach" : "a packet reaches") the \(up ? "server" : "client")"
             case .take(let place): "the application acknowledges message \(place) of those that it holds"
@@ -133,7 +133,7 @@ final class SearchedLink: SearchedWorld {
         var steps: [Step] = []
         let isOpen = client.phase != .closed
         if up.hasNext { steps.append(.publish(up: true)) }
-        if scenario.publishesRun, up.next == 0 { steps.append(.publishRun) }
+        if scenario.publishesTogether, up.next == 0 { steps.append(.publishTogether) }
         if down.hasNext, server.holdsSession, server.phase == .connected || down.messages[down.next].qos != .atMostOnce
         {
             steps.append(.publish(up: false))
@@ -158,7 +158,7 @@ final class SearchedLink: SearchedWorld {
     func take(_ step: Step) {
         switch step {
         case .publish(let isUp): publish(isUp)
-        case .publishRun: publishRun()
+        case .publishTogether: publishTogether()
         case .deliver(let isUp, let all): deliver(isUp, all ? .max : 1)
         case .take(let place): take(pending.remove(at: place))
         case .store: store(1)
@@ -193,14 +193,8 @@ final class SearchedLink: SearchedWorld {
         collectRecords()
     }
 
-    private func publishRun() {
-        let messages = (0..<2).map { MQTTOutgoingMessage(topic: "u", payload: [UInt8($0)], qos: scenario.up[$0]) }
-        var next = client.publishRunAcknowledged(messages, from: 0, token: 0, at: now)
-        for _ in 0..<next { up.published(accepted: true) }
-        while next < 2 {
-            publish(true)
-            next += 1
-        }
+    private func publishTogether() {
+        for _ in 0..<2 { publish(true) }
     }
 
     private func take(_ held: Pending) {
@@ -413,13 +407,11 @@ final class SearchedLink: SearchedWorld {
             }
         }
         for completion in effects.completions {
-            for index in 0..<Int(completion.count) {
-                let index = Int(completion.token) + index
-                if atClient {
-                    up.completed(index, completion.outcome)
-                } else {
-                    down.completed(index, completion.outcome)
-                }
+            let index = Int(completion.token)
+            if atClient {
+                up.completed(index, completion.outcome)
+            } else {
+                down.completed(index, completion.outcome)
             }
         }
         let events = effects.events
