@@ -46,7 +46,7 @@ struct LocationsDevice: Sendable {
             let texts = try await link.client.subscribe(
                 to: textQueue, acknowledgement: mode, options: STOMPSubscribeOptions(headers: receipt))
             await link.untilConnected()
-            post.report("Subscribed to \(textQueue)", .faint)
+            post.report("subscribed to \(textQueue)", .faint)
             return texts
         } catch {
             throw DeviceFailure(subscribing: error)
@@ -156,7 +156,7 @@ struct LocationsDevice: Sendable {
     private func showResubscriptions(in events: Updates<STOMPEvent>) async {
         for await event in events {
             if case .resubscribed(let destination) = event {
-                post.report("Subscribed to \(destination) again", .faint)
+                post.report("subscribed to \(destination) again", .faint)
             }
         }
     }

@@ -112,6 +112,10 @@ struct OptionTests {
             ["--broker", "stomp://h", "--broker", "mqtt://h"],
             "--broker does not speak 'mqtt://'; use one of stomp://, stomps://, ws://, wss://, unix:"
         ),
+        (
+            ["--broker", "localhost:61613"],
+            "--broker needs a URL with a scheme, as in stomp://localhost; use one of stomp://, stomps://, ws://, wss://, unix:"
+        ),
         (["--password-file", "/dev/null"], "the password file /dev/null holds no line of text"),
     ])
     func refusesWithOneLine(arguments: [String], message: String) {

@@ -62,6 +62,17 @@ struct TerminalTests {
         #expect(meter.current()?.fraction == nil)
     }
 
+    @Test func anEventOfAConnectionIsShownWhileADeviceHasNone() {
+        let console = Console(output: -1, errors: -1, environment: [:]) { _ in }
+        let meter = ProgressMeter(unit: "motions", devices: 2, console: console)
+        let lost = StyledText("2: connection lost")
+        meter.connection(of: 0, isThere: true)
+        meter.notice(lost)
+        #expect(meter.block().notice == lost)
+        meter.connection(of: 1, isThere: true)
+        #expect(meter.block().notice == nil)
+    }
+
     // MARK: Console
 
     @Test func linesIntoAPipeAreWholeAndWithoutEscapes() throws {
@@ -127,6 +138,22 @@ struct TerminalTests {
         try pipe.fileHandleForWriting.close()
         let text = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
         #expect(text.count { $0 == "\n" } == 1)
+    }
+
+    @Test func aLongLineIsBrokenBetweenItsWords() async throws {
+        let terminal = try PseudoTerminal()
+        let console = Console(output: terminal.slave, errors: -1, environment: ["TERM": "xterm"]) { _ in }
+        console.line(
+            "cannot connect: 127.0.0.1:9 refused the connection. Check the address and the port, and whether it runs",
+            .bad)
+        #expect(
+            try await terminal.read(until: "0m\r\n")
+                == "\u{1B}[31mcannot connect: 127.0.0.1:9 refused the connection. Check the address and the"
+                + "\r\n  port, and whether it runs\u{1B}[0m\r\n")
+        // An address is not broken, so that it can be opened.
+        let address = "http://127.0.0.1/" + String(repeating: "x", count: 80)
+        console.line("page: \(address) here")
+        #expect(try await terminal.read(until: "here\r\n") == "page:\r\n  \(address)\r\n  here\r\n")
     }
 
     @Test func linesHaveColoursOnATerminalUnlessTheUserWantsNone() async throws {

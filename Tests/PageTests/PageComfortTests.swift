@@ -75,7 +75,7 @@ extension BrowserTests {
         }
 
         @Test(arguments: [Device.locations, .motions], [390, 400, 1200])
-        func `a notice lies on no control and moves nothing`(app: Device, width: Int) async throws {
+        func `a notice lies on no control and no text, and moves nothing`(app: Device, width: Int) async throws {
             try await PageBroker.embedded.withPage(app) { page, _ in
                 let tab = page.tab
                 try await tab.resize(width: width, height: 800, isPhone: width < 1000)
@@ -89,7 +89,8 @@ extension BrowserTests {
                     try await tab.evaluate("\(panel).notice(\(BrowserTab.quoted(words)))")
                     let covered = try await tab.evaluate(
                         """
-                        ((box) => [...document.querySelectorAll('a, button, input, select, canvas')].filter((control) => {
+                        ((box) => [...document.querySelectorAll('a, button, input, select, canvas, #state')].filter((control) => {
+                            if (!control.checkVisibility({ visibilityProperty: true })) return false;
                             const other = control.getBoundingClientRect();
                             return other.width > 0 && other.left < box.right && other.right > box.left
                                 && other.top < box.bottom && other.bottom > box.top;

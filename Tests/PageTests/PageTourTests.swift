@@ -36,7 +36,7 @@ extension BrowserTests {
 
                 // The line after an old one is on the map at once.
                 let live = try await start(["--device-id", "live"], ["--track", "-"], input: .pipe)
-                try await live.waitForLine(containing: "Subscribed to")
+                try await live.waitForLine(containing: "subscribed to")
                 // Not old for as long as the test takes.
                 let now = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: 600))
                 try await live.write("1,2,2014-03-13T17:19:05+01:00\n3,4,\(now)\n")

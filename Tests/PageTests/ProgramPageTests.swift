@@ -44,7 +44,7 @@ extension BrowserTests {
             let device = try await program.start(["--device-id", "pane", "--loop"])
             let line = try await device.waitForLine(containing: "headquarters page: ").text
             let address = String(line.dropFirst("headquarters page: ".count))
-            try await device.waitForLine(containing: isMotions ? "subscribed to" : "Subscribed to")
+            try await device.waitForLine(containing: "subscribed to")
             let tab = try await SharedBrokers.browser().open(address + "inspector.html")
             try await tab.wait(until: "document.getElementById('state').textContent === 'Live'")
             try await tab.fill("#topic", isMotions ? "/mwm/pane/alert" : "/queue/device.pane.text")

@@ -52,7 +52,8 @@ package struct BrokerAddress: Sendable, Equatable {
         let schemes = device.schemes.map { $0 == "unix" ? "unix:" : "\($0)://" }.joined(separator: ", ")
         // In user:password@host without a scheme, the text before the first colon is a secret.
         let isScheme = String(decoding: bytes, as: UTF8.self).utf8.starts(with: (scheme + "://").utf8)
-        let what = isScheme ? "does not speak '\(scheme.printable)://'" : "needs a URL with a scheme"
+        let example = device.schemes.first.map { ", as in \($0)://localhost" } ?? ""
+        let what = isScheme ? "does not speak '\(scheme.printable)://'" : "needs a URL with a scheme\(example)"
         return .usage("--broker \(what); use one of \(schemes)")
     }
 

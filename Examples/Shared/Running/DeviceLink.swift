@@ -122,18 +122,24 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
         var connections = 0
         var attempt = 0
         var isConnected = false
+        var lastReason = ""
         while let state = await states.next() {
             switch state {
             case .connecting(let number):
                 pause()
                 isConnecting()
-                let isFirst = connections == 0 && number == 1 && attempt == 0
+                // What fails again and again says so in one line, not in two.
+                if attempt == 0 {
+                    post.report("connecting to \(post.fleet.name)…")
+                } else if lastReason.isEmpty {
+                    post.report("connecting…")
+                }
                 attempt = number
-                post.report(isFirst ? "connecting to \(post.fleet.name)…" : "connecting…")
             case .connected:
                 let connection = client.connectionCount
                 connections += 1
                 isConnected = true
+                lastReason = ""
                 post.fleet.meter.connection(of: post.index, isThere: true)
                 let place = post.fleet.urls.count > 1 ? client.server.map { " to \($0.shown)" } ?? "" : ""
                 post.report(
@@ -153,7 +159,9 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 let most = connections == 0 ? post.fleet.options.reconnectPolicy.firstConnectAttempts : nil
                 let count = most.map { "\(next) of \($0)" } ?? "\(next)"
                 let wait = "trying again in \(tenths(delay)) s (attempt \(count))"
-                post.report(words.message + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
+                let reason = words.message == lastReason ? "the same again" : words.message
+                post.report(reason + "; " + (isConnected ? "the replay waits; " : "") + wait, .bad)
+                lastReason = words.message
                 isConnected = false
             case .disconnected(let failure?):
                 pause()
@@ -185,7 +193,9 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 words.status = .protocolError
                 words.message += "; check the port and the protocol"
             }
-            words.message = "cannot connect: \(words.message)"
+            words.message =
+                words.message.hasPrefix("Cannot ")
+                ? "c" + words.message.dropFirst() : "cannot connect: \(words.message)"
         }
         return words
     }

@@ -56,26 +56,34 @@ package final class Console: Sendable {
     /// Columns and rows for the status lines.
     package var size: (columns: Int, rows: Int) { Descriptor.size(output) ?? (80, 24) }
 
-    /// One line on standard output. Control characters in it are made visible.
+    /// One line on standard output. Control characters in it are made visible. Where a terminal has no room for all of
+    /// it, the text continues on the next line with a whole word.
     package func line(_ text: String, _ style: TextStyle = .plain) {
-        let text = style.applied(to: text.printable, hasColours)
+        let text = style.applied(to: wrapped(text), hasColours)
         emit { state in state.eraser + text + "\n" + state.drawnBar }
     }
 
-    /// A list on standard output. Where the terminal has no room for all of it, the list continues on the next line.
+    /// A list on standard output, of which no item is divided between lines.
     package func list(_ title: String, _ items: [String]) {
-        let limit = isTerminal ? size.columns - 1 : Int.max
-        var lines: [String] = []
-        var line = title
-        for (index, item) in items.enumerated() {
-            let item = index < items.count - 1 ? item + "," : item
-            if line.count + 1 + item.count > limit, line != title {
-                lines.append(line)
-                line = " "
-            }
-            line += " " + item
+        text(wrapped([title] + items.dropLast().map { $0 + "," } + items.suffix(1)))
+    }
+
+    private func wrapped(_ text: String) -> String {
+        let text = text.printable
+        // Blanks in a row are for columns.
+        guard isTerminal, text.count > size.columns, !text.contains("  ") else { return text }
+        return wrapped(text.split(separator: " ", omittingEmptySubsequences: false).map(String.init))
+    }
+
+    /// The pieces on as many lines as they need. Without a terminal that is one.
+    private func wrapped(_ pieces: [String]) -> String {
+        let limit = isTerminal ? size.columns : Int.max
+        var lines = [pieces.first ?? ""]
+        for piece in pieces.dropFirst() {
+            let line = lines.removeLast()
+            lines += line.count + 1 + piece.count < limit ? ["\(line) \(piece)"] : [line, "  " + piece]
         }
-        text((lines + [line]).joined(separator: "\n"))
+        return lines.joined(separator: "\n")
     }
 
     /// Several lines of our own, as they are.
@@ -85,11 +93,12 @@ package final class Console: Sendable {
 
     /// One line on standard error.
     package func problem(_ text: String) {
+        let text = wrapped(text)
         emit { $0.eraser }
         state.withLock { _ in
             // Nothing is left to report when standard error fails as well.
             let isColoured = hasColours && isatty(errors) == 1
-            _ = Descriptor.write(TextStyle.bad.applied(to: text.printable, isColoured) + "\n", to: errors)
+            _ = Descriptor.write(TextStyle.bad.applied(to: text, isColoured) + "\n", to: errors)
         }
         emit { $0.drawnBar }
     }

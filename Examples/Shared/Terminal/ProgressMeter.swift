@@ -92,7 +92,8 @@ package final class ProgressMeter: Sendable {
         state.withLock { $0.received = text }
     }
 
-    /// The newest event of a connection, which takes the place of the one before.
+    /// The newest event of a connection, which takes the place of the one before and is shown while not all devices are
+    /// connected.
     package func notice(_ text: StyledText) {
         state.withLock { $0.notice = text }
     }
@@ -121,7 +122,9 @@ package final class ProgressMeter: Sendable {
     func block() -> StatusBlock {
         let status = status()
         return state.withLock {
-            StatusBlock(address: address, figures: status, received: $0.received, notice: $0.notice)
+            StatusBlock(
+                address: address, figures: status, received: $0.received,
+                notice: status.connected < status.devices ? $0.notice : nil)
         }
     }
 

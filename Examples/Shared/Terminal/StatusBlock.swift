@@ -1,8 +1,8 @@
 /// What the lines at the bottom of a terminal show:
 ///
 ///     http://127.0.0.1:8080/p9sHk0MdXCw1Zr4aYt5e/
-///     5 of 5 connected  605 sent  0 unconfirmed  121/s  run 2  [====>      ]  42%  0:17 left
-///     van-3: Subscribed to /queue/device.van-3.text
+///     4 of 5 connected  605 sent  0 unconfirmed  121/s  run 2  [====>      ]  42%  0:17 left
+///     van-3: connection lost: The server closed the connection; the replay waits; trying again in 0.4 s (attempt 1)
 ///     text: Take the next exit
 struct StatusBlock: Sendable, Equatable {
     /// Of the page, or of the broker where there is no page.
@@ -10,7 +10,7 @@ struct StatusBlock: Sendable, Equatable {
     var figures: StatusLine
     /// The newest text or alert, where other lines push it away.
     var received: StyledText?
-    /// The newest event of a fleet's connections.
+    /// The newest event of a fleet's connections, while one is missing.
     var notice: StyledText?
 
     /// The lines that fit: what matters least goes first where the terminal is low. An address is shown whole or not at

@@ -24,7 +24,7 @@ struct EmbeddedBrokerTests {
         #expect(errors.isEmpty)
         #expect(output.contains { $0.hasPrefix("embedded broker: stomp://127.0.0.1:") })
         #expect(!output.contains { $0.contains("page") })
-        #expect(output.contains { $0.hasPrefix("Subscribed to /queue/device.") && $0.hasSuffix(".text") })
+        #expect(output.contains { $0.hasPrefix("subscribed to /queue/device.") && $0.hasSuffix(".text") })
         #expect(output.contains("φ:37.3302, λ:-122.0324"))
         #expect(output.last?.hasPrefix("summary: ") == true)
     }

@@ -62,7 +62,7 @@ struct EndingTests {
 
     @Test func `a live source sends what is fresh and skips what is old`() async throws {
         let device = try await DeviceProgram.locations.start(["--track", "-", "--speed", "1000000"], input: .pipe)
-        try await device.waitForLine(containing: "Subscribed to")
+        try await device.waitForLine(containing: "subscribed to")
         // Not old for as long as the test takes.
         let now = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: 600))
         let old = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: -60))
@@ -77,7 +77,7 @@ struct EndingTests {
 
     @Test func `a live fix goes out at once after an old one`() async throws {
         let device = try await DeviceProgram.locations.start(["--track", "-"], input: .pipe)
-        try await device.waitForLine(containing: "Subscribed to")
+        try await device.waitForLine(containing: "subscribed to")
         // Not old for as long as the test takes.
         let now = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: 600))
         try await device.write("1,2,2014-03-13T17:19:05+01:00\n1,2,1901-12-13T20:45:52Z\n3,4,\(now)\n")

@@ -121,7 +121,7 @@ struct STOMPBrokerTests {
                 "--ack",
                 "client-individual",
             ], user: running.user, input: .pipe)
-        try await device.waitForLine(containing: "Subscribed to /queue/device.H.text")
+        try await device.waitForLine(containing: "subscribed to /queue/device.H.text")
         try await send("first", to: running, shownBy: device, after: nil)
         try await device.write("a\n")
         try await device.waitForLine(containing: "accepted: first")
@@ -131,7 +131,7 @@ struct STOMPBrokerTests {
         try await running.broker.restart()
         let back = try await device.waitForLine(containing: "connected again", after: lost)
         // One line comes from the states and the other from the events: either may be the first.
-        try await device.waitForLine(containing: "Subscribed to /queue/device.H.text again", after: lost)
+        try await device.waitForLine(containing: "subscribed to /queue/device.H.text again", after: lost)
         try await send("second", to: running, shownBy: device, after: back)
         // A broker that was killed before it read that the first text was accepted hands that out again.
         var rejected = back
@@ -145,7 +145,7 @@ struct STOMPBrokerTests {
         try await Task.sleep(for: .seconds(1))
         running.broker.thaw()
         let thawed = try await device.waitForLine(containing: "connected again", after: frozen)
-        try await device.waitForLine(containing: "Subscribed to /queue/device.H.text again", after: frozen)
+        try await device.waitForLine(containing: "subscribed to /queue/device.H.text again", after: frozen)
         try await device.waitForLine(containing: "φ:", after: thawed)
         try await send("third", to: running, shownBy: device, after: thawed)
         #expect(try await device.end() == .exited(0))
