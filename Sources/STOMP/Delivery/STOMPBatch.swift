@@ -27,14 +27,14 @@ public final class STOMPBatch: DeliveryBatch, @unchecked Sendable {
 
     init(
         _ storage: BatchStorage<STOMPMessageRecord>, version: STOMPVersion, connection: UInt32, route: STOMPRoute,
-        firstNumber: UInt64?, core: STOMPClientCore?, pool: BatchPool<STOMPMessageRecord>
+        core: STOMPClientCore?, pool: BatchPool<STOMPMessageRecord>
     ) {
         records = storage.records
         bytes = storage.bytes
         self.version = version
         self.connection = connection
         self.route = route
-        self.firstNumber = firstNumber
+        firstNumber = route.firstNumber
         self.core = core
         self.pool = pool
     }

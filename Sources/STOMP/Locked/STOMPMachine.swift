@@ -94,6 +94,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         scratch.version = engine.version
         scratch.connection = engine.connection
         if scratch.hasConnected, let core { scratch.subscriptions = core.subscriptions.writeAll(to: &engine) }
+        if !scratch.effects.messages.isEmpty { route(into: scratch) }
         if bytes.byteCount >= BatchPool<STOMPMessageRecord>.minimumBytes {
             lastLargeRead = now
             if trimDeadline == .max { trimDeadline = now + Self.patience }

@@ -15,6 +15,8 @@ final class STOMPRoute: DeliveryRoute, @unchecked Sendable {
     let options: STOMPSubscribeOptions
     let policy: BufferPolicy
     var receivers: DeliveryReceivers<STOMPBatch, STOMPError>
+    /// The number of the first message of the read that is being handled, if its messages are acknowledged.
+    var firstNumber: UInt64?
     /// Waits for the broker's answer to the first SUBSCRIBE.
     var call: Call?
     /// Whether the broker has confirmed the subscription on any connection.

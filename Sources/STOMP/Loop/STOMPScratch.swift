@@ -22,7 +22,12 @@ final class STOMPScratch: ClientScratch {
     var unsentCount = 0
     /// Set when the connection has closed; the inner value is the error, nil for a graceful end.
     var closed: TransportError??
-    private var touchedRoutes: [STOMPRoute] = []
+    /// The subscription that receives every message of this read, if there is only one.
+    var uniformRoute: STOMPRoute?
+    /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
+    private(set) var touchedRoutes: [STOMPRoute] = []
+    /// Messages without a subscription.
+    var unmatchedCount = 0
     /// Those who waited for the messages.
     private var receivers = WaitingReceivers()
     /// Memory for batches.
@@ -58,6 +63,11 @@ final class STOMPScratch: ClientScratch {
         }
     }
 
+    func assign(_ index: UInt32, to route: STOMPRoute) {
+        if route.receivers.pending.isEmpty { touchedRoutes.append(route) }
+        route.receivers.pending.append(index)
+    }
+
     func reportUnsent(_ count: Int, of core: STOMPClientCore?) { (self.core, unsentCount) = (core, count) }
 
     func perform(_ bytes: RawSpan, owned: [UInt8]) {
@@ -83,36 +93,25 @@ final class STOMPScratch: ClientScratch {
         core = nil
         hasSentHeartBeat = false
         isQuiet = false
+        touchedRoutes.removeAll(keepingCapacity: true)
+        uniformRoute = nil
+        unmatchedCount = 0
         unsentCount = 0
         closed = nil
     }
 
-    /// Passes the messages of one read to their subscriptions: one batch each.
+    /// Delivers the messages of one read to their subscriptions, as one batch each.
     private func deliver(_ bytes: RawSpan, _ owned: [UInt8], _ core: STOMPClientCore) {
-        let first = effects.messages[0].subscription
-        if effects.messages.allSatisfy({ $0.subscription == first }) {
-            guard let route = core.subscriptions.route(first) else { return core.unmatched(effects.messages.count) }
-            return pass(effects.messages, of: bytes, owned, to: route, core)
-        }
-        var unmatched = 0
-        for (index, record) in effects.messages.enumerated() {
-            guard let route = core.subscriptions.route(record.subscription) else {
-                unmatched += 1
-                continue
-            }
-            if route.receivers.pending.isEmpty { touchedRoutes.append(route) }
-            route.receivers.pending.append(UInt32(index))
-        }
+        if let route = uniformRoute { deliver(effects.messages, of: bytes, owned, to: route, core) }
         for route in touchedRoutes {
             let records = route.receivers.pending.map { effects.messages[Int($0)] }
             route.receivers.pending.removeAll(keepingCapacity: true)
-            pass(records, of: bytes, owned, to: route, core)
+            deliver(records, of: bytes, owned, to: route, core)
         }
-        touchedRoutes.removeAll(keepingCapacity: true)
-        if unmatched > 0 { core.unmatched(unmatched) }
+        if unmatchedCount > 0 { core.unmatched(unmatchedCount) }
     }
 
-    private func pass(
+    private func deliver(
         _ records: [STOMPMessageRecord], of bytes: RawSpan, _ owned: [UInt8], to route: STOMPRoute,
         _ core: STOMPClientCore
     ) {
@@ -125,13 +124,8 @@ final class STOMPScratch: ClientScratch {
         }
         // Before a receiver can see them.
         core.parts.counters.received(records.count)
-        // Nothing is received meanwhile: this is the loop's thread.
-        let received =
-            route.acknowledgement == .auto
-            ? nil : core.link.perform { $0.engine.messagesReceived(bySubscription: route.id) }
-        let first = received.flatMap { $0 >= UInt64(records.count) ? $0 - UInt64(records.count) : nil }
         for queue in route.receivers.queues {
-            let batch = makeBatch(records, of: bytes, owned, route, core, firstNumber: first)
+            let batch = makeBatch(records, of: bytes, owned, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
             if queue.push(batch, for: &receivers) == .full,
                 route.policy.overflow == .pauseReading || route.acknowledgement != .auto
@@ -145,7 +139,7 @@ final class STOMPScratch: ClientScratch {
     /// Copies the frames out of the read buffer, unless they are most of an array that can be kept.
     private func makeBatch(
         _ records: [STOMPMessageRecord], of bytes: RawSpan, _ owned: [UInt8], _ route: STOMPRoute,
-        _ core: STOMPClientCore, firstNumber: UInt64? = nil
+        _ core: STOMPClientCore
     ) -> STOMPBatch {
         let start = records[0].frame.lowerBound
         let end = records[records.count - 1].frame.upperBound
@@ -168,7 +162,6 @@ final class STOMPScratch: ClientScratch {
             }
         }
         return STOMPBatch(
-            storage, version: version, connection: connection, route: route, firstNumber: firstNumber, core: core,
-            pool: pool)
+            storage, version: version, connection: connection, route: route, core: core, pool: pool)
     }
 }
