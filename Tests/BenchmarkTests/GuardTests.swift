@@ -53,8 +53,8 @@ import Testing
             #expect(try table.allocations("MQTT QoS 0 receive, owned") < 1.05)
             #expect(try table.allocations("MQTT QoS 0 receive, batches") < 0.05)
             #expect(try table.allocations("STOMP receive") < 0.05)
-            // Destination and content type are those of the message before.
-            #expect(try table.allocations("STOMP receive, destination and two headers read") < 0.05)
+            // The destination and the content type, which do not fit into small strings.
+            #expect(try table.allocations("STOMP receive, destination and two headers read") < 2.05)
             for name in ["MQTT QoS 0 receive, slices", "STOMP receive"] {
                 #expect(try table.calls(name) < 0.05, "\(name)")
             }
@@ -105,7 +105,7 @@ import Testing
                 ("codec-mqtt-engine", 250), ("codec-mqtt-qos1", 185), ("codec-mqtt-qos2", 465),
                 ("codec-mqtt-topics", 250),
                 ("codec-mqtt-properties", 1_200),
-                ("codec-stomp-send", 1_100), ("codec-stomp-receive", 1_700), ("codec-stomp-destinations", 1_400),
+                ("codec-stomp-send", 1_700), ("codec-stomp-receive", 2_500), ("codec-stomp-destinations", 1_800),
                 ("codec-stomp-headers", 5_000), ("codec-log", 350),
             ])
         func instructionsStayFew(_ row: String, limit: Double) async throws {
