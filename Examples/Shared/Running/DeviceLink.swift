@@ -143,7 +143,7 @@ package struct DeviceLink<Client: DeviceClient>: Sendable {
                 post.fleet.meter.connection(of: post.index, isThere: true)
                 let place = post.fleet.urls.count > 1 ? client.server.map { " to \($0.shown)" } ?? "" : ""
                 post.report(
-                    connections == 1 ? "connected\(place)" : "connected again\(place); the replay goes on", .good)
+                    connections == 1 ? "connected\(place)" : "connected again\(place); the replay continues", .good)
                 if connections > 1 {
                     tally.add { $0.reconnects += 1 }
                     await reconnected()
