@@ -65,7 +65,6 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// anyway, so the time of the last write saves reading the clock.
     var timeForQoS0: Int64 { engine.phase == .connected ? engine.keepAlive.lastSent : publishers.loop.now }
     var isLatencyBound: Bool { mutating get { engine.inFlightCount <= 1 } }
-    var isAwaited: Bool { mutating get { engine.inFlightCount > 0 } }
     var wantsReadingPaused: Bool { reading.isPaused }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 

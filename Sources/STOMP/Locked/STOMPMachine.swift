@@ -62,7 +62,6 @@ struct STOMPMachine: ClientMachine, ~Copyable {
 
     var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), receipts.nextLook, trimDeadline) } }
     var isLatencyBound: Bool { mutating get { engine.pendingReceiptsInPlace() <= 1 } }
-    var isAwaited: Bool { mutating get { engine.pendingReceiptsInPlace() > 0 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
 

@@ -14,8 +14,8 @@ extension Link where Machine: ~Copyable {
     package func perform<Result: ~Copyable, Failure: Error>(
         urgent: Bool = false, _ body: (inout Machine) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        var action = LinkAction.nothing
-        defer { if action != .nothing { act(action) } }
+        var action = LinkAction()
+        defer { if action.isNeeded { act(action) } }
         return try state.withLock { (state) throws(Failure) -> Result in
             defer { action = decide(&state, urgent: urgent) }
             return try body(&machine.value)
@@ -29,8 +29,8 @@ extension Link where Machine: ~Copyable {
     /// leave a request with the machine and call ``askToTakeDeferred()`` instead.
     @inlinable
     package func performIfFree<Result>(urgent: Bool = false, _ body: (inout Machine) -> Result) -> Result? {
-        var action = LinkAction.nothing
-        defer { if action != .nothing { act(action) } }
+        var action = LinkAction()
+        defer { if action.isNeeded { act(action) } }
         return state.withLockIfAvailable { (state) -> Result in
             defer { action = decide(&state, urgent: urgent) }
             return body(&machine.value)
@@ -64,36 +64,29 @@ extension Link where Machine: ~Copyable {
 
     @inlinable
     package func decide(_ state: inout LinkState, urgent: Bool) -> LinkAction {
-        var loopHasToLook = machine.value.nextDeadline < state.armedDeadline
-        var sends = false
-        if state.isAttached {
-            let waiting = machine.value.outputCount
-            if waiting > 0 && !state.sending {
-                sends =
-                    state.callersMaySend
-                    && ((urgent && machine.value.isLatencyBound) || waiting >= Self.selfSendThreshold)
-                state.sending = sends
-                loopHasToLook = loopHasToLook || !sends
-            }
-            loopHasToLook =
-                loopHasToLook || machine.value.wantsClose || wantsReadingPaused(state) != state.readingIsPaused
-        }
-        // One post is enough until the loop has looked.
-        let wakes = loopHasToLook && !state.settleIsDue
-        if wakes { state.settleIsDue = true }
-        return sends ? (wakes ? .sendAndWake : .send) : (wakes ? .wakeLoop : .nothing)
+        let waiting = state.isAttached && !state.sending ? machine.value.outputCount : 0
+        let sends =
+            waiting > 0 && state.callersMaySend
+            && ((urgent && machine.value.isLatencyBound) || waiting >= Self.selfSendThreshold)
+        if sends { state.sending = true }
+        return LinkAction(sends: sends, wakes: claimSettle(&state, toSend: waiting > 0 && !sends))
+    }
+
+    /// Whether the caller has to wake the loop, so that it settles: not if that was asked for before.
+    @inlinable
+    package func claimSettle(_ state: inout LinkState, toSend: Bool = false) -> Bool {
+        let isNeeded =
+            toSend || machine.value.nextDeadline < state.armedDeadline
+            || (state.isAttached && (machine.value.wantsClose || wantsReadingPaused(state) != state.readingIsPaused))
+        guard isNeeded, !state.settleIsDue else { return false }
+        state.settleIsDue = true
+        return true
     }
 
     @usableFromInline
     package func act(_ action: LinkAction) {
-        switch action {
-        case .nothing: break
-        case .wakeLoop: loop.post(self, LinkPost.settle)
-        case .send: send(rounds: 4)
-        case .sendAndWake:
-            send(rounds: 4)
-            loop.post(self, LinkPost.settle)
-        }
+        if action.sends { send(rounds: 4) }
+        if action.wakes { loop.post(self, LinkPost.settle) }
     }
 
     @inlinable
@@ -113,8 +106,18 @@ extension Link where Machine: ~Copyable {
 
 /// What is left to do for a caller once the lock is released.
 @usableFromInline
-package enum LinkAction {
-    case nothing, wakeLoop, send, sendAndWake
+package struct LinkAction {
+    /// The caller holds the `sending` token.
+    @usableFromInline var sends = false
+    @usableFromInline var wakes = false
+
+    @inlinable
+    package init(sends: Bool = false, wakes: Bool = false) {
+        self.sends = sends
+        self.wakes = wakes
+    }
+
+    @inlinable package var isNeeded: Bool { sends || wakes }
 }
 
 /// Callers that wait for room in the outbox.

@@ -39,8 +39,6 @@ extension Link where Machine: ~Copyable {
         } else if moves {
             let consumed = feed(bytes, at: now)
             keep(bytes.extracting(droppingFirst: consumed))
-            // Callers that the answers have resumed are sending again.
-            if deferredIsDue.load(ordering: .relaxed) { _ = gather() }
             settle(at: now)
         } else {
             longTail.append(bytes)

@@ -99,7 +99,7 @@ extension Link where Machine: ~Copyable {
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
                 waiters = state.takeRoomWaiters()
-                loopHasToLook = claimSettle(&state, closes: true)
+                loopHasToLook = claimSettle(&state)
                 return .done
             }
             if rounds == 0 || (!isLoop && !state.callersMaySend) { return .handOver }
@@ -112,7 +112,7 @@ extension Link where Machine: ~Copyable {
                     tap = state.tap
                 }
                 if !outboxIsFull(state) { waiters = state.takeRoomWaiters() }
-                loopHasToLook = claimSettle(&state, closes: false)
+                loopHasToLook = claimSettle(&state)
                 return .wrap(stream, layers)
             }
             machine.value.outputTaken(at: loop.now)
@@ -120,7 +120,7 @@ extension Link where Machine: ~Copyable {
             state.queuedBytes &+= wire.count
             tap = state.tap
             waiters = state.takeRoomWaiters()
-            loopHasToLook = claimSettle(&state, closes: false)
+            loopHasToLook = claimSettle(&state)
             return .write(stream)
         }
         if let tap {
@@ -164,15 +164,6 @@ extension Link where Machine: ~Copyable {
             wire = []
             plain = []
         }
-    }
-
-    /// Whether the loop has to look now that the outbox was taken, and has not been asked to yet.
-    private func claimSettle(_ state: inout LinkState, closes: Bool) -> Bool {
-        guard !state.settleIsDue,
-            (closes && machine.value.wantsClose) || wantsReadingPaused(state) != state.readingIsPaused
-        else { return false }
-        state.settleIsDue = true
-        return true
     }
 }
 

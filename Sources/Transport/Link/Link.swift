@@ -57,7 +57,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     @safe @exclusivity(unchecked) var layers: LayerStack?
     @safe @exclusivity(unchecked) var lastScratch: Machine.Scratch?
     var closing = ClosingProgress()
-    var flood = Flood()
 
     /// Bytes that a caller sends by itself instead of waking the loop.
     @inlinable package static var selfSendThreshold: Int { 64 * 1024 }
@@ -136,10 +135,10 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     override package func posted(_ code: Int, at now: Int64) {
         switch code {
         case LinkPost.settle:
-            if gather() { watchFlood() } else { settle(at: now) }
+            settle(at: now)
         case LinkPost.takeDeferred:
             takeDeferred(at: now)
-            if gather() { watchFlood() } else { settle(at: now) }
+            settle(at: now)
         case LinkPost.continueSending: send(rounds: 16)
         case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: connectionEnded(nil, at: now)
@@ -158,9 +157,7 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     }
 
     override package func deadlineReached(at now: Int64) {
-        if flood.isDue(at: now) {
-            if !callersStillSend() { settle(at: now) }
-        } else if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
+        if closing.isDue(at: now, bytesSent: traffic.bytesSent) {
             // The peer takes nothing of our last bytes.
             connectionEnded(nil, at: now)
         } else {
@@ -190,7 +187,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         var deadline = Int64.max
         let (next, stream) = state.withLock { state -> (SettleStep, (any ByteStream)?) in
             state.settleIsDue = false
-            flood.end()
             state.traffic.addReceived(received)
             received = LinkTraffic.Half()
             deadline = machine.value.nextDeadline

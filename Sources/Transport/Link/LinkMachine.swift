@@ -21,8 +21,6 @@ package protocol LinkMachine: ~Copyable, Sendable {
     var nextDeadline: Int64 { mutating get }
     /// Whether no task but the caller waits for an answer, so that sending at once beats sending together.
     var isLatencyBound: Bool { mutating get }
-    /// Whether a task waits for answers to what is in `output`; if not, a flood of it may be gathered for longer.
-    var isAwaited: Bool { mutating get }
     /// Set when the connection should end once `output` is written.
     var wantsClose: Bool { mutating get }
     /// Set when the peer is known to be silent, or has not accepted the client: once the machine wants to close, the
@@ -68,7 +66,6 @@ extension LinkMachine where Self: ~Copyable {
     // Inlined where the machine is known, which saves the copy of the array.
     @inlinable package var outputCount: Int { output.count }
     package var isLatencyBound: Bool { true }
-    package var isAwaited: Bool { true }
     package var abandonsOutput: Bool { false }
     package mutating func outputTaken(at now: Int64) {}
     package mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {}

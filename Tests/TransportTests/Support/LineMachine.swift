@@ -11,7 +11,6 @@ struct LineMachine: LinkMachine, ~Copyable {
     var abandonsOutput = false
     var wantsReadingPaused = false
     var isOpen = false
-    var isAwaited = true
     var lastTaken: Int64 = 0
     /// Lines that were not written, or not whole, and are not reported yet.
     var discardedLines = 0
