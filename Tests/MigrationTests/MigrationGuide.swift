@@ -21,6 +21,7 @@ struct MigrationGuide: Sendable, CustomTestStringConvertible {
         MigrationGuide(library: "MQTTKit", article: "MQTT/MQTT.docc/MovingFromMQTTKit.md"),
         MigrationGuide(library: "StompKit", article: "STOMP/STOMP.docc/MovingFromStompKit.md"),
         MigrationGuide(library: "StompClientLib", article: "STOMP/STOMP.docc/MovingFromStompClientLib.md"),
+        MigrationGuide(library: "stomp-nio", article: "STOMP/STOMP.docc/MovingFromStompNIO.md"),
         MigrationGuide(library: "stompjs", article: "STOMP/STOMP.docc/MovingFromStompJS.md"),
     ]
 
