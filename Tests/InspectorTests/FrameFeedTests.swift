@@ -10,40 +10,49 @@ import Wire
 /// What open pages cost, and how often they are updated; in virtual time.
 struct FrameFeedTests {
     /// Counts how often it is put into words.
-    private final class Content: FrameContent {
+    private final class Count: Sendable {
         let count = Atomic(0)
+    }
+
+    private struct Content: FrameContent, FrameDecoder {
+        let words: Count
+        let opensConnection: Bool
+        let exchange: FrameExchange
+
+        func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent { self }
+
+        var protocolName: String { "MQTT 5.0" }
+        var typeName: String { "PUBLISH" }
+        var destination: String? { "a" }
+        var qos: Int? { 1 }
         var fields: [LoggedFrame.Field] { [] }
         var payloadPreview: String? { nil }
 
         var note: String {
-            count.add(1, ordering: .relaxed)
+            words.count.add(1, ordering: .relaxed)
             return ""
         }
     }
 
     private struct Frames {
         let log: FrameLog
-        let source: FrameLogSource
-        let content = Content()
+        let source = FrameLogSource("a")
+        let content = Count()
 
         init(limit: Int = 10_000) {
             log = FrameLog(limit: limit)
-            source = log.source("a")
         }
 
         func add(
             _ count: Int = 1, _ direction: FrameDirection = .sent, opens: Bool = false,
             _ exchange: FrameExchange = FrameExchange(), at instant: Int64 = 0
         ) {
-            for _ in 0..<count {
-                log.append(
-                    [
-                        LoggedFrame(
-                            direction, time: 0, protocolName: "MQTT 5.0", type: "PUBLISH", size: 1, destination: "a",
-                            qos: 1, payloadCount: 0, bytes: [0], opensConnection: opens, endsConnection: false,
-                            exchange: exchange, instant: instant, content: content)
-                    ], from: source)
-            }
+            var cuts = FrameCuts()
+            let content = Content(words: content, opensConnection: opens, exchange: exchange)
+            for index in 0..<count { cuts.add(index..<index + 1, decoder: content, opensConnection: opens) }
+            let bytes = [UInt8](repeating: 0, count: count)
+            log.append(
+                cuts, of: bytes.span.bytes, at: FrameMoment(direction, time: 0, instant: instant), from: source)
         }
     }
 

@@ -4,7 +4,7 @@ import Transport
 import Wire
 
 /// A packet that was sent or received, for display; see ``MQTTClient/inspect(showingSecrets:)``.
-public struct MQTTPacketRecord: FrameRecord {
+public struct MQTTPacketRecord: Sendable {
     /// Whether the client sent or received the packet.
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
@@ -19,46 +19,24 @@ public struct MQTTPacketRecord: FrameRecord {
     /// The type of the packet.
     public var type: MQTTPacketType { packet.type }
 
-    package init(
-        _ packet: MQTTPacket, size: Int, _ direction: FrameDirection, time: Int64 = WallClock.milliseconds,
-        showsSecrets: Bool
+    let version: MQTTVersion
+    /// The topic of a PUBLISH that carries a topic alias instead.
+    private let topic: String?
+
+    init(
+        _ packet: MQTTPacket, of frame: RawFrame, version: MQTTVersion, topic: String? = nil, showsSecrets: Bool
     ) {
-        self.direction = direction
-        self.time = time
-        self.size = size
-        if case .publish(let publish) = packet { payloadCount = publish.payload.count } else { payloadCount = 0 }
+        direction = frame.moment.direction
+        time = frame.moment.time
+        size = frame.size
+        self.version = version
+        self.topic = topic
+        if case .publish(let publish) = packet {
+            payloadCount = publish.payload.count + frame.missingCount
+        } else {
+            payloadCount = 0
+        }
         self.packet = Self.trimmed(packet, showsSecrets: showsSecrets)
-    }
-
-    /// Decodes whole packets, with their secrets, and the range of each.
-    package static func forEachFrame(
-        in bytes: RawSpan, version: MQTTVersion, _ body: (_ packet: MQTTPacket, _ range: Range<Int>) -> Void
-    ) {
-        var decoder = MQTTDecoder(version: version, maximumPacketSize: MQTTFrameHeader.largestPacket)
-        decoder.push(bytes)
-        var start = 0
-        // Bytes that are not a valid packet end the connection; the engine reports the violation.
-        while let packet = try? decoder.next() {
-            let end = bytes.byteCount - decoder.bufferedCount
-            body(packet, start..<end)
-            start = end
-        }
-    }
-
-    /// What the packet means for a message.
-    var messageEvent: MessageEvent? {
-        switch (packet, direction) {
-        case (.publish(let publish), _):
-            MessageEvent(
-                direction == .sent ? .sent : .received, time: time,
-                destination: publish.topic.isEmpty ? nil : publish.topic,
-                identifier: publish.qos == .atMostOnce ? nil : "\(publish.packetID)", payloadCount: payloadCount)
-        case (.puback(let packet), .received), (.pubcomp(let packet), .received):
-            MessageEvent(.acknowledged, time: time, identifier: "\(packet.packetID)")
-        case (.pubrec(let packet), .received) where packet.reasonCode.isError:
-            MessageEvent(.acknowledged, time: time, identifier: "\(packet.packetID)")
-        default: nil
-        }
     }
 
     /// The packet with what a record keeps of it.
@@ -132,5 +110,156 @@ extension MQTTPacketRecord: CustomStringConvertible {
         if packet.isRetained { words.append("retain") }
         if payloadCount > 0 { words.append(FrameText.preview(packet.payload, of: payloadCount)) }
         return words + ["(\(OneLine.bytes(payloadCount)))"]
+    }
+}
+
+extension MQTTPacketRecord: FrameContent {
+    package var protocolName: String { "MQTT \(version)" }
+    package var typeName: String { type.description }
+    package var opensConnection: Bool { type == .connect }
+    package var endsConnection: Bool { type == .disconnect }
+    package var carriesMessage: Bool { type == .publish }
+
+    package var destination: String? {
+        switch packet {
+        case .subscribe(let packet): packet.subscriptions.map(\.filter).joined(separator: ", ")
+        case .unsubscribe(let packet): packet.filters.joined(separator: ", ")
+        case .publish(let packet): packet.topic.isEmpty ? topic : packet.topic
+        default: nil
+        }
+    }
+
+    package var qos: Int? {
+        if case .publish(let packet) = packet { Int(packet.qos.rawValue) } else { nil }
+    }
+
+    /// A message, a subscription or its end is answered by the last packet with its packet identifier: PUBCOMP at QoS 2,
+    /// or the PUBREC that refuses [MQTT-4.3.3].
+    package var exchange: FrameExchange {
+        switch packet {
+        case .connect: FrameExchange(asks: "CONNECT")
+        case .connack: FrameExchange(answers: "CONNECT")
+        case .publish(let packet): FrameExchange(asks: packet.qos == .atMostOnce ? nil : "\(packet.packetID)")
+        case .subscribe(let packet): FrameExchange(asks: "\(packet.packetID)")
+        case .unsubscribe(let packet): FrameExchange(asks: "\(packet.packetID)")
+        case .puback(let packet), .pubcomp(let packet): FrameExchange(answers: "\(packet.packetID)")
+        case .pubrec(let packet):
+            FrameExchange(answers: packet.reasonCode.rawValue >= 0x80 ? "\(packet.packetID)" : nil)
+        case .suback(let packet): FrameExchange(answers: "\(packet.packetID)")
+        case .unsuback(let packet): FrameExchange(answers: "\(packet.packetID)")
+        case .pingreq: FrameExchange(asks: "PINGREQ")
+        case .pingresp: FrameExchange(answers: "PINGREQ")
+        case .pubrel, .disconnect, .auth: FrameExchange()
+        }
+    }
+
+    package var messageEvent: MessageEvent? {
+        switch (packet, direction) {
+        case (.publish(let publish), _):
+            MessageEvent(
+                direction == .sent ? .sent : .received, time: time, destination: destination,
+                identifier: publish.qos == .atMostOnce ? nil : "\(publish.packetID)", payloadCount: payloadCount)
+        case (.puback(let packet), .received), (.pubcomp(let packet), .received):
+            MessageEvent(.acknowledged, time: time, identifier: "\(packet.packetID)")
+        case (.pubrec(let packet), .received) where packet.reasonCode.isError:
+            MessageEvent(.acknowledged, time: time, identifier: "\(packet.packetID)")
+        default: nil
+        }
+    }
+
+    package var note: String {
+        // Topic and quality of service are shown beside it.
+        if case .publish = packet {
+            details.dropFirst(2).joined(separator: " ")
+        } else {
+            details.joined(separator: " ")
+        }
+    }
+
+    package var payloadPreview: String? {
+        guard case .publish(let packet) = packet, payloadCount > 0 else { return nil }
+        return FrameText.preview(packet.payload, of: payloadCount)
+    }
+
+    package var fields: [LoggedFrame.Field] {
+        switch packet {
+        case .connect(let packet): fields(packet)
+        case .connack(let packet):
+            [flag("Session Present", packet.sessionPresent), .init("Reason Code", packet.reasonCode.description)]
+                + fields(packet.properties)
+        case .publish(let packet):
+            [.init("Topic Name", packet.topic), .init("QoS", "\(packet.qos.rawValue)")] + id(packet.packetID)
+                + [flag("Retain", packet.isRetained), flag("DUP", packet.isDuplicate)] + fields(packet.properties)
+                + [.init("Payload", OneLine.bytes(payloadCount))]
+        case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
+            id(packet.packetID) + [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
+        case .subscribe(let packet):
+            id(packet.packetID)
+                + packet.subscriptions.map { .init("Topic Filter", "\($0.filter), \($0.qos)") }
+                + fields(packet.properties)
+        case .unsubscribe(let packet):
+            id(packet.packetID) + packet.filters.map { .init("Topic Filter", $0) } + fields(packet.properties)
+        case .suback(let packet): id(packet.packetID) + codes(packet.reasonCodes) + fields(packet.properties)
+        case .unsuback(let packet): id(packet.packetID) + codes(packet.reasonCodes) + fields(packet.properties)
+        case .pingreq, .pingresp: []
+        case .disconnect(let packet):
+            [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
+        case .auth(let packet): [.init("Reason Code", packet.reasonCode.description)] + fields(packet.properties)
+        }
+    }
+
+    private func fields(_ packet: MQTTPacket.Connect) -> [LoggedFrame.Field] {
+        var fields: [LoggedFrame.Field] = [
+            .init("Protocol", "\(packet.version.protocolName) \(packet.version)"),
+            .init("Client Identifier", packet.clientID),
+            flag(packet.version.hasProperties ? "Clean Start" : "Clean Session", packet.cleanStart),
+            .init("Keep Alive", "\(packet.keepAlive) s"),
+        ]
+        if let user = packet.userName { fields.append(.init("User Name", user)) }
+        if let password = packet.password {
+            fields.append(.init("Password", String(decoding: password, as: UTF8.self)))
+        }
+        fields += self.fields(packet.properties)
+        guard let will = packet.will else { return fields }
+        let payload = FrameText.preview(Array(will.payload.prefix(FrameText.previewLimit)), of: will.payload.count)
+        return fields + [
+            .init("Will Topic", will.topic), .init("Will QoS", "\(will.qos.rawValue)"),
+            flag("Will Retain", will.retain), .init("Will Payload", payload),
+        ] + self.fields(will.properties)
+    }
+
+    private func flag(_ name: String, _ isSet: Bool) -> LoggedFrame.Field { .init(name, isSet ? "yes" : "no") }
+
+    private func id(_ packetID: UInt16) -> [LoggedFrame.Field] {
+        packetID == 0 ? [] : [.init("Packet Identifier", "\(packetID)")]
+    }
+
+    private func codes(_ codes: [MQTTReasonCode]) -> [LoggedFrame.Field] {
+        codes.map { .init("Reason Code", $0.description) }
+    }
+
+    private func fields(_ properties: MQTTProperties) -> [LoggedFrame.Field] {
+        properties.list.map { property in
+            let value =
+                switch property.value {
+                case .integer(let value): "\(value)"
+                case .string(let value): value
+                case .binary(let value):
+                    FrameText.preview(Array(value.prefix(FrameText.previewLimit)), of: value.count)
+                case .pair(let pair): "\(pair.name): \(pair.value)"
+                }
+            return .init(Self.words("\(property.identifier)"), value)
+        }
+    }
+
+    /// `sessionExpiryInterval` as the specification writes it: `Session Expiry Interval`.
+    private static func words(_ name: String) -> String {
+        var words = ""
+        for character in name {
+            // QoS is one word.
+            if character.isUppercase, words.last?.isUppercase == false, !words.hasSuffix("Qo") { words.append(" ") }
+            words += words.isEmpty ? character.uppercased() : String(character)
+        }
+        return words
     }
 }

@@ -58,13 +58,10 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     var inspector: FrameInspector<MQTTPacketRecord> {
         link.tap {
             let aliases = MQTTSeenAliases()
-            return FrameInspector(messageEvent: \.messageEvent) { [weak link] bytes, direction, wishes in
-                // Read for each packet: it may have fallen back. CONNECT carries its own.
+            return FrameInspector { [weak link] bytes, direction, cuts in
+                // It may have fallen back. CONNECT carries its own.
                 let version = link?.perform { $0.engine.version } ?? .v5_0
-                return MQTTPacketRecord.read(bytes, version: version, direction, wishes, aliases: aliases)
-            } split: { [weak link] bytes, direction, limits, cuts in
-                let version = link?.perform { $0.engine.version } ?? .v5_0
-                MQTTKeptPackets.split(bytes, version: version, direction, limits, aliases, into: &cuts)
+                MQTTRecordDecoder.cut(bytes, version: version, direction, aliases, into: &cuts)
             }
         }
     }

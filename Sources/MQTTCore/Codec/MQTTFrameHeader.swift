@@ -26,6 +26,11 @@ public struct MQTTFrameHeader: Sendable, Hashable {
         self.bodyCount = bodyCount
     }
 
+    /// The header of the same packet with a body of so many bytes, for a packet of which only the first bytes are there.
+    package func cut(toBody count: Int) -> MQTTFrameHeader {
+        MQTTFrameHeader(type: type, flags: flags, headerCount: headerCount, bodyCount: count)
+    }
+
     /// Reads the fixed header at `offset`, or nil while more bytes are needed to see it whole.
     ///
     /// It reads at most five bytes and retains nothing, so it can be called again with more. A packet larger than

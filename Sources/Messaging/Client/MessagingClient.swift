@@ -127,11 +127,11 @@ extension MessagingClient {
 
     /// Every packet or frame of the connection from the moment of this call, sent and received, over reconnects.
     ///
-    /// For display, not for logic: a slow reader misses the oldest of 1024 packets or frames, and an inspected
-    /// connection decodes everything twice.
+    /// For display, not for logic: a slow reader misses the oldest of 1024 packets or frames, or of 4 MiB of them. The
+    /// connection keeps their bytes, and the reader decodes them.
     /// - Parameter showingSecrets: whether user names, passwords and other secrets are readable. Default: false.
     public nonisolated func inspect(showingSecrets: Bool = false) -> Updates<Record> {
-        shell.core.inspector.frames(showingSecrets: showingSecrets)
+        shell.core.inspector.records(showingSecrets: showingSecrets)
     }
 
     /// Puts every packet or frame of the connection into `log` from now on, over reconnects; secrets are masked.

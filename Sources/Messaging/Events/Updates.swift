@@ -9,16 +9,17 @@ import Wire
 /// iterating task is cancelled.
 public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
-    private let broadcaster: Broadcaster<Element>
+    private let subscribe: @Sendable () -> UpdateBuffer<Element>
     private let first: FirstBuffer<Element>
 
-    init(broadcaster: Broadcaster<Element>) {
-        self.broadcaster = broadcaster
-        first = FirstBuffer(broadcaster.subscribe())
+    /// - Parameter subscribe: makes the buffer of one more iterator, which gets the values from then on.
+    init(_ subscribe: @escaping @Sendable () -> UpdateBuffer<Element>) {
+        self.subscribe = subscribe
+        first = FirstBuffer(subscribe())
     }
 
     public func makeAsyncIterator() -> Iterator {
-        Iterator(buffer: first.take() ?? broadcaster.subscribe())
+        Iterator(buffer: first.take() ?? subscribe())
     }
 
     /// One receiver of the values.
@@ -78,10 +79,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
         finish()
     }
 
-    package var updates: Updates<Element> { Updates(broadcaster: self) }
-
-    /// Whether there are listeners; without any, no value needs to be made.
-    package var hasListeners: Bool { state.withLock { $0.buffers.contains { $0.buffer != nil } } }
+    package var updates: Updates<Element> { Updates { self.subscribe() } }
 
     package func send(_ element: Element) {
         // Stored in all buffers under one lock, so that every iterator sees the same order and ends with the latest.
@@ -94,7 +92,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
                 if let receiver = weak.buffer?.store(element) { receivers.append(receiver) }
             }
         }
-        receivers.resume(returning: element)
+        receivers.resume(returning: true)
     }
 
     package func finish() {
@@ -106,7 +104,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
             }
             state.buffers = []
         }
-        receivers.resume(returning: nil)
+        receivers.resume(returning: false)
     }
 
     func subscribe() -> UpdateBuffer<Element> {
@@ -122,10 +120,15 @@ package final class Broadcaster<Element: Sendable>: Sendable {
 
 /// The values that wait for one iterator. Its lock is only ever taken inside its broadcaster's, or alone.
 final class UpdateBuffer<Element: Sendable>: Sendable {
-    typealias Receiver = Waiter<Element?>
+    /// Waits for values; it is resumed with false when there will be none.
+    typealias Receiver = Waiter<Bool>
+    /// Makes the values that a source has since the last call, and returns how many were lost.
+    typealias Source = @Sendable () -> (elements: [Element], missedCount: Int)
 
     private struct State: ~Copyable {
-        var elements: [Element] = []
+        var elements: ArraySlice<Element> = []
+        /// Whether the source has values that were not read.
+        var sourceHasMore = false
         var isFinished = false
         var missedCount = 0
         var receiver: Receiver?
@@ -133,27 +136,29 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
 
     private let state = Lock(State())
     private let capacity: Int
+    private let source: Source?
 
-    init(capacity: Int) {
+    /// - Parameter source: where the iterator gets the values itself; nil if they are stored.
+    init(capacity: Int, source: Source? = nil) {
         self.capacity = capacity
+        self.source = source
     }
 
     var missedCount: Int { state.withLock { $0.missedCount } }
 
-    /// Stores the element, or returns the receiver to resume with it.
+    /// Stores the element; returns the receiver to resume.
     func store(_ element: Element) -> Receiver? {
         state.withLock { state in
-            if let waiting = state.receiver.take() { return waiting }
             if state.elements.count >= capacity {
                 state.elements.removeFirst()
                 state.missedCount += 1
             }
             state.elements.append(element)
-            return nil
+            return state.receiver.take()
         }
     }
 
-    /// Ends the buffer; returns the receiver to resume with nil.
+    /// Ends the buffer; returns the receiver to resume.
     func end() -> Receiver? {
         state.withLock { state in
             state.isFinished = true
@@ -161,19 +166,51 @@ final class UpdateBuffer<Element: Sendable>: Sendable {
         }
     }
 
+    /// The source has values, or will have no others.
+    func sourceChanged(isLast: Bool) {
+        let receiver = state.withLock { state in
+            if isLast { state.isFinished = true } else { state.sourceHasMore = true }
+            return state.receiver.take()
+        }
+        receiver?.resume(returning: !isLast)
+    }
+
     nonisolated(nonsending) func next() async -> Element? {
+        while true {
+            if let element = state.withLock({ $0.elements.popFirst() }) { return element }
+            if readSource() { continue }
+            guard await waitForMore() else { return nil }
+        }
+    }
+
+    /// Returns false if the source has nothing new.
+    private func readSource() -> Bool {
+        let hasMore = state.withLock { state in
+            defer { state.sourceHasMore = false }
+            return state.sourceHasMore
+        }
+        guard hasMore, let source else { return false }
+        let (elements, missedCount) = source()
+        state.withLock { state in
+            state.elements += elements
+            state.missedCount += missedCount
+        }
+        return true
+    }
+
+    private nonisolated(nonsending) func waitForMore() async -> Bool {
         await waiting { waiter in
             var waiter: Receiver? = waiter
-            let ready = state.withLock { state -> Element?? in
-                if !state.elements.isEmpty { return .some(state.elements.removeFirst()) }
-                if state.isFinished || Task.isCancelled || state.receiver != nil { return .some(nil) }
+            let ready = state.withLock { state -> Bool? in
+                if !state.elements.isEmpty || state.sourceHasMore { return true }
+                if state.isFinished || Task.isCancelled || state.receiver != nil { return false }
                 state.receiver = waiter.take()
                 return nil
             }
             if let ready { waiter.take()?.resume(returning: ready) }
         } onCancel: {
             let receiver = state.withLock { $0.receiver.take() }
-            receiver?.resume(returning: nil)
+            receiver?.resume(returning: false)
         }
     }
 }

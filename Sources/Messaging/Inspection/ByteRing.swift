@@ -49,6 +49,11 @@ struct ByteRing {
         return Array(storage[place..<place + first]) + storage[..<(range.count - first)]
     }
 
+    /// Writes stars over bytes that were just appended; `range` counts from `start`, and may go beyond the end.
+    mutating func hide(_ range: Range<Int>, behind start: Int) {
+        for index in range where start + index < end { storage[(start + index) % storage.count] = FrameBytes.star }
+    }
+
     /// Forgets all bytes and frees their memory.
     mutating func removeAll() {
         storage = []

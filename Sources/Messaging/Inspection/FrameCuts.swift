@@ -3,35 +3,30 @@ import Wire
 
 /// Where the frames are in the bytes of one read or write, on their way into logs.
 ///
-/// Frames that follow each other and are decoded alike form one piece, so that a log takes all of them at once. Frames
-/// that cannot wait for a reader are decoded already: those of a handshake, whose secrets are not kept, and those of which
-/// only the beginning is kept.
+/// Frames that follow each other and are decoded alike form one piece, so that a log takes all of them at once.
 @usableFromInline
 package struct FrameCuts: Sendable {
-    enum Content: Sendable {
-        /// Frames that are decoded when a log is read.
-        case raw(any FrameDecoder)
-        /// One frame.
-        case decoded(LoggedFrame)
-    }
-
     struct Piece: Sendable {
-        let content: Content
+        let decoder: any FrameDecoder
         /// Where its first frame begins.
         let start: Int
         /// The index in ``FrameCuts/ends`` of its first frame; its last one is in front of the next piece.
         let firstEnd: Int
+        /// Whether its one frame is the first of a connection.
+        let opensConnection: Bool
+        /// Where the secrets of its one frame are, from the frame's first byte on.
+        let secrets: [Range<Int>]
     }
 
     private(set) var pieces: [Piece] = []
-    /// Where the raw frames end.
+    /// Where the frames end.
     @usableFromInline private(set) var ends: [UInt32] = []
 
     package init() {}
 
     /// The frames that are added from here on begin at `start` and are decoded by `decoder`.
     package mutating func begin(at start: Int, decoder: any FrameDecoder) {
-        pieces.append(Piece(content: .raw(decoder), start: start, firstEnd: ends.count))
+        begin(at: start, decoder, opensConnection: false, hiding: [])
     }
 
     /// Adds a frame that begins where the one before it ends.
@@ -39,17 +34,26 @@ package struct FrameCuts: Sendable {
         ends.append(UInt32(truncatingIfNeeded: end))
     }
 
-    /// Adds a frame that is decoded already. ``begin(at:decoder:)`` has to follow before raw frames.
-    package mutating func add(_ frame: LoggedFrame) {
-        pieces.append(Piece(content: .decoded(frame), start: 0, firstEnd: ends.count))
+    /// Adds a frame that is a piece of its own. ``begin(at:decoder:)`` has to follow before other frames.
+    ///
+    /// - Parameter secrets: where passwords and the like are, from the frame's first byte on; logs write stars over them.
+    package mutating func add(
+        _ range: Range<Int>, decoder: any FrameDecoder, opensConnection: Bool = false, hiding secrets: [Range<Int>] = []
+    ) {
+        begin(at: range.lowerBound, decoder, opensConnection: opensConnection, hiding: secrets)
+        add(endingAt: range.upperBound)
     }
 
-    /// Adds the frames that were decoded for logs.
-    package mutating func add<Record>(_ frames: [InspectedFrame<Record>]) {
-        for frame in frames { if let logged = frame.logged { add(logged) } }
+    private mutating func begin(
+        at start: Int, _ decoder: any FrameDecoder, opensConnection: Bool, hiding secrets: [Range<Int>]
+    ) {
+        pieces.append(
+            Piece(
+                decoder: decoder, start: start, firstEnd: ends.count, opensConnection: opensConnection,
+                secrets: secrets))
     }
 
-    /// The raw frames of a piece, as indexes into ``ends``.
+    /// The frames of a piece, as indexes into ``ends``.
     func frames(of piece: Int) -> Range<Int> {
         pieces[piece].firstEnd..<(piece + 1 < pieces.count ? pieces[piece + 1].firstEnd : ends.count)
     }
@@ -77,30 +81,44 @@ package struct FrameMoment: Sendable {
     }
 }
 
-/// A whole frame as a log keeps it, with its secrets.
+/// A frame as a log keeps it: its bytes, or only the first of them if it is large.
 package struct RawFrame: Sendable {
     package let bytes: [UInt8]
+    /// Bytes on the wire.
+    package let size: Int
     package let moment: FrameMoment
 
-    /// The bytes as they are, for a decoder that finds no valid frame in them.
-    package func invalid(_ protocolName: String, type: String = "?") -> LoggedFrame {
-        LoggedFrame(
-            moment.direction, time: moment.time, protocolName: protocolName, type: type, size: bytes.count,
-            destination: nil, qos: nil, payloadCount: 0, bytes: bytes, opensConnection: false, endsConnection: false,
-            instant: moment.instant, content: InvalidFrame())
+    package init(bytes: [UInt8], size: Int, moment: FrameMoment) {
+        self.bytes = bytes
+        self.size = size
+        self.moment = moment
     }
+
+    /// The bytes that were not kept.
+    package var missingCount: Int { size - bytes.count }
 }
 
-/// Decodes whole frames for logs, with their secrets masked.
+/// Decodes the frames that a log keeps, when it is read.
 package protocol FrameDecoder: Sendable {
-    func decode(_ frame: RawFrame) -> LoggedFrame
+    /// - Parameter showsSecrets: whether the bytes have their secrets, and these are to be readable.
+    func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent
 }
 
 /// Bytes that are shown as they are, because they are not a valid frame.
 package struct InvalidFrame: FrameContent {
-    package init() {}
+    package let protocolName: String
+    package let typeName: String
+    package let note: String
+
+    package init(_ frame: RawFrame, _ protocolName: String, type: String = "?") {
+        self.protocolName = protocolName
+        typeName = type
+        note =
+            frame.missingCount == 0
+            ? "These bytes are not a valid frame."
+            : "The \(OneLine.bytes(frame.bytes.count)) that were kept of this frame are too few to decode it."
+    }
 
     package var fields: [LoggedFrame.Field] { [] }
-    package var note: String { "These bytes are not a valid frame." }
     package var payloadPreview: String? { nil }
 }

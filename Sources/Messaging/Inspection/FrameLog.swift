@@ -8,9 +8,9 @@ import Transport
 ///     for frame in log.snapshot().frames { print(frame.direction, frame.type, frame.destination ?? "") }
 ///
 /// The log is bounded by number and by bytes; the oldest frames go first, and are counted. A client that has no log pays
-/// nothing for it. One that has copies the bytes that it exchanges into the log's buffer, once for each read and write, and
-/// never waits for a reader: frames are decoded, and their secrets masked, each time that the log is read, by the thread
-/// that reads it. The frames of a handshake, which have the secrets as a rule, are decoded and masked before they are kept.
+/// nothing for it. One that has copies the bytes that it exchanges into the log's buffer, once for each read and write,
+/// writes stars over the secrets in them, and never waits for a reader: frames are decoded each time that the log is read,
+/// by the thread that reads it.
 public final class FrameLog: Sendable {
     /// What a log held at one moment.
     public struct Snapshot: Sendable {
@@ -31,18 +31,18 @@ public final class FrameLog: Sendable {
     }
 
     private let state: Lock<FrameStore>
-    /// A frame is kept whole up to this many bytes.
-    let largestFrame: Int
 
     /// Makes an empty log.
     ///
     /// - Parameters:
     ///   - limit: Frames that are kept, at least one.
     ///   - bytes: Bytes of frames that are kept, at least 4096.
-    public init(limit: Int = 1_000, bytes: Int = 1 << 20) {
-        let store = FrameStore(limit: max(1, limit), bytes: max(4096, bytes))
-        largestFrame = store.largestFrame
-        state = Lock(store)
+    public convenience init(limit: Int = 1_000, bytes: Int = 1 << 20) {
+        self.init(limit: limit, bytes: bytes, keepsSecrets: false)
+    }
+
+    init(limit: Int, bytes: Int, keepsSecrets: Bool) {
+        state = Lock(FrameStore(limit: max(1, limit), bytes: max(4096, bytes), keepsSecrets: keepsSecrets))
     }
 
     /// Whether frames pass by without being kept.
@@ -60,9 +60,7 @@ public final class FrameLog: Sendable {
 
     /// Forgets all frames; their numbers are not used again.
     public func clear() {
-        let gone = state.withLock { $0.clear() }
-        // Given back here, outside the lock.
-        _ = consume gone
+        state.withLock { $0.clear() }
     }
 
     /// What the log holds now.
@@ -85,25 +83,19 @@ public final class FrameLog: Sendable {
         snapshot().frames.filter { $0.contains(text) }
     }
 
+    /// The frames since the last call, oldest first, and how many were dropped before they could be taken.
+    func take() -> (frames: [LoggedFrame], droppedCount: Int) {
+        let (copy, droppedCount) = state.withLock { $0.take() }
+        return (copy.frames, droppedCount)
+    }
+
     // MARK: For clients
-
-    /// A new client that feeds the log.
-    package func source(_ name: String) -> FrameLogSource {
-        FrameLogSource(self, name)
-    }
-
-    package func append(_ frames: [LoggedFrame], from source: FrameLogSource) {
-        var cuts = FrameCuts()
-        for frame in frames { cuts.add(frame) }
-        append(cuts, of: RawSpan(), at: FrameMoment(.sent), from: source)
-    }
 
     /// Keeps the frames of one read or write.
     package func append(
         _ cuts: borrowing FrameCuts, of bytes: RawSpan, at moment: FrameMoment, from source: FrameLogSource
     ) {
-        let gone = state.withLock { $0.append(cuts, of: bytes, at: moment, from: source) }
-        _ = consume gone
+        state.withLock { $0.append(cuts, of: bytes, at: moment, from: source) }
     }
 
     func ended(_ source: FrameLogSource) {
@@ -113,24 +105,17 @@ public final class FrameLog: Sendable {
     /// The frames, and the openings of their connections that are no longer among them, by connection.
     func capture() -> (frames: [LoggedFrame], openings: [Int: LoggedFrame]) {
         let (copy, openings) = state.withLock { ($0.snapshot(since: 0).copy, $0.openings) }
-        return (copy.frames, openings.mapValues { $0.frame($0.first, []) })
-    }
-
-    /// Frames that are kept as their bytes.
-    package var undecodedCount: Int {
-        state.withLock { $0.snapshot(since: 0).copy }.rawCount
+        return (copy.frames, openings.mapValues(\.frame))
     }
 }
 
 /// One client's way into a log.
 package final class FrameLogSource: Sendable {
-    let log: FrameLog
     let name: String
     /// The present connection's number, 0 before the first; changed only under the log's lock.
     let connection = Atomic(0)
 
-    init(_ log: FrameLog, _ name: String) {
-        self.log = log
+    package init(_ name: String) {
         self.name = name
     }
 }

@@ -2,7 +2,7 @@ import Synchronization
 import Transport
 import Wire
 
-/// What a log keeps, in the order in which it came: the bytes of raw frames in a ring, and frames that are decoded.
+/// What a log keeps, in the order in which it came: the bytes of frames in a ring, decoded when somebody reads them.
 ///
 /// Frames are added and dropped in runs, so that a read with a thousand frames costs little more than the copy of its
 /// bytes; nothing is allocated for a frame.
@@ -11,6 +11,8 @@ struct FrameStore {
     let byteLimit: Int
     /// A frame is kept whole up to this many bytes.
     let largestFrame: Int
+    /// Whether passwords and the like are kept, for a reader that asks for them.
+    let keepsSecrets: Bool
     var isPaused = false
 
     private var ring = ByteRing()
@@ -20,7 +22,6 @@ struct FrameStore {
     /// Used from `firstRun` on. The runs before it were dropped.
     private var runs: [Run] = []
     private var firstRun = 0
-    /// Of all frames, decoded ones included.
     private var byteCount = 0
     private var lastNumber: UInt64 = 0
     private var lastConnection = 0
@@ -29,43 +30,48 @@ struct FrameStore {
     private var clearCount = 0
     private var connections: [Int: Connection] = [:]
 
-    /// Where a raw frame is in the ring; a decoded frame has a size and no bytes there.
+    /// Where a frame is in the ring.
     fileprivate struct Place {
         let start: Int
-        let count: Int
+        /// Bytes that are kept.
+        let count: UInt32
+        /// Bytes on the wire.
+        let size: UInt32
+
+        var end: Int { start + Int(count) }
     }
 
-    /// Frames that came together and are decoded alike, or one that is decoded.
+    /// Frames that came together and are decoded alike.
     struct Run {
-        enum Content {
-            case raw(any FrameDecoder, FrameMoment)
-            case decoded(Shared<LoggedFrame>)
-        }
-
-        let content: Content
+        fileprivate let decoder: any FrameDecoder
+        fileprivate let moment: FrameMoment
         /// The number of its first frame.
-        let first: UInt64
-        let client: String
-        let connection: Int
+        fileprivate let first: UInt64
+        fileprivate let client: String
+        fileprivate let connection: Int
 
-        /// A frame of the run. Not for callers that hold the log's lock.
-        func frame(_ number: UInt64, _ bytes: [UInt8]) -> LoggedFrame {
-            var frame =
-                switch content {
-                case .raw(let decoder, let moment): decoder.decode(RawFrame(bytes: bytes, moment: moment))
-                case .decoded(let frame): frame.value
-                }
-            frame.number = number
-            frame.client = client
-            frame.connection = connection
-            return frame
+        /// Decodes a frame of the run. Not for callers that hold the log's lock.
+        fileprivate func frame(_ number: UInt64, _ bytes: [UInt8], size: Int, showsSecrets: Bool) -> LoggedFrame {
+            let raw = RawFrame(bytes: bytes, size: size, moment: moment)
+            return LoggedFrame(
+                raw, number: number, client: client, connection: connection,
+                decoder.decode(raw, showsSecrets: showsSecrets))
         }
+    }
+
+    /// The first frame of a connection. Without it the version of the others is unknown, so it outlives its place among
+    /// them.
+    struct Opening {
+        fileprivate let run: Run
+        fileprivate let bytes: [UInt8]
+
+        /// Not for callers that hold the log's lock.
+        var frame: LoggedFrame { run.frame(run.first, bytes, size: bytes.count, showsSecrets: false) }
     }
 
     /// A connection that is alive or has left frames.
     private struct Connection {
-        /// Without its first frame the version of the others is unknown, so it outlives its place in the row.
-        var opening: Run?
+        var opening: Opening?
         var runCount = 0
         var isAlive = true
     }
@@ -73,84 +79,100 @@ struct FrameStore {
     /// Longer openings are dropped like every other frame.
     private static let largestOpening = 4096
 
-    init(limit: Int, bytes: Int) {
+    init(limit: Int, bytes: Int, keepsSecrets: Bool = false) {
         self.limit = limit
         byteLimit = bytes
         largestFrame = max(512, bytes / 8)
+        self.keepsSecrets = keepsSecrets
     }
 
     private var count: Int { places.count - first }
     private var firstNumber: UInt64 { lastNumber - UInt64(count) + 1 }
 
-    var openings: [Int: Run] { connections.compactMapValues(\.opening) }
+    var openings: [Int: Opening] { connections.compactMapValues(\.opening) }
 
     // MARK: Adding
 
-    /// Returns what was dropped and is not trivial, to be freed after the lock is released.
     mutating func append(
         _ cuts: borrowing FrameCuts, of bytes: RawSpan, at moment: FrameMoment, from source: FrameLogSource
-    ) -> [Shared<LoggedFrame>] {
-        var gone: [Shared<LoggedFrame>] = []
+    ) {
         for index in cuts.pieces.indices {
-            switch cuts.pieces[index].content {
-            case .decoded(let frame): append(frame.limited(to: largestFrame), from: source, &gone)
-            case .raw(let decoder):
-                let frames = cuts.frames(of: index)
-                guard !frames.isEmpty else { continue }
-                append(frames, of: cuts, cuts.pieces[index].start, bytes, .raw(decoder, moment), source, &gone)
-            }
+            let frames = cuts.frames(of: index)
+            if !frames.isEmpty { append(frames, of: cuts.pieces[index], cuts, bytes, moment, source) }
         }
-        return gone
     }
 
     private mutating func append(
-        _ frame: LoggedFrame, from source: FrameLogSource, _ gone: inout [Shared<LoggedFrame>]
+        _ frames: Range<Int>, of piece: FrameCuts.Piece, _ cuts: borrowing FrameCuts, _ bytes: RawSpan,
+        _ moment: FrameMoment, _ source: FrameLogSource
     ) {
-        let connection = connection(of: source, opened: frame.opensConnection)
-        let run = Run(
-            content: .decoded(Shared(frame)), first: lastNumber + 1, client: source.name, connection: connection)
-        if isPaused {
-            skippedCount += 1
-            return keep(opening: run)
+        let connection = connection(of: source, opened: piece.opensConnection)
+        func run(from first: UInt64) -> Run {
+            Run(decoder: piece.decoder, moment: moment, first: first, client: source.name, connection: connection)
         }
-        makeRoom(for: 1, frame.bytes.count, &gone)
-        lastNumber += 1
-        places.append(Place(start: ring.end, count: frame.bytes.count))
-        byteCount += frame.bytes.count
-        add(run)
-    }
-
-    private mutating func append(
-        _ frames: Range<Int>, of cuts: borrowing FrameCuts, _ start: Int, _ bytes: RawSpan, _ content: Run.Content,
-        _ source: FrameLogSource, _ gone: inout [Shared<LoggedFrame>]
-    ) {
-        let connection = connection(of: source, opened: false)
+        if piece.opensConnection {
+            let frame = bytes.extracting(piece.start..<Int(cuts.ends[frames.lowerBound]))
+            let opening = opening(run(from: lastNumber + 1), frame, hiding: piece.secrets)
+            connections[connection]?.opening = opening
+        }
         if isPaused {
             skippedCount += frames.count
             return
         }
         // Those that would be dropped at once are not copied.
-        let end = Int(cuts.ends[frames.upperBound - 1])
-        var kept = frames.suffix(limit)
-        var from = kept.lowerBound == frames.lowerBound ? start : Int(cuts.ends[kept.lowerBound - 1])
-        while end - from > byteLimit { from = Int(cuts.ends[kept.removeFirst()]) }
+        let (kept, keptBytes) = newest(of: frames, cuts, from: piece.start)
         let skipsSome = kept.count < frames.count
-        makeRoom(for: skipsSome ? limit : kept.count, skipsSome ? byteLimit : end - from, &gone)
+        makeRoom(for: skipsSome ? limit : kept.count, skipsSome ? byteLimit : keptBytes)
         lastNumber += UInt64(frames.count - kept.count)
         droppedCount += frames.count - kept.count
-        let run = Run(content: content, first: lastNumber + 1, client: source.name, connection: connection)
-        // Where the bytes that were not copied would have begun.
-        let shift = ring.end - from
-        ring.append(
-            bytes.extracting(from..<end), keepingFrom: count > 0 ? places[first].start : ring.end, limit: byteLimit)
-        for index in kept {
-            let end = Int(cuts.ends[index])
-            places.append(Place(start: from + shift, count: end - from))
-            from = end
-        }
+        add(run(from: lastNumber + 1))
+        copy(kept, cuts, bytes, from: skipsSome ? Int(cuts.ends[kept.lowerBound - 1]) : piece.start)
         lastNumber += UInt64(kept.count)
-        byteCount += ring.end - (kept.isEmpty ? ring.end : places[places.count - kept.count].start)
-        add(run)
+        byteCount += keptBytes
+        if !keepsSecrets, let place = places.last {
+            for secret in piece.secrets { ring.hide(secret, behind: place.start) }
+        }
+    }
+
+    /// As many of the last frames as the log has room for, at least one, and the bytes that are kept of them.
+    private func newest(
+        of frames: Range<Int>, _ cuts: borrowing FrameCuts, from start: Int
+    ) -> (frames: Range<Int>, bytes: Int) {
+        var (first, keptBytes) = (frames.upperBound, 0)
+        while first > frames.lowerBound, frames.upperBound - first < limit {
+            let begin = first - 1 == frames.lowerBound ? start : Int(cuts.ends[first - 2])
+            let count = FrameBytes.keptCount(of: Int(cuts.ends[first - 1]) - begin, limit: largestFrame)
+            guard keptBytes + count <= byteLimit else { break }
+            keptBytes += count
+            first -= 1
+        }
+        return (first..<frames.upperBound, keptBytes)
+    }
+
+    /// Copies frames into the ring, as many as possible at once.
+    private mutating func copy(_ frames: Range<Int>, _ cuts: borrowing FrameCuts, _ bytes: RawSpan, from start: Int) {
+        let oldest = count > 0 ? places[first].start : ring.end
+        // Bytes from `copied` on are not in the ring yet.
+        var (begin, copied) = (start, start)
+        for index in frames {
+            let end = Int(cuts.ends[index])
+            let count = FrameBytes.keptCount(of: end - begin, limit: largestFrame)
+            places.append(
+                Place(start: ring.end + begin - copied, count: UInt32(count), size: UInt32(end - begin)))
+            if count < end - begin {
+                ring.append(bytes.extracting(copied..<begin + count), keepingFrom: oldest, limit: byteLimit)
+                copied = end
+            }
+            begin = end
+        }
+        ring.append(bytes.extracting(copied..<begin), keepingFrom: oldest, limit: byteLimit)
+    }
+
+    private func opening(_ run: Run, _ frame: RawSpan, hiding secrets: [Range<Int>]) -> Opening? {
+        guard frame.byteCount <= Self.largestOpening else { return nil }
+        var bytes = frame.bytes(in: 0..<frame.byteCount)
+        for secret in secrets { for index in secret { bytes[index] = FrameBytes.star } }
+        return Opening(run: run, bytes: bytes)
     }
 
     private mutating func add(_ run: Run) {
@@ -161,10 +183,10 @@ struct FrameStore {
     // MARK: Dropping
 
     /// Drops the oldest frames until there is room for so many more.
-    private mutating func makeRoom(for more: Int, _ bytes: Int, _ gone: inout [Shared<LoggedFrame>]) {
+    private mutating func makeRoom(for more: Int, _ bytes: Int) {
         let oldCount = count
         while count > 0, count + more > limit || byteCount + bytes > byteLimit {
-            byteCount -= places[first].count
+            byteCount -= Int(places[first].count)
             first += 1
         }
         guard count < oldCount else { return }
@@ -175,7 +197,7 @@ struct FrameStore {
         }
         let oldest = firstNumber
         while firstRun < runs.count, count == 0 || (firstRun + 1 < runs.count && runs[firstRun + 1].first <= oldest) {
-            if let frame = forget(runs[firstRun]) { gone.append(frame) }
+            forget(runs[firstRun])
             firstRun += 1
         }
         if firstRun > 64 || firstRun == runs.count, firstRun > runs.count / 2 {
@@ -184,28 +206,25 @@ struct FrameStore {
         }
     }
 
-    private mutating func forget(_ run: Run) -> Shared<LoggedFrame>? {
+    private mutating func forget(_ run: Run) {
         connections[run.connection]?.runCount -= 1
-        keep(opening: run)
         forgetIfEmpty(run.connection)
-        return if case .decoded(let frame) = run.content { frame } else { nil }
     }
 
-    private mutating func keep(opening run: Run) {
-        guard case .decoded(let frame) = run.content, frame.value.opensConnection,
-            frame.value.bytes.count <= Self.largestOpening
-        else { return }
-        connections[run.connection]?.opening = run
+    /// The frames that are kept, and how many were dropped since the last call; forgets both.
+    mutating func take() -> (copy: Copy, droppedCount: Int) {
+        let taken = (copy(first..<places.count), droppedCount)
+        clear()
+        return taken
     }
 
-    mutating func clear() -> [Shared<LoggedFrame>] {
-        let gone = runs[firstRun...].compactMap { forget($0) }
+    mutating func clear() {
+        for run in runs[firstRun...] { forget(run) }
         ring.removeAll()
         (places, first, runs, firstRun, byteCount) = ([], 0, [], 0, 0)
         clearCount += 1
         droppedCount = 0
         skippedCount = 0
-        return gone
     }
 
     // MARK: Connections
@@ -243,6 +262,7 @@ struct FrameStore {
         fileprivate let places: ArraySlice<Place>
         fileprivate let runs: ArraySlice<Run>
         fileprivate let firstNumber: UInt64
+        fileprivate let showsSecrets: Bool
 
         var frames: [LoggedFrame] {
             var frames: [LoggedFrame] = []
@@ -251,24 +271,10 @@ struct FrameStore {
             for (offset, place) in places.enumerated() {
                 let number = firstNumber + UInt64(offset)
                 while run + 1 < runs.endIndex, runs[run + 1].first <= number { run += 1 }
-                frames.append(runs[run].frame(number, raw(place, runs[run])))
+                let kept = Array(bytes[place.start - origin..<place.end - origin])
+                frames.append(runs[run].frame(number, kept, size: Int(place.size), showsSecrets: showsSecrets))
             }
             return frames
-        }
-
-        private func raw(_ place: Place, _ run: Run) -> [UInt8] {
-            guard case .raw = run.content else { return [] }
-            return Array(bytes[place.start - origin..<place.start - origin + place.count])
-        }
-
-        /// Frames that are not decoded yet.
-        var rawCount: Int {
-            var (count, next) = (0, firstNumber + UInt64(places.count))
-            for run in runs.reversed() {
-                if case .raw = run.content { count += Int(next - max(run.first, firstNumber)) }
-                next = run.first
-            }
-            return count
         }
     }
 
@@ -278,7 +284,7 @@ struct FrameStore {
         let end = range.upperBound < places.count ? places[range.upperBound].start : ring.end
         return Copy(
             bytes: ring.bytes(in: origin..<end), origin: origin, places: kept, runs: runs[firstRun...],
-            firstNumber: firstNumber + UInt64(range.lowerBound - first))
+            firstNumber: firstNumber + UInt64(range.lowerBound - first), showsSecrets: keepsSecrets)
     }
 
     /// The frames after `since`, and the counts of a snapshot, to which `make` adds the decoded frames.

@@ -2,78 +2,55 @@ import Transport
 
 /// A frame that a ``FrameLog`` keeps: what it was, and its bytes with the secrets masked.
 public struct LoggedFrame: Sendable {
+    private let raw: RawFrame
+    let content: any FrameContent
     /// Counts the frames of a log from 1 on, without gaps.
-    public internal(set) var number: UInt64 = 0
+    public let number: UInt64
     /// The name under which its client feeds the log.
-    public internal(set) var client = ""
+    public let client: String
     /// Counts the connections of all clients of a log from 1 on.
-    public internal(set) var connection = 0
+    public let connection: Int
+
+    init(_ raw: RawFrame, number: UInt64, client: String, connection: Int, _ content: any FrameContent) {
+        self.raw = raw
+        self.content = content
+        self.number = number
+        self.client = client
+        self.connection = connection
+    }
 
     /// Milliseconds since 1970, UTC.
-    public let time: Int64
+    public var time: Int64 { raw.moment.time }
     /// Whether the client sent or received the frame.
-    public let direction: FrameDirection
+    public var direction: FrameDirection { raw.moment.direction }
     /// The protocol and its version: `MQTT 5.0`, `STOMP 1.2`.
-    public let protocolName: String
+    public var protocolName: String { content.protocolName }
     /// The packet's type or the frame's command as it is written: `PUBLISH`, `SEND`; `heart-beat` for a line end alone.
-    public let type: String
+    public var type: String { content.typeName }
     /// Bytes on the wire.
-    public let size: Int
+    public var size: Int { raw.size }
     /// The topic, topic filters or destination.
-    public let destination: String?
+    public var destination: String? { content.destination }
     /// The quality of service of an MQTT message: 0, 1 or 2.
-    public let qos: Int?
+    public var qos: Int? { content.qos }
     /// Bytes of the payload or body.
-    public let payloadCount: Int
+    public var payloadCount: Int { content.payloadCount }
     /// The bytes, of which passwords, passcodes and authentication data are replaced by as many `*`. Of a frame that is
     /// larger than an eighth of the log's bound only the first 4096.
-    public private(set) var bytes: [UInt8]
-    /// Whether it is the first frame of its connection.
-    package let opensConnection: Bool
+    public var bytes: [UInt8] { raw.bytes }
     /// Whether its sender says goodbye with it.
-    package let endsConnection: Bool
+    var endsConnection: Bool { content.endsConnection }
+    /// Whether it is the first frame of its connection.
+    var opensConnection: Bool { content.opensConnection }
     /// Whether its payload is a message to or from the destination.
-    package let carriesMessage: Bool
+    package var carriesMessage: Bool { content.carriesMessage }
     /// What it asks for or answers.
-    package let exchange: FrameExchange
+    package var exchange: FrameExchange { content.exchange }
     /// Nanoseconds of the monotonic clock, for durations.
-    package let instant: Int64
-    let content: any FrameContent
-
-    package init(
-        _ direction: FrameDirection, time: Int64, protocolName: String, type: String, size: Int, destination: String?,
-        qos: Int?, payloadCount: Int, bytes: [UInt8], opensConnection: Bool, endsConnection: Bool,
-        carriesMessage: Bool = false, exchange: FrameExchange = FrameExchange(),
-        instant: Int64 = MonotonicClock.now, content: any FrameContent
-    ) {
-        self.direction = direction
-        self.time = time
-        self.protocolName = protocolName
-        self.type = type
-        self.size = size
-        self.destination = destination
-        self.qos = qos
-        self.payloadCount = payloadCount
-        self.bytes = bytes
-        self.opensConnection = opensConnection
-        self.endsConnection = endsConnection
-        self.carriesMessage = carriesMessage
-        self.exchange = exchange
-        self.instant = instant
-        self.content = content
-    }
-
-    /// The frame as a log keeps it whose bound for whole frames is `limit` bytes.
-    func limited(to limit: Int) -> LoggedFrame {
-        let count = FrameBytes.keptCount(of: size, limit: limit)
-        guard bytes.count > count else { return self }
-        var frame = self
-        frame.bytes = Array(bytes.prefix(count))
-        return frame
-    }
+    package var instant: Int64 { raw.moment.instant }
 
     /// Whether all bytes were kept.
-    public var isWhole: Bool { bytes.count == size }
+    public var isWhole: Bool { raw.missingCount == 0 }
 
     /// What was decoded, in the order of the wire; secrets are `***`.
     public var fields: [Field] { content.fields }
@@ -106,11 +83,36 @@ public struct LoggedFrame: Sendable {
     }
 }
 
-/// A decoded frame, described as text only when it is read.
+/// A decoded frame: what its log shows. Text is made only when it is read.
 package protocol FrameContent: Sendable {
+    var protocolName: String { get }
+    var typeName: String { get }
+    var destination: String? { get }
+    var qos: Int? { get }
+    var payloadCount: Int { get }
+    /// Whether it is the first frame of its connection.
+    var opensConnection: Bool { get }
+    /// Whether its sender says goodbye with it.
+    var endsConnection: Bool { get }
+    /// Whether its payload is a message to or from the destination.
+    var carriesMessage: Bool { get }
+    var exchange: FrameExchange { get }
+    /// What the frame means for a message.
+    var messageEvent: MessageEvent? { get }
     var fields: [LoggedFrame.Field] { get }
     var note: String { get }
     var payloadPreview: String? { get }
+}
+
+extension FrameContent {
+    package var destination: String? { nil }
+    package var qos: Int? { nil }
+    package var payloadCount: Int { 0 }
+    package var opensConnection: Bool { false }
+    package var endsConnection: Bool { false }
+    package var carriesMessage: Bool { false }
+    package var exchange: FrameExchange { FrameExchange() }
+    package var messageEvent: MessageEvent? { nil }
 }
 
 /// How a frame belongs to others of its connection: an acknowledgement has the identifier of what it acknowledges, and

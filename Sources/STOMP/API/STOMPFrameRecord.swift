@@ -4,7 +4,7 @@ import Transport
 import Wire
 
 /// A frame that was sent or received, for display; see ``STOMPClient/inspect(showingSecrets:)``.
-public struct STOMPFrameRecord: FrameRecord {
+public struct STOMPFrameRecord: Sendable {
     /// Whether the client sent or received the frame.
     public let direction: FrameDirection
     /// Milliseconds since 1970, UTC.
@@ -17,50 +17,16 @@ public struct STOMPFrameRecord: FrameRecord {
     /// The size of the whole frame in bytes, with the line ends before it.
     public let size: Int
 
-    package init(
-        _ frame: STOMPFrame?, size: Int, _ direction: FrameDirection, time: Int64 = WallClock.milliseconds,
-        showsSecrets: Bool
-    ) {
-        self.direction = direction
-        self.size = size
-        self.time = time
-        bodyCount = frame?.body.count ?? 0
+    let version: STOMPVersion
+
+    init(_ frame: STOMPFrame?, of raw: RawFrame, version: STOMPVersion, showsSecrets: Bool) {
+        direction = raw.moment.direction
+        time = raw.moment.time
+        size = raw.size
+        self.version = version
+        // The NUL behind the body is the last byte of a frame.
+        bodyCount = frame.map { $0.body.count + max(0, raw.missingCount - 1) } ?? 0
         self.frame = frame.map { Self.trimmed($0, showsSecrets: showsSecrets) }
-    }
-
-    /// What the frame means for a message.
-    var messageEvent: MessageEvent? {
-        guard let frame else { return nil }
-        switch (frame.command, direction) {
-        case (.send, .sent):
-            return MessageEvent(
-                .sent, time: time, destination: frame.headers["destination"], identifier: frame.headers["receipt"],
-                payloadCount: bodyCount)
-        case (.receipt, .received):
-            return MessageEvent(.acknowledged, time: time, identifier: frame.headers["receipt-id"])
-        case (.message, .received):
-            return MessageEvent(
-                .received, time: time, destination: frame.headers["destination"],
-                identifier: frame.headers["message-id"], payloadCount: bodyCount)
-        default: return nil
-        }
-    }
-
-    /// Decodes whole frames, with their secrets, and the range of each; nil is a heart-beat.
-    package static func forEachFrame(
-        in bytes: RawSpan, version: STOMPVersion, _ body: (_ frame: STOMPFrame?, _ range: Range<Int>) -> Void
-    ) {
-        var decoder = STOMPDecoder(version: version, limits: .unbounded)
-        decoder.push(bytes)
-        var start = 0
-        // Bytes that are not a valid frame end the connection; the engine reports the violation.
-        while let frame = try? decoder.next() {
-            let end = bytes.byteCount - decoder.bufferedBytes
-            body(frame, start..<end)
-            start = end
-        }
-        // Line ends next to frames only separate them.
-        if start == 0, decoder.lineEnds > 0 { body(nil, 0..<bytes.byteCount) }
     }
 
     /// The frame with what a record keeps of it.
@@ -87,5 +53,65 @@ extension STOMPFrameRecord: CustomStringConvertible {
         var words = [frame.commandName] + frame.headers.map { "\($0.name):\($0.value)" }
         if bodyCount > 0 { words += [FrameText.preview(frame.body, of: bodyCount), "(\(OneLine.bytes(bodyCount)))"] }
         return words.joined(separator: " ")
+    }
+}
+
+extension STOMPFrameRecord: FrameContent {
+    package var protocolName: String { "STOMP \(version)" }
+    package var typeName: String { frame?.commandName ?? "heart-beat" }
+    package var destination: String? { frame?.headers["destination"] }
+    package var payloadCount: Int { bodyCount }
+    package var opensConnection: Bool { frame?.command == .connect || frame?.command == .stomp }
+    package var endsConnection: Bool { frame?.command == .disconnect || frame?.command == .error }
+    package var carriesMessage: Bool { frame?.command == .send || frame?.command == .message }
+
+    /// A receipt answers the frame that asked for it, ACK and NACK the message with their identifier (STOMP 1.2 "ACK").
+    package var exchange: FrameExchange {
+        guard let frame else { return FrameExchange() }
+        var exchange = FrameExchange(asks: frame.headers["receipt"].map { "receipt \($0)" })
+        switch frame.command {
+        case .connect, .stomp: exchange.asks = "CONNECT"
+        case .connected: exchange.answers = "CONNECT"
+        case .receipt: exchange.answers = frame.headers["receipt-id"].map { "receipt \($0)" }
+        case .message: exchange.asks = frame.headers["ack"].map { "message \($0)" }
+        case .ack, .nack: exchange.answers = frame.headers["id"].map { "message \($0)" }
+        default: break
+        }
+        return exchange
+    }
+
+    package var messageEvent: MessageEvent? {
+        switch (frame?.command, direction) {
+        case (.send, .sent):
+            MessageEvent(
+                .sent, time: time, destination: destination, identifier: frame?.headers["receipt"],
+                payloadCount: bodyCount)
+        case (.receipt, .received):
+            MessageEvent(.acknowledged, time: time, identifier: frame?.headers["receipt-id"])
+        case (.message, .received):
+            MessageEvent(
+                .received, time: time, destination: destination, identifier: frame?.headers["message-id"],
+                payloadCount: bodyCount)
+        default: nil
+        }
+    }
+
+    package var note: String {
+        guard let frame else { return "" }
+        // The destination is shown beside it.
+        var words = frame.headers.filter { $0.name != "destination" }.map { "\($0.name):\($0.value)" }
+        if let payloadPreview { words.insert(payloadPreview, at: 0) }
+        return words.joined(separator: " ")
+    }
+
+    package var payloadPreview: String? {
+        guard let frame, bodyCount > 0 else { return nil }
+        return FrameText.preview(frame.body, of: bodyCount)
+    }
+
+    package var fields: [LoggedFrame.Field] {
+        guard let frame else { return [] }
+        let headers = frame.headers.map { LoggedFrame.Field($0.name, $0.value) }
+        return bodyCount > 0 ? headers + [.init("body", OneLine.bytes(bodyCount))] : headers
     }
 }

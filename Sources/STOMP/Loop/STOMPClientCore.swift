@@ -52,13 +52,10 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
 
     var inspector: FrameInspector<STOMPFrameRecord> {
         link.tap {
-            FrameInspector(messageEvent: \.messageEvent) { [weak link] bytes, direction, wishes in
-                // Read for each frame: CONNECTED changes it.
+            FrameInspector { [weak link] bytes, _, cuts in
+                // CONNECTED changes it.
                 let version = link?.perform { $0.engine.version } ?? .v12
-                return STOMPFrameRecord.read(bytes, version: version, direction, wishes)
-            } split: { [weak link] bytes, direction, limits, cuts in
-                let version = link?.perform { $0.engine.version } ?? .v12
-                STOMPKeptFrames.split(bytes, version: version, direction, limits, into: &cuts)
+                STOMPRecordDecoder.cut(bytes, version: version, into: &cuts)
             }
         }
     }

@@ -56,6 +56,10 @@ package struct STOMPFrameBoundaries {
     package private(set) var end = 0
     /// Whether there were line ends in front of a frame or in place of one: heart-beats, or separators.
     package private(set) var hasLineEnds = false
+    /// Where the command of the last frame is, behind line ends.
+    package private(set) var start = 0
+    /// Where the values of the last frame's headers with secrets are, from its command on.
+    package private(set) var secrets: [Range<Int>] = []
     /// The last frame with a `content-length`, whose head the next one may repeat.
     private var last: (start: Int, headCount: Int, count: Int, command: STOMPCommand)?
 
@@ -66,12 +70,13 @@ package struct STOMPFrameBoundaries {
         var scanner = FrameScanner()
         let beats = scanner.lineEnds(in: bytes, from: end)
         if beats.bytes > 0 { hasLineEnds = true }
-        let start = end + beats.bytes
+        start = end + beats.bytes
         if let command = repeated(in: bytes, at: start) { return command }
         // Without a version nothing is unescaped, and the frames were found good when they were written or read.
         guard (try? scanner.scan(bytes, from: start, version: nil, limits: .unbounded)) == true else { return nil }
         end = start + scanner.frameEnd
         last = nil
+        secrets = Self.secrets(of: scanner, in: bytes.extracting(start..<end))
         if scanner.step == .countedBody { last = (start, scanner.bodyStart, scanner.frameEnd, scanner.command) }
         return scanner.command
     }
@@ -84,6 +89,45 @@ package struct STOMPFrameBoundaries {
         else { return nil }
         end = start + last.count
         return last.command
+    }
+
+    private static func secrets(of scanner: FrameScanner, in bytes: RawSpan) -> [Range<Int>] {
+        var (secrets, line) = ([Range<Int>](), scanner.headerStart)
+        let end = scanner.headerEnd
+        while let feed = bytes.firstOffset(of: UInt8(ascii: "\n"), from: line, to: end) {
+            if let colon = bytes.firstOffset(of: UInt8(ascii: ":"), from: line, to: feed),
+                STOMPHeaders.Field.isSecret(bytes, line..<colon)
+            {
+                let hasReturn = bytes.byte(at: feed - 1) == UInt8(ascii: "\r")
+                secrets.append(colon + 1..<(hasReturn ? feed - 1 : feed))
+            }
+            line = feed + 1
+        }
+        return secrets
+    }
+}
+
+extension STOMPFrame {
+    package enum First {
+        case frame(STOMPFrame)
+        /// A heart-beat.
+        case lineEnds
+        case invalid
+    }
+
+    /// What bytes that were written or read begin with. The body of a frame that they hold in part ends where they do.
+    package static func first(in bytes: RawSpan, version: STOMPVersion) -> First {
+        var scanner = FrameScanner()
+        let start = scanner.lineEnds(in: bytes, from: 0).bytes
+        if start == bytes.byteCount { return .lineEnds }
+        guard let isWhole = try? scanner.scan(bytes, from: start, version: version, limits: .unbounded) else {
+            return .invalid
+        }
+        if !isWhole {
+            guard scanner.step == .countedBody || scanner.step == .openBody else { return .invalid }
+            scanner.bodyEnd = bytes.byteCount - start
+        }
+        return .frame(STOMPFrame(scanner, in: bytes, from: start, version: version))
     }
 }
 

@@ -1,5 +1,6 @@
 import LoopbackBroker
 import MQTTCore
+import Messaging
 import TestSupport
 import Testing
 
@@ -72,7 +73,8 @@ struct InspectionTests {
 
     @Test func `keeps the start of a payload and the sizes of all`() {
         let packet = MQTTPacket.publish(.init(topic: "t", payload: Array(repeating: 7, count: 100_000)))
-        let record = MQTTPacketRecord(packet, size: 100_006, .received, showsSecrets: false)
+        let frame = RawFrame(bytes: Array(repeating: 0, count: 100_006), size: 100_006, moment: FrameMoment(.received))
+        let record = MQTTPacketRecord(packet, of: frame, version: .v3_1_1, showsSecrets: false)
         guard case .publish(let kept) = record.packet else { return #expect(Bool(false), "\(record)") }
         #expect(kept.payload.count == 256)
         #expect(record.payloadCount == 100_000)

@@ -19,7 +19,6 @@ import Testing
         let broadcaster = Broadcaster<Int>(capacity: 10)
         broadcaster.send(0)
         let updates = broadcaster.updates
-        #expect(broadcaster.hasListeners)
         broadcaster.send(1)
         var first = updates.makeAsyncIterator()
         var second = updates.makeAsyncIterator()
@@ -123,15 +122,5 @@ import Testing
         var iterator = try #require(broadcaster?.updates.makeAsyncIterator())
         broadcaster = nil
         #expect(await iterator.next() == nil)
-    }
-
-    @Test func `knows whether anybody listens`() {
-        let broadcaster = Broadcaster<Int>(capacity: 3)
-        #expect(!broadcaster.hasListeners)
-        do {
-            let iterator = broadcaster.updates.makeAsyncIterator()
-            withExtendedLifetime(iterator) { #expect(broadcaster.hasListeners) }
-        }
-        #expect(!broadcaster.hasListeners)
     }
 }

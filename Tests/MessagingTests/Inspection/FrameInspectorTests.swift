@@ -1,68 +1,78 @@
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
 @testable import Messaging
 
+@Suite(.turns)
 struct FrameInspectorTests {
-    private struct Content: FrameContent {
+    /// A record of a frame that ends with a byte of 0.
+    private struct Record: FrameContent, Equatable {
+        let size: Int
+        let text: String
+        let showsSecrets: Bool
+        var protocolName: String { "" }
+        var typeName: String { "SEND" }
         var fields: [LoggedFrame.Field] { [] }
         var note: String { "" }
         var payloadPreview: String? { nil }
-    }
-
-    /// Counts the frames that it decodes.
-    private final class Decoder: FrameDecoder {
-        let count = Atomic(0)
-
-        func decode(_ frame: RawFrame) -> LoggedFrame {
-            count.add(1, ordering: .relaxed)
-            return LoggedFrame(
-                frame.moment.direction, time: frame.moment.time, protocolName: "", type: "SEND",
-                size: frame.bytes.count, destination: nil, qos: nil, payloadCount: 0, bytes: frame.bytes,
-                opensConnection: false, endsConnection: false, instant: frame.moment.instant, content: Content())
+        var messageEvent: MessageEvent? {
+            size.isMultiple(of: 2) ? MessageEvent(.sent, time: 0, identifier: nil, payloadCount: size) : nil
         }
     }
 
-    /// Counts how often bytes are decoded, and with what wishes.
-    private final class Reader: Sendable {
-        let wishes = Mutex<[FrameWishes]>([])
-        let decoder = Decoder()
+    /// Counts how often bytes are cut, and how many frames are decoded.
+    private final class Reader: FrameDecoder {
+        let cuts = Atomic(0)
+        let frames = Atomic(0)
 
-        func inspector() -> FrameInspector<String> {
-            FrameInspector { bytes, direction, wishes in
-                self.wishes.withLock { $0.append(wishes) }
-                let size = bytes.byteCount
-                let kept = wishes.logLimit.map { FrameBytes.keptCount(of: size, limit: $0) } ?? 0
-                return [
-                    InspectedFrame(
-                        masked: wishes.masked ? "***" : nil, complete: wishes.complete ? "secret" : nil,
-                        logged: wishes.logLimit.map { _ in
-                            LoggedFrame(
-                                direction, time: 0, protocolName: "", type: "SEND", size: size, destination: nil,
-                                qos: nil, payloadCount: 0, bytes: FrameBytes.copy(bytes, 0..<kept),
-                                opensConnection: false, endsConnection: false, content: Content())
-                        })
-                ]
-            } split: { bytes, direction, limits, cuts in
-                // Each byte of 0 ends a frame.
-                cuts.begin(at: 0, decoder: self.decoder)
-                for (offset, byte) in FrameBytes.copy(bytes, 0..<bytes.byteCount).enumerated() where byte == 0 {
+        func inspector() -> FrameInspector<Record> {
+            FrameInspector { bytes, _, cuts in
+                self.cuts.add(1, ordering: .relaxed)
+                cuts.begin(at: 0, decoder: self)
+                for offset in 0..<bytes.byteCount where bytes.byte(at: offset) == 0 {
                     cuts.add(endingAt: offset + 1)
                 }
             }
         }
-    }
 
-    @Test func `decodes nothing while nobody looks`() {
-        let reader = Reader()
-        let inspector = reader.inspector()
-        inspector.sent([UInt8](repeating: 0, count: 10).span.bytes)
-        #expect(reader.wishes.withLock { $0.count } == 0)
+        func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent {
+            frames.add(1, ordering: .relaxed)
+            return Record(
+                size: frame.size, text: String(decoding: frame.bytes.dropLast(), as: UTF8.self),
+                showsSecrets: showsSecrets)
+        }
+
+        /// Frames that were decoded since the last call.
+        func decoded() -> Int { frames.exchange(0, ordering: .relaxed) }
     }
 
     /// A frame of that many bytes.
-    private func frame(_ size: Int) -> [UInt8] { [UInt8](repeating: 1, count: size - 1) + [0] }
+    private func frame(_ size: Int) -> [UInt8] { [UInt8](repeating: 65, count: size - 1) + [0] }
+
+    private func sent(_ bytes: [UInt8], _ inspector: FrameInspector<Record>) {
+        inspector.sent(bytes.span.bytes)
+    }
+
+    private func received(_ bytes: [UInt8], _ inspector: FrameInspector<Record>) {
+        inspector.received(bytes.span.bytes)
+    }
+
+    @Test func `cuts nothing while nobody looks`() {
+        let reader = Reader()
+        let inspector = reader.inspector()
+        sent(frame(10), inspector)
+        do {
+            let (log, records) = (FrameLog(), inspector.records(showingSecrets: false))
+            inspector.feed(log, as: "a")
+            sent(frame(10), inspector)
+            withExtendedLifetime((log, records)) { #expect(reader.cuts.load(ordering: .relaxed) == 1) }
+        }
+        // Nobody can read these any more.
+        sent(frame(10), inspector)
+        #expect(reader.cuts.load(ordering: .relaxed) == 1 && reader.decoded() == 0)
+    }
 
     @Test func `a log decodes the frames that are read, and no others`() {
         let reader = Reader()
@@ -70,36 +80,36 @@ struct FrameInspectorTests {
         let (log, other) = (FrameLog(limit: 10), FrameLog(limit: 1_000))
         inspector.feed(log, as: "a")
         inspector.feed(other, as: "b")
+        inspector.feed(other, as: "again")
         for size in 1...50 {
-            let bytes = frame(size)
-            inspector.sent(bytes.span.bytes)
+            sent(frame(size), inspector)
         }
         let read = (51...100).flatMap { frame($0) }
-        inspector.received(read.span.bytes)
-        func decoded() -> Int { reader.decoder.count.exchange(0, ordering: .relaxed) }
-        #expect(log.undecodedCount == 10 && other.undecodedCount == 100)
-        #expect(decoded() == 0)
+        received(read, inspector)
+        #expect(reader.cuts.load(ordering: .relaxed) == 51)
+        #expect(reader.decoded() == 0)
         #expect(log.frame(100)?.size == 100)
-        #expect(decoded() == 1)
+        #expect(reader.decoded() == 1)
         #expect(log.snapshot().frames.map(\.size) == Array(91...100))
-        #expect(decoded() == 10)
+        #expect(reader.decoded() == 10)
         let newest = other.snapshot(since: 90).frames
         #expect(newest.map(\.size) == Array(91...100) && newest.map(\.bytes) == (91...100).map { frame($0) })
         #expect(newest.allSatisfy { $0.direction == .received && $0.client == "b" && $0.connection == 1 })
-        #expect(decoded() == 10)
+        #expect(reader.decoded() == 10)
         #expect(other.snapshot().frames.map(\.number) == Array(1...100))
-        #expect(decoded() == 100)
-        #expect(reader.wishes.withLock { $0.isEmpty })
+        #expect(reader.decoded() == 100)
+        inspector.stopFeeding(log)
+        sent(frame(7), inspector)
+        #expect(log.snapshot().cursor == 100 && other.snapshot().cursor == 101)
     }
 
     @Test func `keeps of a read what its bounds allow, and counts the rest`() {
-        let reader = Reader()
-        let inspector = reader.inspector()
+        let inspector = Reader().inspector()
         let (few, small) = (FrameLog(limit: 3), FrameLog(limit: 1_000, bytes: 4_096))
         inspector.feed(few, as: "a")
         inspector.feed(small, as: "b")
         let read = (1...200).flatMap { frame($0) }
-        inspector.received(read.span.bytes)
+        received(read, inspector)
         #expect(few.snapshot().frames.map(\.size) == [198, 199, 200])
         #expect(few.snapshot().droppedCount == 197)
         // 200 + 199 + … + 180 bytes.
@@ -107,30 +117,63 @@ struct FrameInspectorTests {
         #expect(small.snapshot().droppedCount == 179 && small.snapshot().cursor == 200)
     }
 
-    @Test func `decodes each frame once, however many logs and readers there are`() async {
-        let reader = Reader()
-        let inspector = reader.inspector()
+    @Test func `each log keeps of a large frame what its own bound allows`() {
+        let inspector = Reader().inspector()
         let (small, large) = (FrameLog(bytes: 1 << 13), FrameLog(bytes: 1 << 20))
         inspector.feed(small, as: "a")
         inspector.feed(large, as: "b")
-        inspector.feed(large, as: "again")
-        var masked = inspector.frames(showingSecrets: false).makeAsyncIterator()
-        var other = inspector.frames(showingSecrets: false).makeAsyncIterator()
-        var complete = inspector.frames(showingSecrets: true).makeAsyncIterator()
-        inspector.received([UInt8](repeating: 1, count: 20_000).span.bytes)
-        #expect(reader.wishes.withLock { $0.count } == 1)
-        #expect(reader.wishes.withLock { $0.first?.logLimit } == 1 << 17)
-        #expect(await masked.next() == "***")
-        #expect(await other.next() == "***")
-        #expect(await complete.next() == "secret")
-        // Each log keeps what its own bound allows.
-        #expect(large.snapshot().frames.map(\.bytes.count) == [20_000])
-        #expect(small.snapshot().frames.map(\.bytes.count) == [1_024])
-        #expect(small.snapshot().frames.map(\.client) == ["a"])
-        inspector.stopFeeding(small)
-        inspector.stopFeeding(large)
-        inspector.received([UInt8](repeating: 0, count: 5).span.bytes)
-        #expect(reader.wishes.withLock { $0.map(\.logLimit) } == [1 << 17, nil])
-        #expect(large.snapshot().frames.count == 1)
+        received(frame(5) + frame(20_000) + frame(6), inspector)
+        #expect(large.snapshot().frames.map(\.bytes.count) == [5, 20_000, 6])
+        #expect(small.snapshot().frames.map(\.bytes.count) == [5, 1_024, 6])
+        #expect(small.snapshot().frames.map(\.size) == [5, 20_000, 6])
+        #expect(small.snapshot().frames.map(\.isWhole) == [true, false, true])
+    }
+
+    @Test func `sequences bring every record in the order of both directions, decoded when they are read`() async {
+        let reader = Reader()
+        let inspector = reader.inspector()
+        var masked = inspector.records(showingSecrets: false).makeAsyncIterator()
+        var complete = inspector.records(showingSecrets: true).makeAsyncIterator()
+        var events = inspector.messageEvents.makeAsyncIterator()
+        for round in 0..<100 {
+            sent(frame(round * 4 + 1) + frame(round * 4 + 2), inspector)
+            received(frame(round * 4 + 3) + frame(round * 4 + 4), inspector)
+        }
+        #expect(reader.decoded() == 0)
+        for size in 1...400 { #expect(await masked.next()?.size == size) }
+        #expect(reader.decoded() == 400)
+        let first = await complete.next()
+        #expect(first == Record(size: 1, text: "", showsSecrets: true))
+        for size in 1...200 { #expect(await events.next()?.payloadCount == 2 * size) }
+        #expect(masked.missedCount == 0 && complete.missedCount == 0 && events.missedCount == 0)
+    }
+
+    @Test func `a slow reader of a sequence misses the oldest records, and counts them`() async {
+        let inspector = Reader().inspector()
+        var records = inspector.records(showingSecrets: false).makeAsyncIterator()
+        for _ in 0..<30 { sent((1...100).flatMap { frame($0) }, inspector) }
+        inspector.finish()
+        var sizes: [Int] = []
+        while let record = await records.next() { sizes.append(record.size) }
+        #expect(sizes == Array((0..<30).flatMap { _ in 1...100 }.suffix(1_024)))
+        #expect(records.missedCount == 3_000 - 1_024)
+    }
+
+    @Test func `a waiting reader gets what comes, and ends with the client`() async {
+        let inspector = Reader().inspector()
+        let (records, late) = (inspector.records(showingSecrets: false), inspector.messageEvents)
+        let reading = Task {
+            var sizes: [Int] = []
+            for await record in records { sizes.append(record.size) }
+            return sizes
+        }
+        for size in 1...500 {
+            received(frame(size), inspector)
+            await Task.yield()
+        }
+        inspector.finish()
+        #expect(await reading.value == Array(1...500))
+        #expect(await late.reduce(0) { sum, _ in sum + 1 } == 250)
+        #expect(await inspector.records(showingSecrets: false).first { _ in true } == nil)
     }
 }

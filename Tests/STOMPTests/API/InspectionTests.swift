@@ -42,10 +42,13 @@ struct InspectionTests {
 
     @Test func `takes line ends for heart-beats only where no frame is near`() {
         func records(_ bytes: [UInt8]) -> [String] {
-            STOMPFrameRecord.read(bytes.span.bytes, version: .v12, .received, FrameWishes(masked: true))
-                .compactMap(\.masked).map { "\($0)" }
+            let log = FrameLog()
+            var cuts = FrameCuts()
+            STOMPRecordDecoder.cut(bytes.span.bytes, version: .v12, into: &cuts)
+            log.append(cuts, of: bytes.span.bytes, at: FrameMoment(.received), from: FrameLogSource("c"))
+            return log.snapshot().frames.map { "\($0.type) \($0.note)" }
         }
-        #expect(records([10]) == ["heart-beat"])
+        #expect(records([10]) == ["heart-beat "])
         #expect(records(Array("RECEIPT\nreceipt-id:7\n\n\0\n".utf8)) == ["RECEIPT receipt-id:7"])
         #expect(records(Array("RECEIPT\nreceipt-id:7\n\n\0\nERROR\n\nno\0".utf8)).count == 2)
         #expect(records([]) == [])
@@ -54,7 +57,8 @@ struct InspectionTests {
     @Test func `keeps the start of headers and bodies`() throws {
         let long = String(repeating: "x", count: 10_000)
         let frame = STOMPFrame(.message, headers: ["h": long], body: Array(long.utf8))
-        let record = STOMPFrameRecord(frame, size: 20_000, .received, showsSecrets: false)
+        let raw = RawFrame(bytes: Array(repeating: 0, count: 20_000), size: 20_000, moment: FrameMoment(.received))
+        let record = STOMPFrameRecord(frame, of: raw, version: .v12, showsSecrets: false)
         let kept = try #require(record.frame)
         #expect(kept.body.count == 256)
         #expect(record.bodyCount == 10_000)

@@ -17,6 +17,19 @@ struct LogTests {
         return configuration
     }
 
+    /// Puts bytes into a log as a client's inspector does.
+    private func log(_ bytes: [UInt8], _ direction: FrameDirection = .sent, bytes limit: Int = 1 << 20) -> FrameLog {
+        let log = FrameLog(bytes: limit)
+        var cuts = FrameCuts()
+        STOMPRecordDecoder.cut(bytes.span.bytes, version: .v12, into: &cuts)
+        log.append(cuts, of: bytes.span.bytes, at: FrameMoment(direction), from: FrameLogSource("c"))
+        return log
+    }
+
+    private func logged(_ text: String, bytes limit: Int = 1 << 20) -> [LoggedFrame] {
+        log(Array(text.utf8), bytes: limit).snapshot().frames
+    }
+
     @Test(.requires(program: "tshark", "capinfos"))
     func `a capture holds each frame as TCP, with its command and destination as comment`() async throws {
         let broker = try await LoopbackBroker.start()
@@ -63,11 +76,7 @@ struct LogTests {
         let lines = [
             "", "CONNECT", "login:ann", "passcode:hush:hush", "Authorization:secret", "passcode:", "x:y", "", "",
         ]
-        let bytes = Array((lines.joined(separator: lineEnd) + "\0\n").utf8)
-        let frame = try #require(
-            STOMPFrameRecord.read(bytes.span.bytes, version: .v12, .sent, FrameWishes(logLimit: 4096)).compactMap(
-                \.logged
-            ).first)
+        let frame = try #require(logged(lines.joined(separator: lineEnd) + "\0\n").first)
         let text = String(decoding: frame.bytes, as: UTF8.self)
         let masked = [
             "", "CONNECT", "login:***", "passcode:*********", "Authorization:******", "passcode:", "x:y", "", "",
@@ -78,28 +87,36 @@ struct LogTests {
     }
 
     @Test func `leaves a body alone that looks like a header`() throws {
-        let bytes = Array("SEND\ndestination:/a\ntoken:t\n\npasscode:seen\n\0".utf8)
-        let frame = try #require(
-            STOMPFrameRecord.read(bytes.span.bytes, version: .v12, .sent, FrameWishes(logLimit: 4096)).compactMap(
-                \.logged
-            ).first)
+        let frame = try #require(logged("SEND\ndestination:/a\ntoken:t\n\npasscode:seen\n\0").first)
         #expect(String(decoding: frame.bytes, as: UTF8.self) == "SEND\ndestination:/a\ntoken:*\n\npasscode:seen\n\0")
         #expect(frame.payload == "\"passcode:seen\n\"")
     }
 
-    @Test func `a log decodes and masks frames when it is read, and those of a handshake at once`() {
-        let text = "CONNECT\nlogin:ann\npasscode:hush\n\n\0\nSEND\ndestination:/a\ntoken:secret\n\nbody\0\n"
-        let bytes = Array(text.utf8)
-        var cuts = FrameCuts()
-        let limits = FrameLimits(whole: 4096, kept: 4096)
-        STOMPKeptFrames.split(bytes.span.bytes, version: .v12, .sent, limits, into: &cuts)
-        let log = FrameLog()
-        log.append(cuts, of: bytes.span.bytes, at: FrameMoment(.sent), from: log.source("c"))
-        #expect(log.undecodedCount == 1)
-        #expect(log.snapshot().frames.map(\.type) == ["CONNECT", "SEND"])
-        #expect(log.snapshot().frames.last?.payload == "\"body\"")
+    @Test func `masks secrets in every frame, also where heads repeat`() {
+        let send = "SEND\ndestination:/a\nX-Token:secret\ncontent-length:4\n\n"
+        let frames = [
+            "CONNECT\nlogin:ann\npasscode:hush\n\n\0", "\n\(send)body\0", "\n\n\(send)BODY\0", "\(send)last\0",
+        ]
+        let log = log(Array((frames.joined() + "\n").utf8))
+        let kept = log.snapshot().frames
+        #expect(kept.map(\.type) == ["CONNECT", "SEND", "SEND", "SEND"])
+        #expect(kept.compactMap(\.payload) == ["\"body\"", "\"BODY\"", "\"last\""])
+        let masked = frames.map {
+            $0.replacing("secret", with: "******").replacing("hush", with: "****").replacing("ann", with: "***")
+        }
+        #expect(kept.map { String(decoding: $0.bytes, as: UTF8.self) } == masked)
         let capture = String(decoding: log.pcapng(), as: UTF8.self)
         #expect(!capture.contains("hush") && !capture.contains("secret"))
+    }
+
+    @Test(arguments: ["", "content-length:100000\n"])
+    func `keeps the start of a frame that is too large`(contentLength: String) throws {
+        let body = String(repeating: "0123456789", count: 10_000)
+        let frame = try #require(
+            logged("MESSAGE\ndestination:/a\n\(contentLength)\n\(body)\0", bytes: 400_000).first)
+        #expect(frame.type == "MESSAGE" && frame.destination == "/a" && frame.payloadCount == 100_000)
+        #expect(frame.bytes.count == 4_096 && !frame.isWhole)
+        #expect(frame.payload?.hasPrefix("\"0123456789") == true)
     }
 
     @Test func `a log keeps frames with equal heads apart, and line ends between them`() {
@@ -107,20 +124,14 @@ struct LogTests {
         let open = "MESSAGE\nsubscription:1\nmessage-id:1\ndestination:/topic/a\n\n"
         let frames = ["\(head)ab\0cd\0", "\n\(head)12345\0", "\(open)x\0", "\(open)longer\0", "\(head)67890\0"]
         let bytes = Array((frames.joined() + "\n").utf8)
-        var cuts = FrameCuts()
-        STOMPKeptFrames.split(
-            bytes.span.bytes, version: .v12, .received, FrameLimits(whole: 4096, kept: 4096), into: &cuts)
-        let log = FrameLog()
-        log.append(cuts, of: bytes.span.bytes, at: FrameMoment(.received), from: log.source("c"))
+        let log = log(bytes, .received)
         let kept = log.snapshot().frames
         #expect(kept.map { String(decoding: $0.bytes, as: UTF8.self) } == frames)
         #expect(kept.allSatisfy { $0.type == "MESSAGE" && $0.destination == "/topic/a" })
     }
 
     @Test func `logs heart-beats`() throws {
-        let beat = try #require(
-            STOMPFrameRecord.read(([10] as [UInt8]).span.bytes, version: .v12, .received, FrameWishes(logLimit: 4096))
-                .compactMap(\.logged).first)
+        let beat = try #require(logged("\n").first)
         #expect(beat.type == "heart-beat")
         #expect(beat.size == 1)
     }

@@ -1,0 +1,142 @@
+import MQTTCore
+import Messaging
+import Synchronization
+import Transport
+import Wire
+
+/// Finds the packets in what a connection exchanges, for its inspector, and decodes them when somebody reads them.
+struct MQTTRecordDecoder: FrameDecoder {
+    let version: MQTTVersion
+    /// The topic of a PUBLISH with a topic alias.
+    var topic: String?
+
+    func decode(_ frame: RawFrame, showsSecrets: Bool) -> any FrameContent {
+        // UInt8 has no padding, so all bytes are initialised.
+        let bytes = unsafe frame.bytes.span.bytes
+        guard let header = Self.header(in: bytes, at: 0, version),
+            // The body of a large packet ends where its bytes do.
+            let packet = try? MQTTPacket.decode(
+                header.cut(toBody: bytes.byteCount - header.headerCount),
+                body: bytes.extracting(header.headerCount...), version: version)
+        else {
+            let type = MQTTPacketType(rawValue: frame.bytes[0] >> 4)
+            return InvalidFrame(frame, "MQTT \(version)", type: type?.description ?? "?")
+        }
+        return MQTTPacketRecord(packet, of: frame, version: version, topic: topic, showsSecrets: showsSecrets)
+    }
+
+    private static func header(in bytes: RawSpan, at start: Int, _ version: MQTTVersion) -> MQTTFrameHeader? {
+        try? MQTTFrameHeader.parse(
+            bytes, at: start, maximumPacketSize: MQTTFrameHeader.largestPacket, version: version)
+    }
+
+    /// Adds whole packets, of which only the header is read, the secrets of those that open a connection or may carry
+    /// authentication data, and the topic of a PUBLISH with an alias, which is unknown later.
+    static func cut(
+        _ bytes: RawSpan, version: MQTTVersion, _ direction: FrameDirection, _ aliases: MQTTSeenAliases,
+        into cuts: inout FrameCuts
+    ) {
+        var (decoder, start) = (MQTTRecordDecoder(version: version), 0)
+        cuts.begin(at: 0, decoder: decoder)
+        while let header = header(in: bytes, at: start, decoder.version),
+            header.packetCount <= bytes.byteCount - start
+        {
+            let packet = start..<start + header.packetCount
+            switch header.type {
+            case .connect, .connack, .auth:
+                if let version = cut(header, bytes, packet, decoder, into: &cuts) {
+                    decoder = MQTTRecordDecoder(version: version)
+                    aliases.reset()
+                }
+                cuts.begin(at: packet.upperBound, decoder: decoder)
+            case .publish where decoder.version.hasProperties:
+                if let topic = aliasedTopic(header, bytes, start, decoder.version, direction, aliases) {
+                    cuts.add(packet, decoder: MQTTRecordDecoder(version: decoder.version, topic: topic))
+                    cuts.begin(at: packet.upperBound, decoder: decoder)
+                } else {
+                    cuts.add(endingAt: packet.upperBound)
+                }
+            default: cuts.add(endingAt: packet.upperBound)
+            }
+            start = packet.upperBound
+        }
+    }
+
+    /// Adds a packet that may have secrets. Returns the version that a CONNECT names.
+    private static func cut(
+        _ header: MQTTFrameHeader, _ bytes: RawSpan, _ range: Range<Int>, _ decoder: MQTTRecordDecoder,
+        into cuts: inout FrameCuts
+    ) -> MQTTVersion? {
+        let body = bytes.extracting(range.lowerBound + header.headerCount..<range.upperBound)
+        let packet = try? MQTTPacket.decode(header, body: body, version: decoder.version)
+        var (decoder, named) = (decoder, MQTTVersion?.none)
+        if case .connect(let connect) = packet {
+            named = connect.version
+            decoder = MQTTRecordDecoder(version: connect.version)
+        }
+        // Where the secrets of an invalid packet are is unknown.
+        let secrets =
+            packet.map { Self.secrets(of: $0, bytes.bytes(in: range)) } ?? [header.headerCount..<range.count]
+        cuts.add(range, decoder: decoder, opensConnection: header.type == .connect, hiding: secrets)
+        return named
+    }
+
+    /// Where the secrets of a packet are in its bytes.
+    private static func secrets(of packet: MQTTPacket, _ bytes: [UInt8]) -> [Range<Int>] {
+        switch packet {
+        case .connect(let packet):
+            // The last fields are will payload, user name and password, in this order [MQTT-3.1.3-1].
+            let fields = [packet.password?.count, packet.userName?.utf8.count, packet.will?.payload.count]
+            var (secrets, end) = (authenticationData(packet.properties, bytes), bytes.count)
+            for count in fields.compactMap(\.self) where count <= end {
+                secrets.append(end - count..<end)
+                // Two bytes before the field hold its length.
+                end -= count + 2
+            }
+            return secrets
+        case .connack(let packet): return authenticationData(packet.properties, bytes)
+        case .auth(let packet): return authenticationData(packet.properties, bytes)
+        default: return []
+        }
+    }
+
+    /// Wherever the property could be.
+    private static func authenticationData(_ properties: MQTTProperties, _ bytes: [UInt8]) -> [Range<Int>] {
+        guard let data = properties.authenticationData, !data.isEmpty else { return [] }
+        let (high, low) = (UInt8(truncatingIfNeeded: data.count >> 8), UInt8(truncatingIfNeeded: data.count))
+        let property = [MQTTPropertyIdentifier.authenticationData.rawValue, high, low] + data
+        return bytes.indices.filter { bytes[$0...].starts(with: property) }.map { $0 + 3..<$0 + property.count }
+    }
+
+    /// The topic of a PUBLISH with a topic alias; nil without one.
+    private static func aliasedTopic(
+        _ header: MQTTFrameHeader, _ bytes: RawSpan, _ start: Int, _ version: MQTTVersion, _ direction: FrameDirection,
+        _ aliases: MQTTSeenAliases
+    ) -> String? {
+        guard let view = try? MQTTPublishView.parse(header, in: bytes, at: start, version: version),
+            let scan = try? view.scanProperties(in: bytes), scan.topicAlias != 0,
+            let topic = try? view.topic(in: bytes)
+        else { return nil }
+        return aliases.topic(topic, alias: scan.topicAlias, direction)
+    }
+}
+
+/// The topic aliases of a connection that is inspected (MQTT 5.0, section 3.3.2.3.4), so that every PUBLISH can be shown
+/// with its topic. There are as many as client and server have allowed each other.
+final class MQTTSeenAliases: Sendable {
+    private let topics = Lock<[FrameDirection: [UInt16: String]]>([:])
+
+    /// The topic of a PUBLISH with an alias, whose own topic may be empty; nil if the alias was set before the inspection
+    /// began.
+    func topic(_ topic: String, alias: UInt16, _ direction: FrameDirection) -> String? {
+        topics.withLock { topics in
+            if !topic.isEmpty { topics[direction, default: [:]][alias] = topic }
+            return topics[direction]?[alias]
+        }
+    }
+
+    /// Forgets the aliases: a new connection has none [MQTT-3.3.2-7].
+    func reset() {
+        topics.withLock { $0 = [:] }
+    }
+}
