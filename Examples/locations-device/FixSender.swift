@@ -50,7 +50,7 @@ struct FixSender: Sendable {
     }
 
     private func write(_ body: [UInt8], _ number: Int) async throws(STOMPError) {
-        let receipt = try await link.client.sendForReceipt(body, to: topic, options: options)
+        let receipt = try await link.client.sendForReceipt(STOMPOutgoingMessage(body, to: topic, options: options))
         continuation.yield(.receipt(receipt, of: number))
     }
 

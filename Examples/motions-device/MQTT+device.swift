@@ -8,7 +8,7 @@ extension MQTTConfiguration {
         keepAlive = .seconds(options.keepAlive)
         cleanStart = !options.keepsSession
         let payload = #"{"deviceID":\#(JSON.quoted(deviceID))}"#
-        will = MQTTWill(topic: "/mwm/lastWill", payload: Array(payload.utf8), qos: .exactlyOnce)
+        will = MQTTWill(Array(payload.utf8), to: "/mwm/lastWill", qos: .exactlyOnce)
         credentials = options.common.credentials
         reconnect = options.common.reconnectPolicy
         tls = options.common.tls

@@ -46,7 +46,7 @@ struct ByteTests {
         try await expect(publish + 2 + 4, writes: 2, by: client) {
             try await client.publish(Self.payload, to: Self.topic, qos: .exactlyOnce)
         }
-        let message = MQTTOutgoingMessage(topic: Self.topic, payload: Self.payload, qos: .atLeastOnce)
+        let message = MQTTOutgoingMessage(Self.payload, to: Self.topic, qos: .atLeastOnce)
         try await expect(10 * (publish + 2), by: client) {
             try await client.publish([MQTTOutgoingMessage](repeating: message, count: 10)).check()
         }

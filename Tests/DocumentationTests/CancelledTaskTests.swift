@@ -117,7 +117,7 @@ struct CancelledTaskTests {
         Row(
             "`send`, `reply`", { try await $0.stomp.send("x", to: "/queue/x") },
             { try await $0.stomp.reply(to: $0.frame, with: "x") }),
-        Row("`sendForReceipt`", { _ = try await $0.stomp.sendForReceipt("x", to: "/queue/x") }),
+        Row("`sendForReceipt`", { _ = try await $0.stomp.sendForReceipt(STOMPOutgoingMessage("x", to: "/queue/x")) }),
         Row("`sendAndConfirm`", { try await $0.stomp.sendAndConfirm("x", to: "/queue/x") }),
         Row(
             "`sendAndConfirm` of an array, `check()`",
@@ -147,7 +147,7 @@ struct CancelledTaskTests {
         Row("`acknowledge()`", { $0.packet.acknowledge() }),
         Row(
             "`publish` with QoS 0, `tryPublish`", { try await $0.mqtt.publish("x", to: "x") },
-            { _ = try $0.mqtt.tryPublish("x", to: "x") }),
+            { _ = try $0.mqtt.tryPublish(MQTTOutgoingMessage("x", to: "x")) }),
         Row(
             "`publish` with QoS 1 and 2, `reply`", { try await $0.mqtt.publish("x", to: "x", qos: QoS.atLeastOnce) },
             { try await $0.mqtt.publish("x", to: "x", qos: QoS.exactlyOnce) },
@@ -155,12 +155,12 @@ struct CancelledTaskTests {
         Row(
             "`publish` of an array, `check()`",
             {
-                try await $0.mqtt.publish([MQTTOutgoingMessage(topic: "x", payload: [1], qos: QoS.atLeastOnce)]).check()
+                try await $0.mqtt.publish([MQTTOutgoingMessage([1], to: "x", qos: QoS.atLeastOnce)]).check()
             }),
         Row(
             "`publishForConfirmation`",
-            { _ = try await $0.mqtt.publishForConfirmation("x", to: "x", qos: QoS.atLeastOnce) }),
-        Row("`enqueue`", { try await $0.mqtt.enqueue("x", to: "x", qos: QoS.atLeastOnce) }),
+            { _ = try await $0.mqtt.publishForConfirmation(MQTTOutgoingMessage("x", to: "x", qos: QoS.atLeastOnce)) }),
+        Row("`enqueue`", { try await $0.mqtt.enqueue(MQTTOutgoingMessage("x", to: "x", qos: QoS.atLeastOnce)) }),
         Row("`request`", { _ = try await $0.mqtt.request("x", to: "x") }),
         Row("`subscribe`", { _ = try await $0.mqtt.subscribe(to: "x") }),
         Row(

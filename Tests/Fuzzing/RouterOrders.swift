@@ -89,7 +89,7 @@ enum RouterOrders {
             lastConnection += 1
             let will =
                 input.byte() & 1 == 0
-                ? nil : MQTTWill(topic: input.text(RouterOrders.topics), payload: [1], qos: .atLeastOnce)
+                ? nil : MQTTWill([1], to: input.text(RouterOrders.topics), qos: .atLeastOnce)
             let opened = router.openSession(
                 clientID: client, connection: lastConnection, cleanStart: input.byte() & 1 == 0,
                 expiry: input.choice([0, 1, 5, .max]), will: will, at: now, into: &effects)

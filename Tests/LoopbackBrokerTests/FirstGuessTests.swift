@@ -38,7 +38,7 @@ extension STOMPDestination<Order> {
         var configuration = MQTTConfiguration(clientID: "house")
         configuration.version = .v5_0
         configuration.sessionExpiry = .seconds(60)
-        configuration.will = MQTTWill(topic: "home/status", payload: "offline", retain: true, delay: .seconds(5))
+        configuration.will = MQTTWill("offline", to: "home/status", retain: true, delay: .seconds(5))
         let house = try MQTTClient(broker.mqttURL, configuration: configuration)
         configuration.clientID = "sensor"
         configuration.will = nil
@@ -48,9 +48,9 @@ extension STOMPDestination<Order> {
 
         let readings = try await house.subscribe(to: .readings, acknowledgement: .manual)
         let kitchen = try MQTTTopic.readings.at("kitchen")
-        let first = try await sensor.publishForConfirmation(Reading(celsius: 20), to: kitchen)
-        try await sensor.enqueue(Reading(celsius: 21), as: .json, to: "home/hall/reading")
-        try await sensor.enqueue("not a reading", to: "home/bath/reading")
+        let first = try await sensor.publishForConfirmation(MQTTOutgoingMessage(Reading(celsius: 20), to: kitchen))
+        try await sensor.enqueue(MQTTOutgoingMessage(Reading(celsius: 21), as: .json, to: "home/hall/reading"))
+        try await sensor.enqueue(MQTTOutgoingMessage("not a reading", to: "home/bath/reading"))
         var seen: [String] = []
         for try await reading in readings {
             seen.append("\(reading.captures[0]) \(reading.qos.rawValue) \(reading.isRetained)")
@@ -67,7 +67,7 @@ extension STOMPDestination<Order> {
         let questions = try await house.subscribe(to: "home/target", as: Reading.self)
         let answering = Task {
             for try await question in questions.prefix(3) {
-                try await house.reply(to: question, with: Target(celsius: question.value.celsius + 1), as: .json)
+                try await house.reply(to: question.message, with: Target(celsius: question.value.celsius + 1))
             }
         }
         let answers: [Target] = [
@@ -94,9 +94,9 @@ extension STOMPDestination<Order> {
         let orders = try await worker.subscribe(to: .orders, acknowledgement: .clientIndividual)
         let receipts = [
             try await shop.sendForReceipt(
-                Order(number: 1), to: .orders, options: STOMPSendOptions(headers: ["table": "7"])),
-            try await shop.sendForReceipt(Order(number: 2), as: .json, to: "/queue/orders"),
-            try await shop.sendForReceipt("pizza, please", to: "/queue/orders"),
+                STOMPOutgoingMessage(Order(number: 1), to: .orders, options: STOMPSendOptions(headers: ["table": "7"]))),
+            try await shop.sendForReceipt(STOMPOutgoingMessage(Order(number: 2), as: .json, to: "/queue/orders")),
+            try await shop.sendForReceipt(STOMPOutgoingMessage("pizza, please", to: "/queue/orders")),
         ]
         for receipt in receipts { try await receipt.confirmed() }
         var numbers: [Int] = []
@@ -128,7 +128,7 @@ extension STOMPDestination<Order> {
         let questions = try await worker.subscribe(to: .prices)
         let answering = Task {
             for try await question in questions.prefix(2) {
-                try await worker.reply(to: question, with: Price(cents: question.value.number * 100), as: .json)
+                try await worker.reply(to: question.message, with: Price(cents: question.value.number * 100))
             }
         }
         let prices: [Price] = [
@@ -157,7 +157,7 @@ extension STOMPDestination<Order> {
         }
 
         func setTarget(_ celsius: Double) async throws {
-            try await client.enqueue(Reading(celsius: celsius), to: .target)
+            try await client.enqueue(MQTTOutgoingMessage(Reading(celsius: celsius), to: .target))
         }
     }
 
@@ -186,7 +186,7 @@ extension STOMPDestination<Order> {
         try await meter.connect()
         var arrivals = broker.arrivals(includesDropped: true).makeAsyncIterator()
         broker.inject(.drop, .received, .mqtt(.publish), client: "meter", number: 2)
-        for text in ["1", "2", "3"] { #expect(try meter.tryPublish(text, to: "readings")) }
+        for text in ["1", "2", "3"] { #expect(try meter.tryPublish(MQTTOutgoingMessage(text, to: "readings"))) }
         let packets = [await arrivals.next(), await arrivals.next(), await arrivals.next()]
         #expect(packets.map { $0?.text } == ["1", "2", "3"])
         #expect(packets.map { $0?.wasDropped } == [false, true, false])

@@ -36,7 +36,7 @@ import Transport
             // Full for the loop too, which gets its turn each time.
             var refusals = 0
             while refusals < 10 {
-                let isTaken = try client.tryPublish([UInt8](repeating: 0, count: 300_000), to: "c")
+                let isTaken = try client.tryPublish(MQTTOutgoingMessage([UInt8](repeating: 0, count: 300_000), to: "c"))
                 refusals = isTaken ? 0 : refusals + 1
                 await Task(executorPreference: client.executor) {}.value
             }
@@ -52,10 +52,12 @@ import Transport
             try await client.publish("1", to: "a")
             try await client.publish("2", to: "a", qos: .atLeastOnce)
             _ = await client.publish(
-                ["3", "4"].map { MQTTOutgoingMessage(topic: "a", payload: Array($0.utf8), qos: .atLeastOnce) })
+                ["3", "4"].map { MQTTOutgoingMessage(Array($0.utf8), to: "a", qos: .atLeastOnce) })
             #expect(client.counters.messagesSent == 4)
             await client.suspend()
-            for text in ["12", "345"] { try await client.enqueue(text, to: "abc", qos: .exactlyOnce) }
+            for text in ["12", "345"] {
+                try await client.enqueue(MQTTOutgoingMessage(text, to: "abc", qos: .exactlyOnce))
+            }
             #expect(client.backlog.queuedMessages == 2)
             #expect(client.backlog.queuedBytes == 11)
             #expect(client.counters.messagesSent == 4)

@@ -42,8 +42,7 @@ extension BrowserTests {
                         let phase = Double(round) / 10 + Double(device)
                         let attitude = Attitude(
                             pitch: sin(phase), roll: 1.5 * sin(phase * 1.7), yaw: 2.8 * cos(phase / 2))
-                        return MQTTOutgoingMessage(
-                            topic: "/mwm/phone-\(device)/motion", payload: attitude.bytes, qos: .atMostOnce)
+                        return MQTTOutgoingMessage(attitude.bytes, to: "/mwm/phone-\(device)/motion", qos: .atMostOnce)
                     }
                     try await client.publish(messages).check()
                 }

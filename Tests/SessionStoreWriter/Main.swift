@@ -101,7 +101,7 @@ struct Main {
         var number = first
         say("ready")
         while true {
-            try await client.enqueue(Array("\(number)".utf8), to: "t/\(number)", qos: .exactlyOnce)
+            try await client.enqueue(MQTTOutgoingMessage(Array("\(number)".utf8), to: "t/\(number)", qos: .exactlyOnce))
             say("a \(number)")
             number += 1
         }

@@ -8,15 +8,54 @@ extension MQTTClient {
     /// QoS 0: when its bytes are in the outbox; this suspends only while the outbox is full. QoS 1 and 2: when the server has
     /// acknowledged, over a reconnect if need be. After a reconnect messages of every QoS are sent once the server has
     /// answered the subscriptions. Cancelling the task ends the wait, and never the exchange.
-    /// - Returns: the server's reason code; for QoS 0 always success.
+    /// - Returns: the whole answer of the server, with 5.0 including Reason String and user properties; for QoS 0 always
+    ///   success.
     /// - Throws: ``MQTTError``, before anything is sent if the message cannot be. ``MQTTError/Code/notConnected`` at once
     ///   before ``connect()`` and after ``disconnect()``. When the client has stopped connecting, the reason with its code:
     ///   at once, or when it stops for calls that wait at that moment; their messages are dropped unless they have been sent
     ///   already.
     @discardableResult
+    public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
+        -> MQTTPublishResult
+    {
+        let message = inThisVersion(message)
+        guard message.qos == .atMostOnce else { return try await publisher.publishAcknowledged(message) }
+        return MQTTPublishResult(
+            try await publish(
+                bytes: message.payload, to: message.topic, qos: .atMostOnce, retain: message.retain,
+                properties: message.properties))
+    }
+
+    /// Publishes any sequence of bytes, such as an array or `Data`; otherwise as ``publish(_:)-(MQTTOutgoingMessage)``.
+    ///
+    /// - Parameters:
+    ///   - payload: the payload.
+    ///   - topic: the topic that is published to.
+    ///   - qos: the quality of service. Default: 0.
+    ///   - retain: whether the server keeps the message for later subscribers; an empty payload makes it forget the one it
+    ///     has. Default: false.
+    ///   - properties: of PUBLISH; 5.0 only.
+    /// - Returns: the server's reason code; for QoS 0 always success.
+    @discardableResult
+    @inlinable
     public nonisolated(nonsending) func publish(
-        _ payload: [UInt8], to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
+        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
+        properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await publish(bytes: Array(payload), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
+    /// Publishes text as UTF-8; the parameters are those of bytes.
+    @discardableResult
+    public nonisolated(nonsending) func publish(
+        _ text: String, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await publish(bytes: Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
+    }
+
+    @usableFromInline
+    nonisolated(nonsending) func publish(
+        bytes payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTReasonCode {
         if qos == .atMostOnce {
             if try publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties) {
@@ -41,46 +80,6 @@ extension MQTTClient {
         return try await publishAcknowledged(payload, topic, qos, retain, properties)
     }
 
-    /// Publishes a message as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does, and returns the
-    /// whole answer of the server, with 5.0 including Reason String and user properties.
-    @discardableResult
-    public nonisolated(nonsending) func publish(_ message: MQTTOutgoingMessage) async throws(MQTTError)
-        -> MQTTPublishResult
-    {
-        guard message.qos == .atMostOnce else { return try await publisher.publishAcknowledged(message) }
-        return MQTTPublishResult(
-            try await publish(
-                message.payload, to: message.topic, retain: message.retain, properties: message.properties))
-    }
-
-    /// Publishes text as UTF-8; see ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
-    @discardableResult
-    public nonisolated(nonsending) func publish(
-        _ text: String, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        try await publish(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
-    }
-
-    /// Publishes any sequence of bytes, such as `Data`; see ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
-    @discardableResult
-    public nonisolated(nonsending) func publish(
-        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        try await publish(Array(payload), to: topic, qos: qos, retain: retain, properties: properties)
-    }
-
-    /// Names what is missing where a value is published without a format.
-    @available(*, unavailable, message: "Name the format of the value: publish(value, as: .json, to: topic).")
-    @discardableResult
-    public nonisolated(nonsending) func publish(
-        _ value: some Encodable & Sendable, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        throw .invalidRequest("A value needs a format. Call publish(value, as: .json, to: topic).")
-    }
-
     /// Publishes many messages in their order and returns when the guarantees of all are fulfilled, with a single wait.
     ///
     ///     try await client.publish(messages).check()
@@ -92,42 +91,17 @@ extension MQTTClient {
     /// - Returns: the result of each message, in their order. Messages that have no answer yet when the task is cancelled, or
     ///   when the client stops connecting, fail with that reason; those that were sent may arrive all the same.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> PublishResults {
-        messages.allSatisfy { $0.qos == .atMostOnce }
+        let messages = inThisVersion(messages)
+        return messages.allSatisfy { $0.qos == .atMostOnce }
             ? await publisher.publishAtMostOnce(messages) : await publisher.publishAcknowledged(messages)
     }
 
     /// Publishes a message and returns without waiting for its acknowledgement, which can be awaited later.
     ///
     /// This returns when the message has its place in the order of the client's messages: it suspends only while the outbox
-    /// is full (QoS 0), or the queue with ``MQTTConfiguration/queueOverflow`` `.wait`.
-    /// - Parameters:
-    ///   - payload: the payload.
-    ///   - topic: the topic that is published to.
-    ///   - qos: QoS 0 has no acknowledgement, and is confirmed at once. Default: 1.
-    ///   - retain: whether the server keeps the message for later subscribers. Default: false.
-    ///   - properties: of PUBLISH; 5.0 only.
+    /// is full (QoS 0), or the queue with ``MQTTConfiguration/queueOverflow`` `.wait`. QoS 0 has no acknowledgement, and is
+    /// confirmed at once.
     /// - Throws: ``MQTTError``, before anything is sent if the message cannot be.
-    public nonisolated(nonsending) func publishForConfirmation(
-        _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
-    ) async throws(MQTTError) -> Confirmation {
-        let message = MQTTOutgoingMessage(
-            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        return try await publishForConfirmation(message)
-    }
-
-    /// Publishes text as UTF-8 and returns without waiting for its acknowledgement; otherwise as
-    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
-    public nonisolated(nonsending) func publishForConfirmation(
-        _ text: String, to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
-        properties: MQTTProperties = []
-    ) async throws(MQTTError) -> Confirmation {
-        try await publishForConfirmation(
-            Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
-    }
-
-    /// Publishes a message and returns without waiting for its acknowledgement; otherwise as
-    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     public nonisolated(nonsending) func publishForConfirmation(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> Confirmation {
@@ -135,11 +109,13 @@ extension MQTTClient {
             _ = try await publish(message)
             return Confirmation(core: core, batch: nil)
         }
-        return Confirmation(core: core, batch: try await publisher.publishForConfirmation(message))
+        return Confirmation(core: core, batch: try await publisher.publishForConfirmation(inThisVersion(message)))
     }
 
     /// Adds a message to the queue and returns when it is stored in the ``MQTTConfiguration/sessionStore``; without one,
     /// when it is in this client's memory. Works without a connection too, also before the first ``connect()``.
+    ///
+    ///     try await client.enqueue(MQTTOutgoingMessage("21.5", to: "house/kitchen"))
     ///
     /// With a store no message is lost, however the process ends; a server that kept the session gets a QoS 2 message
     /// exactly once. A server that lost the session may get it twice, which
@@ -147,49 +123,34 @@ extension MQTTClient {
     /// server refuses it or it expires, is reported as ``MQTTEvent/undelivered(_:)``.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, ``MQTTError/Code/queueFull`` depending on
     ///   ``MQTTConfiguration/queueOverflow``.
-    public nonisolated(nonsending) func enqueue(
-        _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
-    ) async throws(MQTTError) {
-        let message = MQTTOutgoingMessage(
-            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
-        try await enqueue(message)
-    }
-
-    /// Adds a message to the queue; see ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     public nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {
-        try await publisher.enqueue(message)
+        try await publisher.enqueue(inThisVersion(message))
     }
 
-    /// Adds text to the queue; see ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
-    public nonisolated(nonsending) func enqueue(
-        _ text: String, to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
-    ) async throws(MQTTError) {
-        try await enqueue(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
-    }
-
-    /// Publishes a QoS 0 message at once or not at all, without suspending.
+    /// Publishes a message with QoS 0, whatever its own QoS, at once or not at all, without suspending.
     ///
     /// - Returns: false if the outbox is full, or the queue while messages wait for subscriptions after a reconnect.
-    public nonisolated func tryPublish(
-        _ payload: [UInt8], to topic: String, retain: Bool = false, properties: MQTTProperties = MQTTProperties()
-    ) throws(MQTTError) -> Bool {
-        try publisher.publishAtMostOnce(payload, to: topic, retain: retain, properties: properties)
+    public nonisolated func tryPublish(_ message: MQTTOutgoingMessage) throws(MQTTError) -> Bool {
+        let message = inThisVersion(message)
+        return try publisher.publishAtMostOnce(
+            message.payload, to: message.topic, retain: message.retain, properties: message.properties)
     }
 
-    /// Publishes text with QoS 0 at once or not at all; see ``tryPublish(_:to:retain:properties:)-([UInt8],_,_,_)``.
-    public nonisolated func tryPublish(
-        _ text: String, to topic: String, retain: Bool = false, properties: MQTTProperties = []
-    ) throws(MQTTError) -> Bool {
-        try tryPublish(Array(text.utf8), to: topic, retain: retain, properties: properties)
+    /// The message as the version of the connection can carry it: without the properties that only its format declares,
+    /// where there are no properties.
+    private nonisolated func inThisVersion(_ message: MQTTOutgoingMessage) -> MQTTOutgoingMessage {
+        message.declaresFormat && !speaksProperties ? message.withoutFormat : message
+    }
+
+    private nonisolated func inThisVersion(_ messages: [MQTTOutgoingMessage]) -> [MQTTOutgoingMessage] {
+        guard messages.contains(where: \.declaresFormat), !speaksProperties else { return messages }
+        return messages.map { $0.declaresFormat ? $0.withoutFormat : $0 }
     }
 
     private nonisolated(nonsending) func publishAcknowledged(
         _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties
     ) async throws(MQTTError) -> MQTTReasonCode {
-        let message = MQTTOutgoingMessage(
-            topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+        let message = MQTTOutgoingMessage(payload, to: topic, qos: qos, retain: retain, properties: properties)
         return try await publisher.publishAcknowledged(message).reasonCode
     }
 
@@ -205,7 +166,7 @@ extension MQTTClient {
 
 extension MQTTClient {
     /// The acknowledgement of one message, to be awaited by any number of tasks, now or later; made by
-    /// ``MQTTClient/publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    /// ``MQTTClient/publishForConfirmation(_:)``.
     public struct Confirmation: Sendable {
         let core: MQTTClientCore
         /// Nil for QoS 0, which has no acknowledgement.
@@ -216,7 +177,7 @@ extension MQTTClient {
         /// Cancelling the task ends the wait, and never the exchange.
         /// - Returns: with 5.0 also Reason String and user properties, of a QoS 2 message those of PUBCOMP; for QoS 0 success
         ///   at once.
-        /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)`` does.
+        /// - Throws: ``MQTTError`` as ``MQTTClient/publish(_:)-(MQTTOutgoingMessage)`` does.
         @discardableResult
         public nonisolated(nonsending) func confirmed() async throws(MQTTError) -> MQTTPublishResult {
             guard let batch else { return MQTTPublishResult(.success) }

@@ -1,5 +1,5 @@
 public import MQTTCore
-import Messaging
+public import Messaging
 import Transport
 
 extension MQTTClient {
@@ -8,20 +8,20 @@ extension MQTTClient {
     /// One subscription, made with the first request, receives the responses to all requests of a client; correlation
     /// data tells them apart.
     /// - Parameters:
-    ///   - payload: the payload of the request.
+    ///   - payload: the payload of the request: any sequence of bytes, such as an array or `Data`.
     ///   - topic: the topic that the request is published to.
     ///   - qos: the QoS of the request. Default: 1.
     ///   - timeout: from the call to the response. Default: 10 seconds.
     ///   - properties: response topic and correlation data are set here.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time.
     public nonisolated(nonsending) func request(
-        _ payload: [UInt8], to topic: String, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
-        properties: MQTTProperties = MQTTProperties()
+        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
+        properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTMessage {
         guard speaksProperties else {
             throw .invalidRequest("Requests and responses need MQTT 5.0. Set version to 5.0.")
         }
-        let core = core
+        let (core, payload) = (core, Array(payload))
         var random = core.loop.random
         let correlation = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
         return try await replies.reply(
@@ -34,12 +34,12 @@ extension MQTTClient {
             var properties = properties
             properties.responseTopic = address
             properties.correlationData = correlation
-            try await publish(payload, to: topic, qos: qos, properties: properties)
+            _ = try await publish(bytes: payload, to: topic, qos: qos, retain: false, properties: properties)
         }
     }
 
-    /// Publishes a request that is text and returns the first response to it; otherwise as
-    /// ``request(_:to:qos:timeout:properties:)-([UInt8],_,_,_,_)``.
+    /// Publishes a request that is text and returns the first response to it; the parameters are those of
+    /// bytes.
     public nonisolated(nonsending) func request(
         _ text: String, to topic: String, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
         properties: MQTTProperties = []
@@ -47,13 +47,14 @@ extension MQTTClient {
         try await request(Array(text.utf8), to: topic, qos: qos, timeout: timeout, properties: properties)
     }
 
-    /// Publishes the response to a request.
+    /// Publishes any sequence of bytes as the response to a request.
     ///
+    /// A request that was received with its value is `request.message`.
     /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the message names no response topic.
     @discardableResult
     public nonisolated(nonsending) func reply(
-        to request: MQTTMessage, with payload: [UInt8], qos: QoS = .atLeastOnce,
-        properties: MQTTProperties = MQTTProperties()
+        to request: MQTTMessage, with payload: some Sequence<UInt8>, qos: QoS = .atLeastOnce,
+        properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTReasonCode {
         let asked = request.properties
         guard let topic = asked.responseTopic else {
@@ -65,8 +66,7 @@ extension MQTTClient {
         return try await publish(payload, to: topic, qos: qos, properties: properties)
     }
 
-    /// Publishes text as the response to a request; otherwise as
-    /// ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
+    /// Publishes text as the response to a request; otherwise as for bytes.
     @discardableResult
     public nonisolated(nonsending) func reply(
         to request: MQTTMessage, with text: String, qos: QoS = .atLeastOnce, properties: MQTTProperties = []
@@ -74,24 +74,26 @@ extension MQTTClient {
         try await reply(to: request, with: Array(text.utf8), qos: qos, properties: properties)
     }
 
-    /// Publishes the response to a request that was received with its value; otherwise as
-    /// ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
+    /// Publishes a value as the response to a request; its MIME type is the content type, unless `properties` have
+    /// another.
+    ///
+    /// - Parameters:
+    ///   - request: the request; one that was received with its value is `request.message`.
+    ///   - value: the response.
+    ///   - coding: the format of the response. Default: JSON.
+    ///   - qos: the QoS of the response. Default: 1.
+    ///   - properties: of PUBLISH; the correlation data are set here.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the message names no response topic, or if the value
+    ///   cannot be encoded.
     @discardableResult
-    public nonisolated(nonsending) func reply<Value>(
-        to request: MQTTDecodedMessage<Value>, with payload: [UInt8], qos: QoS = .atLeastOnce,
-        properties: MQTTProperties = []
+    @_disfavoredOverload
+    public nonisolated(nonsending) func reply(
+        to request: MQTTMessage, with value: some Encodable & Sendable, as coding: some PayloadCoding = .json,
+        qos: QoS = .atLeastOnce, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTReasonCode {
-        try await reply(to: request.message, with: payload, qos: qos, properties: properties)
-    }
-
-    /// Publishes text as the response to a request that was received with its value; otherwise as
-    /// ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``.
-    @discardableResult
-    public nonisolated(nonsending) func reply<Value>(
-        to request: MQTTDecodedMessage<Value>, with text: String, qos: QoS = .atLeastOnce,
-        properties: MQTTProperties = []
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        try await reply(to: request.message, with: text, qos: qos, properties: properties)
+        let payload = try coding.payload(of: value, throwing: MQTTError.self)
+        return try await reply(
+            to: request, with: payload, qos: qos, properties: properties.declaring(coding.contentType))
     }
 
     nonisolated var speaksProperties: Bool { core.link.perform { $0.engine.version.hasProperties } }

@@ -3,112 +3,97 @@ public import Messaging
 
 extension MQTTClient {
     /// Publishes a value in a format; with 5.0 its MIME type is the content type, unless `properties` have another.
-    /// Otherwise as ``publish(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
     ///
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    ///     try await client.publish(reading, to: "house/kitchen", retain: true)
+    ///
+    /// - Parameters:
+    ///   - value: what is published.
+    ///   - coding: the format of the payload. Default: JSON.
+    ///   - topic: the topic that is published to.
+    ///   - qos: the quality of service. Default: 0.
+    ///   - retain: whether the server keeps the message for later subscribers. Default: false.
+    ///   - properties: of PUBLISH; 5.0 only.
+    /// - Throws: as ``publish(_:)-(MQTTOutgoingMessage)``; ``MQTTError/Code/invalidRequest`` also if the value cannot be
+    ///   encoded.
     @discardableResult
-    public nonisolated(nonsending) func publish<Value: Encodable & Sendable>(
-        _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
-        properties: MQTTProperties = MQTTProperties()
+    @_disfavoredOverload
+    public nonisolated(nonsending) func publish(
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding = .json, to topic: String,
+        qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTReasonCode {
-        let message = try message(value, coding, topic, qos, retain, properties)
-        return try await publish(
-            message.payload, to: topic, qos: qos, retain: retain, properties: message.properties)
+        let message = try MQTTOutgoingMessage(
+            value, as: coding, to: topic, qos: qos, retain: retain, properties: properties)
+        return try await publish(message).reasonCode
     }
 
-    /// Publishes a value in a format and returns without waiting for its acknowledgement; otherwise as
-    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    /// Publishes a value to a topic of its type.
     ///
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
-    public nonisolated(nonsending) func publishForConfirmation<Value: Encodable & Sendable>(
-        _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atLeastOnce,
-        retain: Bool = false, properties: MQTTProperties = []
-    ) async throws(MQTTError) -> Confirmation {
-        try await publishForConfirmation(message(value, coding, topic, qos, retain, properties))
+    /// - Parameters:
+    ///   - value: what is published.
+    ///   - topic: a topic without wildcards; see ``MQTTTopic/at(_:)``. It has the QoS, and whether the server retains.
+    ///   - properties: with 5.0 the content type is the topic's unless it is set here.
+    /// - Throws: as ``publish(_:)-(MQTTOutgoingMessage)``; ``MQTTError/Code/invalidRequest`` also if the value cannot be
+    ///   encoded, or if the topic has wildcards.
+    @discardableResult
+    public nonisolated(nonsending) func publish<Value>(
+        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTReasonCode {
+        try await publish(MQTTOutgoingMessage(value, to: topic, properties: properties)).reasonCode
     }
 
-    /// Adds a value in a format to the queue; otherwise as ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
+    /// Publishes a value as a request and returns the first response to it, with the value in it; 5.0 only.
     ///
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` for QoS 0, or if the value cannot be encoded.
-    public nonisolated(nonsending) func enqueue<Value: Encodable & Sendable>(
-        _ value: Value, as coding: some PayloadCoding, to topic: String, qos: QoS = .atLeastOnce,
-        retain: Bool = false, properties: MQTTProperties = []
-    ) async throws(MQTTError) {
-        try await enqueue(message(value, coding, topic, qos, retain, properties))
-    }
-
-    /// Publishes a value in a format with QoS 0 at once or not at all; otherwise as
-    /// ``tryPublish(_:to:retain:properties:)-([UInt8],_,_,_)``.
-    ///
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
-    public nonisolated func tryPublish<Value: Encodable & Sendable>(
-        _ value: Value, as coding: some PayloadCoding, to topic: String, retain: Bool = false,
-        properties: MQTTProperties = []
-    ) throws(MQTTError) -> Bool {
-        let message = try message(value, coding, topic, .atMostOnce, retain, properties)
-        return try tryPublish(message.payload, to: topic, retain: retain, properties: message.properties)
-    }
-
-    /// A message with a value in a format; it declares the content type if the version has properties.
-    private nonisolated func message(
-        _ value: some Encodable & Sendable, _ coding: some PayloadCoding, _ topic: String, _ qos: QoS, _ retain: Bool,
-        _ properties: MQTTProperties
-    ) throws(MQTTError) -> MQTTOutgoingMessage {
-        MQTTOutgoingMessage(
-            topic: topic, payload: try coding.payload(of: value, throwing: MQTTError.self), qos: qos, retain: retain,
-            properties: speaksProperties ? properties.declaring(coding.contentType) : properties)
-    }
-
-    /// Publishes a value as a request and returns the first response to it, with the value in it; 5.0 only. Otherwise as
-    /// ``request(_:to:qos:timeout:properties:)-([UInt8],_,_,_,_)``.
-    ///
-    ///     let price = try await client.request(order, as: .json, to: "prices", returning: Price.self).value
+    ///     let price = try await client.request(order, to: "prices", returning: Price.self).value
     ///
     /// - Parameters:
     ///   - value: the request.
-    ///   - coding: the format of the request and of the response.
+    ///   - coding: the format of the request and of the response. Default: JSON.
     ///   - topic: the topic that the request is published to.
     ///   - type: the type of the value in the response.
     ///   - qos: the QoS of the request. Default: 1.
     ///   - timeout: from the call to the response. Default: 10 seconds.
     ///   - properties: response topic and correlation data are set here, and the content type unless it is set.
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded. A response that is not
-    ///   such a value is returned: reading its value throws ``DecodeFailure``.
+    /// - Throws: ``MQTTError``; ``MQTTError/Code/timedOut`` without a response in time, ``MQTTError/Code/invalidRequest`` if
+    ///   the value cannot be encoded. A response that is not such a value is returned: reading its value throws
+    ///   ``DecodeFailure``.
     public nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
-        _ value: some Encodable & Sendable, as coding: some PayloadCoding, to topic: String,
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding = .json, to topic: String,
         returning type: Answer.Type = Answer.self, qos: QoS = .atLeastOnce, timeout: Duration = .seconds(10),
         properties: MQTTProperties = []
     ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
-        let payload = try coding.payload(of: value, throwing: MQTTError.self)
-        let answer = try await request(
-            payload, to: topic, qos: qos, timeout: timeout, properties: properties.declaring(coding.contentType))
-        let result = coding.value(of: type, from: answer.payload, mediaType: answer.mediaType)
-        return DecodedMessage(message: answer, result: result)
+        let message = try MQTTOutgoingMessage(value, as: coding, to: topic, qos: qos, properties: properties)
+        return try await request(message, returning: type, coding: coding, timeout: timeout)
     }
 
-    /// Publishes a value as the response to a request; its MIME type is the content type, unless `properties` have
-    /// another.
+    /// Publishes a value to a topic of its type as a request and returns the first response to it, with the value in
+    /// it; 5.0 only.
     ///
-    /// - Throws: as ``reply(to:with:qos:properties:)-(MQTTMessage,[UInt8],_,_)``; ``MQTTError/Code/invalidRequest``
-    ///   also if the value cannot be encoded.
-    @discardableResult
-    public nonisolated(nonsending) func reply(
-        to request: MQTTMessage, with value: some Encodable & Sendable, as coding: some PayloadCoding,
-        qos: QoS = .atLeastOnce, properties: MQTTProperties = []
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        let payload = try coding.payload(of: value, throwing: MQTTError.self)
-        let properties = properties.declaring(coding.contentType)
-        return try await reply(to: request, with: payload, qos: qos, properties: properties)
+    ///     let price = try await client.request(order, to: .prices, returning: Price.self).value
+    ///
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - topic: a topic without wildcards; it has the format and the QoS of the request.
+    ///   - type: the type of the value in the response.
+    ///   - coding: the format of the response. Default: JSON.
+    ///   - timeout: from the call to the response. Default: 10 seconds.
+    ///   - properties: response topic and correlation data are set here, and the content type unless it is set.
+    /// - Throws: as ``publish(_:to:properties:)``; ``MQTTError/Code/timedOut`` without a response in time. A response that is
+    ///   not such a value is returned: reading its value throws ``DecodeFailure``.
+    public nonisolated(nonsending) func request<Value, Answer: Decodable & Sendable>(
+        _ value: Value, to topic: MQTTTopic<Value>, returning type: Answer.Type = Answer.self,
+        coding: some PayloadCoding = .json, timeout: Duration = .seconds(10), properties: MQTTProperties = []
+    ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
+        let message = try MQTTOutgoingMessage(value, to: topic, properties: properties)
+        return try await request(message, returning: type, coding: coding, timeout: timeout)
     }
 
-    /// Publishes a value as the response to a request that was received with its value; otherwise as
-    /// ``reply(to:with:as:qos:properties:)-(MQTTMessage,_,_,_,_)``.
-    @discardableResult
-    public nonisolated(nonsending) func reply<Value>(
-        to request: MQTTDecodedMessage<Value>, with value: some Encodable & Sendable, as coding: some PayloadCoding,
-        qos: QoS = .atLeastOnce, properties: MQTTProperties = []
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        try await reply(to: request.message, with: value, as: coding, qos: qos, properties: properties)
+    private nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
+        _ message: MQTTOutgoingMessage, returning type: Answer.Type, coding: some PayloadCoding, timeout: Duration
+    ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
+        let answer = try await request(
+            message.payload, to: message.topic, qos: message.qos, timeout: timeout, properties: message.properties)
+        return DecodedMessage(
+            message: answer, result: coding.value(of: type, from: answer.payload, mediaType: answer.mediaType))
     }
 
     /// Subscribes and returns the messages with their values.
@@ -182,108 +167,6 @@ extension MQTTClient {
         subscription(
             to: MQTTTopic.text(filter), qos: qos, buffer: buffer, acknowledgement: acknowledgement, noLocal: noLocal,
             retainAsPublished: retainAsPublished, retainHandling: retainHandling, properties: properties)
-    }
-
-    /// Publishes a value to a topic of its type.
-    ///
-    /// - Parameters:
-    ///   - value: what is published.
-    ///   - topic: a topic without wildcards.
-    ///   - properties: of PUBLISH; the content type is the topic's unless it is set here; 5.0 only.
-    /// - Throws: ``MQTTError``; ``MQTTError/Code/invalidRequest`` if the value cannot be encoded, or the topic still
-    ///   has wildcards.
-    @discardableResult
-    public nonisolated(nonsending) func publish<Value>(
-        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
-    ) async throws(MQTTError) -> MQTTReasonCode {
-        let message = try message(value, topic, properties)
-        return try await publish(
-            message.payload, to: message.topic, qos: message.qos, retain: message.retain,
-            properties: message.properties)
-    }
-
-    /// Publishes a value to a topic of its type and returns without waiting for its acknowledgement; otherwise as
-    /// ``publishForConfirmation(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
-    ///
-    /// - Throws: as ``publish(_:to:properties:)``.
-    public nonisolated(nonsending) func publishForConfirmation<Value>(
-        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
-    ) async throws(MQTTError) -> Confirmation {
-        try await publishForConfirmation(message(value, topic, properties))
-    }
-
-    /// Publishes a value to a topic of its type at once or not at all, with QoS 0, whatever the QoS of the topic; otherwise
-    /// as ``tryPublish(_:to:retain:properties:)-([UInt8],_,_,_)``.
-    ///
-    /// - Throws: as ``publish(_:to:properties:)``.
-    public nonisolated func tryPublish<Value>(
-        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
-    ) throws(MQTTError) -> Bool {
-        let message = try message(value, topic, properties)
-        return try tryPublish(
-            message.payload, to: message.topic, retain: message.retain, properties: message.properties)
-    }
-
-    /// Adds a value for a topic of its type to the queue; otherwise as
-    /// ``enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``.
-    ///
-    /// - Throws: as ``publish(_:to:properties:)``; ``MQTTError/Code/invalidRequest`` also for a topic with QoS 0.
-    public nonisolated(nonsending) func enqueue<Value>(
-        _ value: Value, to topic: MQTTTopic<Value>, properties: MQTTProperties = []
-    ) async throws(MQTTError) {
-        try await enqueue(message(value, topic, properties))
-    }
-
-    /// Publishes a value to a topic of its type as a request and returns the first response to it; 5.0 only. Otherwise as
-    /// ``request(_:to:qos:timeout:properties:)-([UInt8],_,_,_,_)``.
-    ///
-    /// - Throws: as ``publish(_:to:properties:)``; ``MQTTError/Code/timedOut`` without a response in time.
-    public nonisolated(nonsending) func request<Value>(
-        _ value: Value, to topic: MQTTTopic<Value>, timeout: Duration = .seconds(10), properties: MQTTProperties = []
-    ) async throws(MQTTError) -> MQTTMessage {
-        let message = try message(value, topic, properties)
-        return try await request(
-            message.payload, to: message.topic, qos: message.qos, timeout: timeout, properties: message.properties)
-    }
-
-    /// Publishes a value to a topic of its type as a request and returns the first response to it, with the value in
-    /// it; 5.0 only.
-    ///
-    ///     let price = try await client.request(order, to: .prices, returning: Price.self).value
-    ///
-    /// - Parameters:
-    ///   - value: the request.
-    ///   - topic: a topic without wildcards; it has the format and the QoS of the request.
-    ///   - type: the type of the value in the response.
-    ///   - coding: the format of the response. Default: JSON.
-    ///   - timeout: from the call to the response. Default: 10 seconds.
-    ///   - properties: response topic and correlation data are set here, and the content type unless it is set.
-    /// - Throws: as ``request(_:to:timeout:properties:)``. A response that is not such a value is returned: reading its
-    ///   value throws ``DecodeFailure``.
-    public nonisolated(nonsending) func request<Value, Answer: Decodable & Sendable>(
-        _ value: Value, to topic: MQTTTopic<Value>, returning type: Answer.Type = Answer.self,
-        coding: some PayloadCoding = .json, timeout: Duration = .seconds(10), properties: MQTTProperties = []
-    ) async throws(MQTTError) -> MQTTDecodedMessage<Answer> {
-        let answer = try await request(value, to: topic, timeout: timeout, properties: properties)
-        return DecodedMessage(
-            message: answer, result: coding.value(of: type, from: answer.payload, mediaType: answer.mediaType))
-    }
-
-    /// A message with a value for a topic of its type; it declares Content Type and Payload Format Indicator if the
-    /// version has properties.
-    private nonisolated func message<Value>(
-        _ value: Value, _ topic: MQTTTopic<Value>, _ properties: MQTTProperties
-    ) throws(MQTTError) -> MQTTOutgoingMessage {
-        let payload = try topic.format.payload(of: value, for: topic.name, throwing: MQTTError.self)
-        var properties = properties
-        if speaksProperties {
-            if let type = topic.contentType { properties = properties.declaring(type) }
-            if topic.format.isText, properties.payloadFormatIndicator == nil {
-                properties.payloadFormatIndicator = true
-            }
-        }
-        return MQTTOutgoingMessage(
-            topic: topic.name, payload: payload, qos: topic.qos, retain: topic.retain, properties: properties)
     }
 
     /// Subscribes to a topic and returns its messages with their values. A payload that is not such a value is an

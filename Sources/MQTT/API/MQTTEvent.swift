@@ -54,7 +54,7 @@ public enum MQTTEvent: ClientEvent {
     case redirected(to: Endpoint, isPermanent: Bool)
     /// The server refused a version of the protocol, and this one is tried next.
     case versionChanged(MQTTVersion)
-    /// A message of ``MQTTClient/enqueue(_:to:qos:retain:properties:)-([UInt8],_,_,_,_)``, in this process or an earlier one, will not be
+    /// A message of ``MQTTClient/enqueue(_:)``, in this process or an earlier one, will not be
     /// delivered: the server refused it, it expired, it cannot be sent, or it was dropped from a full queue. Also for a
     /// QoS 0 message that waited in the queue.
     case undelivered(MQTTError)

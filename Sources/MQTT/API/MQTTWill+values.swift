@@ -6,22 +6,23 @@ extension MQTTWill {
     /// another (5.0 only).
     ///
     /// - Parameters:
-    ///   - topic: the topic that the server publishes to.
     ///   - value: what the server publishes.
-    ///   - coding: the format of the payload.
+    ///   - coding: the format of the payload. Default: JSON.
+    ///   - topic: the topic that the server publishes to.
     ///   - qos: the QoS that the server publishes with. Default: 0.
     ///   - retain: whether the server keeps the message for later subscribers. Default: false.
     ///   - delay: how long the server waits for the client to come back before it publishes the will; 5.0 only.
     ///   - properties: the other properties; 5.0 only.
     /// - Throws: ``MQTTError/Code/invalidRequest`` if the value cannot be encoded.
+    @_disfavoredOverload
     public init(
-        topic: String, payload value: some Encodable & Sendable, as coding: some PayloadCoding,
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding = .json, to topic: String,
         qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,
         properties: MQTTProperties = []
     ) throws(MQTTError) {
         let payload = try coding.payload(of: value, throwing: MQTTError.self)
         self.init(
-            topic: topic, payload: payload, qos: qos, retain: retain, delay: delay,
+            payload, to: topic, qos: qos, retain: retain, delay: delay,
             properties: properties.declaring(coding.contentType))
     }
 
@@ -36,7 +37,7 @@ extension MQTTWill {
         let payload = try topic.format.payload(of: value, for: topic.name, throwing: MQTTError.self)
         let properties: MQTTProperties = topic.contentType.map { [.contentType($0)] } ?? []
         self.init(
-            topic: topic.name, payload: payload, qos: topic.qos, retain: topic.retain, delay: delay,
+            payload, to: topic.name, qos: topic.qos, retain: topic.retain, delay: delay,
             properties: properties)
     }
 }

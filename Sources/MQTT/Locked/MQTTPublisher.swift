@@ -26,7 +26,7 @@ struct MQTTPublisher {
             }
         } catch {
             let message = MQTTOutgoingMessage(
-                topic: topic, payload: payload, qos: .atMostOnce, retain: retain, properties: properties)
+                payload, to: topic, qos: .atMostOnce, retain: retain, properties: properties)
             return try queueAtMostOnce(message, after: error)
         }
     }
@@ -160,8 +160,7 @@ struct MQTTPublisher {
             if hasDropped { reportDropped() }
             ended.take()?.resume()
         } else if let waiter = waiter.take() {
-            let message = MQTTOutgoingMessage(
-                topic: topic, payload: payload, qos: qos, retain: retain, properties: properties)
+            let message = MQTTOutgoingMessage(payload, to: topic, qos: qos, retain: retain, properties: properties)
             core.deferred.add(MQTTDeferredPublish(message: message, waiter: waiter))
             link.askToTakeDeferred()
         }

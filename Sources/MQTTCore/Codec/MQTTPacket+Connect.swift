@@ -76,9 +76,8 @@ extension MQTTPacket.Connect {
         try MQTTTopicName.validate(body, topic)
         let payload = try body.bytes(in: cursor.binary(body, "the will payload"))
         return MQTTWill(
-            topic: String(checked: body, topic), payload: payload,
-            qos: QoS(rawValue: flags.willQoS) ?? .exactlyOnce, retain: flags.contains(.willRetain),
-            properties: properties)
+            payload, to: String(checked: body, topic), qos: QoS(rawValue: flags.willQoS) ?? .exactlyOnce,
+            retain: flags.contains(.willRetain), properties: properties)
     }
 
     private static func version(_ cursor: inout ByteCursor, _ body: RawSpan) throws(MQTTProtocolError) -> MQTTVersion {

@@ -1,42 +1,42 @@
 import Wire
 
 /// A message to publish.
+///
+/// The calls that take a message name its parts in the same order as those that take a payload:
+/// `publish("21.5", to: "house/kitchen")` publishes `MQTTOutgoingMessage("21.5", to: "house/kitchen", qos: .atMostOnce)`.
 public struct MQTTOutgoingMessage: Sendable {
     /// The topic name: 1 to 65,535 bytes of UTF-8 without wildcards.
     public var topic: String
     /// The payload.
     public var payload: [UInt8]
-    /// The quality of service. Default: 0.
+    /// The quality of service. Default: 1.
     public var qos: QoS
     /// Whether the server keeps the message for later subscribers; an empty payload makes it forget the one it has.
+    /// Default: false.
     public var retain: Bool
     /// Sent with MQTT 5.0 only.
     public var properties: MQTTProperties
+    /// Whether Content Type or Payload Format Indicator come from the format of a value. A client leaves out both where
+    /// the version has no properties; those that a caller sets are refused there.
+    package var declaresFormat = false
 
-    /// Makes a message.
+    /// Makes a message of any sequence of bytes, such as an array or `Data`.
     public init(
-        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
+        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false,
+        properties: MQTTProperties = []
     ) {
         self.topic = topic
-        self.payload = payload
+        self.payload = Array(payload)
         self.qos = qos
         self.retain = retain
         self.properties = properties
     }
 
-    /// Makes a message of any sequence of bytes, such as `Data`.
-    public init(
-        topic: String, payload: some Sequence<UInt8>, qos: QoS = .atMostOnce, retain: Bool = false,
-        properties: MQTTProperties = []
-    ) {
-        self.init(topic: topic, payload: Array(payload), qos: qos, retain: retain, properties: properties)
-    }
-
     /// Makes a message of text in UTF-8.
     public init(
-        topic: String, payload: String, qos: QoS = .atMostOnce, retain: Bool = false, properties: MQTTProperties = []
+        _ text: String, to topic: String, qos: QoS = .atLeastOnce, retain: Bool = false, properties: MQTTProperties = []
     ) {
-        self.init(topic: topic, payload: Array(payload.utf8), qos: qos, retain: retain, properties: properties)
+        self.init(Array(text.utf8), to: topic, qos: qos, retain: retain, properties: properties)
     }
 }
 

@@ -74,8 +74,8 @@ public struct MQTTWill: Sendable, Hashable {
     /// Makes a will.
     ///
     /// - Parameters:
+    ///   - payload: any sequence of bytes, such as an array or `Data`; at most 65,535 bytes.
     ///   - topic: the topic that the server publishes to.
-    ///   - payload: the payload, at most 65,535 bytes.
     ///   - qos: the QoS that the server publishes with. Default: 0.
     ///   - retain: whether the server keeps the message for later subscribers. Default: false.
     ///   - delay: how long the server waits for the client to come back before it publishes the will, rounded up to whole
@@ -83,24 +83,23 @@ public struct MQTTWill: Sendable, Hashable {
     ///     Default: that of `properties`.
     ///   - properties: the other properties; 5.0 only.
     public init(
-        topic: String, payload: [UInt8], qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,
-        properties: MQTTProperties = []
+        _ payload: some Sequence<UInt8>, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false,
+        delay: Duration? = nil, properties: MQTTProperties = []
     ) {
         self.topic = topic
-        self.payload = payload
+        self.payload = Array(payload)
         self.qos = qos
         self.retain = retain
         self.properties = properties
         if let delay { self.properties.willDelayInterval = UInt32(clamping: delay.inSecondsRoundedUp) }
     }
 
-    /// Makes a will whose payload is text in UTF-8; otherwise as ``init(topic:payload:qos:retain:delay:properties:)-([UInt8],_,_,_,_,_)``.
+    /// Makes a will whose payload is text in UTF-8; the parameters are those of a will of bytes.
     public init(
-        topic: String, payload: String, qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,
+        _ text: String, to topic: String, qos: QoS = .atMostOnce, retain: Bool = false, delay: Duration? = nil,
         properties: MQTTProperties = []
     ) {
-        self.init(
-            topic: topic, payload: Array(payload.utf8), qos: qos, retain: retain, delay: delay, properties: properties)
+        self.init(Array(text.utf8), to: topic, qos: qos, retain: retain, delay: delay, properties: properties)
     }
 
     /// Whether both are the same message; topics are compared by their bytes.

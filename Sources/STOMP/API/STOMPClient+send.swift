@@ -5,11 +5,42 @@ import Transport
 extension STOMPClient {
     /// Sends a message and returns when its bytes are in the outbox; this suspends only while the outbox is full.
     ///
-    /// It is not known whether the broker received it; ``sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)`` waits for that.
+    /// It is not known whether the broker received it; ``sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)`` waits for that.
     /// - Throws: ``STOMPError`` before anything is sent if the message cannot be.
     public nonisolated(nonsending) func send(
-        _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        let message = forThisBroker(message)
+        try await send(bytes: message.body, to: message.destination, options: message.options, in: transaction)
+    }
+
+    /// Sends any sequence of bytes, such as an array or `Data`; otherwise as ``send(_:in:)-(STOMPOutgoingMessage,_)``.
+    ///
+    /// - Parameters:
+    ///   - body: the body.
+    ///   - destination: in the broker's notation, such as `/topic/a.b` or `/queue/c`.
+    ///   - options: the headers besides the destination.
+    ///   - transaction: makes it part of a transaction.
+    @inlinable
+    public nonisolated(nonsending) func send(
+        _ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        try await send(bytes: Array(body), to: destination, options: options, in: transaction)
+    }
+
+    /// Sends text as UTF-8; the parameters are those of bytes.
+    public nonisolated(nonsending) func send(
+        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        try await send(bytes: Array(text.utf8), to: destination, options: options, in: transaction)
+    }
+
+    @usableFromInline
+    nonisolated(nonsending) func send(
+        bytes body: [UInt8], to destination: String, options: STOMPSendOptions,
+        in transaction: STOMPTransactionHandle?
     ) async throws(STOMPError) {
         // In place: a copy of the headers would cost a counted reference for each message.
         if options.hasConstantHeaders,
@@ -37,31 +68,6 @@ extension STOMPClient {
         }
     }
 
-    /// Sends text as UTF-8.
-    public nonisolated(nonsending) func send(
-        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) {
-        try await send(Array(text.utf8), to: destination, options: options, in: transaction)
-    }
-
-    /// Sends any sequence of bytes, such as `Data`; see ``send(_:to:options:in:)-([UInt8],_,_,_)``.
-    public nonisolated(nonsending) func send(
-        _ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) {
-        try await send(Array(body), to: destination, options: options, in: transaction)
-    }
-
-    /// Names what is missing where a value is sent without a format.
-    @available(*, unavailable, message: "Name the format of the value: send(value, as: .json, to: destination).")
-    public nonisolated(nonsending) func send(
-        _ value: some Encodable & Sendable, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) {
-        throw .invalidRequest("A value needs a format. Call send(value, as: .json, to: destination).")
-    }
-
     /// Sends a message and returns when the broker has processed it (RECEIPT).
     ///
     /// Many may wait at the same time. Cancelling the task ends the wait. In a transaction RabbitMQ confirms only with the
@@ -69,54 +75,61 @@ extension STOMPClient {
     /// - Throws: ``STOMPError`` with the broker's ERROR if it refused; with ``STOMPError/Code/connectionLost`` and
     ///   ``STOMPError/Code/timedOut`` it is not known whether the message was processed.
     public nonisolated(nonsending) func sendAndConfirm(
-        _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let headers = try options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
+        let message = forThisBroker(message)
+        let headers = try message.options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively)
         try await sender.sendConfirmed(
             STOMPConfirmedSend(
-                body: body, destination: destination, headers: headers, omitsContentLength: options.omitsContentLength,
-                transaction: transaction?.transaction))
+                body: message.body, destination: message.destination, headers: headers,
+                omitsContentLength: message.options.omitsContentLength, transaction: transaction?.transaction))
     }
 
-    /// Sends text as UTF-8 and returns when the broker has processed it (RECEIPT).
-    public nonisolated(nonsending) func sendAndConfirm(
-        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) {
-        try await sendAndConfirm(Array(text.utf8), to: destination, options: options, in: transaction)
-    }
-
-    /// Sends any sequence of bytes, such as `Data`, and returns when the broker has processed it (RECEIPT); see
-    /// ``sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)``.
+    /// Sends any sequence of bytes, such as an array or `Data`, and returns when the broker has processed it (RECEIPT);
+    /// otherwise as ``sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)``.
+    ///
+    /// - Parameters:
+    ///   - body: the body.
+    ///   - destination: in the broker's notation, such as `/topic/a.b` or `/queue/c`.
+    ///   - options: the headers besides the destination.
+    ///   - transaction: makes it part of a transaction.
     public nonisolated(nonsending) func sendAndConfirm(
         _ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        try await sendAndConfirm(Array(body), to: destination, options: options, in: transaction)
+        try await sendAndConfirm(STOMPOutgoingMessage(body, to: destination, options: options), in: transaction)
     }
 
-    /// Names what is missing where a value is sent without a format.
-    @available(
-        *, unavailable, message: "Name the format of the value: sendAndConfirm(value, as: .json, to: destination)."
-    )
+    /// Sends text as UTF-8 and returns when the broker has processed it (RECEIPT); the parameters are those of bytes.
     public nonisolated(nonsending) func sendAndConfirm(
-        _ value: some Encodable & Sendable, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
+        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        throw .invalidRequest("A value needs a format. Call sendAndConfirm(value, as: .json, to: destination).")
+        try await sendAndConfirm(STOMPOutgoingMessage(text, to: destination, options: options), in: transaction)
+    }
+
+    /// The message with the headers that declare its queue at the connected broker.
+    nonisolated func forThisBroker(_ message: STOMPOutgoingMessage) -> STOMPOutgoingMessage {
+        message.queue == STOMPQueueOptions()
+            ? message : message.declaringQueue(at: core.link.perform { $0.engine.profile })
+    }
+
+    private nonisolated func forThisBroker(_ messages: [STOMPOutgoingMessage]) -> [STOMPOutgoingMessage] {
+        guard messages.contains(where: { $0.queue != STOMPQueueOptions() }) else { return messages }
+        let profile = core.link.perform { $0.engine.profile }
+        return messages.map { $0.declaringQueue(at: profile) }
     }
 }
 
 /// The receipt of one frame, to be awaited by any number of tasks, now or later; made by
-/// ``STOMPClient/sendForReceipt(_:to:options:in:)-([UInt8],_,_,_)``.
+/// ``STOMPClient/sendForReceipt(_:in:)``.
 public struct STOMPReceipt: Sendable {
     let core: STOMPClientCore
     let group: STOMPReceiptGroup
 
     /// Returns when the broker has processed the frame.
     ///
-    /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)`` does.
+    /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)`` does.
     public nonisolated(nonsending) func confirmed() async throws(STOMPError) {
         try await core.sender.wait(for: group)
     }
@@ -130,7 +143,7 @@ extension STOMPClient {
     public nonisolated(nonsending) func send(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        try await sender.sendAll(messages, group: nil, in: transaction?.transaction)
+        try await sender.sendAll(forThisBroker(messages), group: nil, in: transaction?.transaction)
     }
 
     /// Sends many messages in their order over one connection, and returns when the broker has processed all of them, with
@@ -149,32 +162,18 @@ extension STOMPClient {
     public nonisolated(nonsending) func sendAndConfirm(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async -> SendResults {
-        let failures = await sender.sendAllConfirmed(messages, in: transaction?.transaction)
+        let failures = await sender.sendAllConfirmed(forThisBroker(messages), in: transaction?.transaction)
         return SendResults(count: messages.count, success: (), failures.mapValues { .failure($0) })
     }
 
     /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
-    public nonisolated(nonsending) func sendForReceipt(
-        _ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) -> STOMPReceipt {
-        try await sendForReceipt(STOMPOutgoingMessage(body, to: destination, options: options), in: transaction)
-    }
-
-    /// Sends text as UTF-8 and returns when its bytes are in the outbox; its receipt can be awaited later.
-    public nonisolated(nonsending) func sendForReceipt(
-        _ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) -> STOMPReceipt {
-        try await sendForReceipt(STOMPOutgoingMessage(text, to: destination, options: options), in: transaction)
-    }
-
-    /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
+    ///
+    /// - Throws: ``STOMPError`` before anything is sent if the message cannot be.
     public nonisolated(nonsending) func sendForReceipt(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) -> STOMPReceipt {
         let group = STOMPReceiptGroup()
-        try await sender.sendAll([message], group: group, in: transaction?.transaction)
+        try await sender.sendAll([forThisBroker(message)], group: group, in: transaction?.transaction)
         return STOMPReceipt(core: core, group: group)
     }
 }

@@ -2,40 +2,23 @@ public import Messaging
 import STOMPCore
 
 extension STOMPClient {
-    /// Sends a value in a format, with its `content-type` unless `options` have another; otherwise as
-    /// ``send(_:to:options:in:)-([UInt8],_,_,_)``.
+    /// Sends a value in a format, with its `content-type` unless `options` have another.
     ///
+    ///     try await client.send(order, to: "/queue/orders")
+    ///
+    /// - Parameters:
+    ///   - value: what is sent.
+    ///   - coding: the format of the body. Default: JSON.
+    ///   - destination: in the broker's notation, such as `/topic/a.b` or `/queue/c`.
+    ///   - options: the headers besides the destination.
+    ///   - transaction: makes it part of a transaction.
     /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded.
+    @_disfavoredOverload
     public nonisolated(nonsending) func send(
-        _ value: some Encodable & Sendable, as coding: some PayloadCoding, to destination: String,
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding = .json, to destination: String,
         options: STOMPSendOptions = STOMPSendOptions(), in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let body = try coding.payload(of: value, throwing: STOMPError.self)
-        try await send(body, to: destination, options: options.declaring(coding.contentType), in: transaction)
-    }
-
-    /// Sends a value in a format and returns when the broker has processed it; otherwise as
-    /// ``sendAndConfirm(_:to:options:in:)-([UInt8],_,_,_)``.
-    ///
-    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded.
-    public nonisolated(nonsending) func sendAndConfirm(
-        _ value: some Encodable & Sendable, as coding: some PayloadCoding, to destination: String,
-        options: STOMPSendOptions = STOMPSendOptions(), in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) {
-        let body = try coding.payload(of: value, throwing: STOMPError.self)
-        try await sendAndConfirm(body, to: destination, options: options.declaring(coding.contentType), in: transaction)
-    }
-
-    /// Sends a value in a format and returns when its bytes are in the outbox; its receipt can be awaited later.
-    ///
-    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded.
-    public nonisolated(nonsending) func sendForReceipt(
-        _ value: some Encodable & Sendable, as coding: some PayloadCoding, to destination: String,
-        options: STOMPSendOptions = STOMPSendOptions(), in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) -> STOMPReceipt {
-        let body = try coding.payload(of: value, throwing: STOMPError.self)
-        return try await sendForReceipt(
-            body, to: destination, options: options.declaring(coding.contentType), in: transaction)
+        try await send(STOMPOutgoingMessage(value, as: coding, to: destination, options: options), in: transaction)
     }
 
     /// Sends a value to a destination of its type.
@@ -50,48 +33,65 @@ extension STOMPClient {
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let message = try message(value, destination, options)
-        try await send(message.body, to: message.destination, options: message.options, in: transaction)
+        try await send(STOMPOutgoingMessage(value, to: destination, options: options), in: transaction)
     }
 
-    /// Sends a value to a destination of its type and returns when the broker has processed it.
+    /// Sends a value in a format and returns when the broker has processed it (RECEIPT); otherwise as
+    /// ``sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)``.
+    ///
+    /// - Parameters:
+    ///   - value: what is sent.
+    ///   - coding: the format of the body. Default: JSON.
+    ///   - destination: in the broker's notation, such as `/topic/a.b` or `/queue/c`.
+    ///   - options: the headers besides the destination; the `content-type` is the format's unless it is set here.
+    ///   - transaction: makes it part of a transaction.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` also if the value cannot be encoded.
+    @_disfavoredOverload
+    public nonisolated(nonsending) func sendAndConfirm(
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding = .json, to destination: String,
+        options: STOMPSendOptions = STOMPSendOptions(), in transaction: STOMPTransactionHandle? = nil
+    ) async throws(STOMPError) {
+        try await sendAndConfirm(
+            STOMPOutgoingMessage(value, as: coding, to: destination, options: options), in: transaction)
+    }
+
+    /// Sends a value to a destination of its type and returns when the broker has processed it (RECEIPT); otherwise as
+    /// ``sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)``.
     ///
     /// - Parameters:
     ///   - value: what is sent.
     ///   - destination: a destination of this type.
     ///   - options: the `content-type` is the destination's unless it is set here.
     ///   - transaction: makes it part of a transaction.
-    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` if the value cannot be encoded.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/invalidRequest`` also if the value cannot be encoded.
     public nonisolated(nonsending) func sendAndConfirm<Value>(
         _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
         in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        let message = try message(value, destination, options)
-        try await sendAndConfirm(message.body, to: message.destination, options: message.options, in: transaction)
+        try await sendAndConfirm(STOMPOutgoingMessage(value, to: destination, options: options), in: transaction)
     }
 
-    /// Sends a value to a destination of its type and returns when its bytes are in the outbox; its receipt can be awaited
-    /// later.
+    /// Sends a value as a request and returns the reply, with the value in it.
     ///
-    /// - Throws: as ``send(_:to:options:in:)-(Value,_,_,_)``.
-    public nonisolated(nonsending) func sendForReceipt<Value>(
-        _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
-        in transaction: STOMPTransactionHandle? = nil
-    ) async throws(STOMPError) -> STOMPReceipt {
-        try await sendForReceipt(message(value, destination, options), in: transaction)
-    }
-
-    /// Sends a value to a destination of its type as a request and returns the reply; otherwise as
-    /// ``request(_:to:options:timeout:)-([UInt8],_,_,_)``.
+    ///     let price = try await client.request(order, to: "/queue/prices", returning: Price.self).value
     ///
-    /// - Throws: as ``send(_:to:options:in:)-(Value,_,_,_)``; ``STOMPError/Code/timedOut`` without a reply in time.
-    public nonisolated(nonsending) func request<Value>(
-        _ value: Value, to destination: STOMPDestination<Value>, options: STOMPSendOptions = STOMPSendOptions(),
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - coding: the format of the request and of the reply. Default: JSON.
+    ///   - destination: where the request is sent to.
+    ///   - type: the type of the value in the reply.
+    ///   - options: what the request asks of the broker; `replyTo` is set here, and the `content-type` unless it is set.
+    ///   - timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/timedOut`` without a reply in time, ``STOMPError/Code/invalidRequest`` if
+    ///   the value cannot be encoded. A reply that is not such a value is returned: reading its value throws
+    ///   ``DecodeFailure``.
+    public nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
+        _ value: some Encodable & Sendable, as coding: some PayloadCoding = .json, to destination: String,
+        returning type: Answer.Type = Answer.self, options: STOMPSendOptions = STOMPSendOptions(),
         timeout: Duration? = nil
-    ) async throws(STOMPError) -> STOMPMessage {
-        let message = try message(value, destination, options)
-        return try await request(
-            message.body, to: message.destination, options: message.options, timeout: timeout)
+    ) async throws(STOMPError) -> STOMPDecodedMessage<Answer> {
+        let message = try STOMPOutgoingMessage(value, as: coding, to: destination, options: options)
+        return try await request(message, returning: type, coding: coding, timeout: timeout)
     }
 
     /// Sends a value to a destination of its type as a request and returns the reply, with the value in it.
@@ -105,13 +105,22 @@ extension STOMPClient {
     ///   - coding: the format of the reply. Default: JSON.
     ///   - options: what the request asks of the broker; `replyTo` is set here, and the `content-type` unless it is set.
     ///   - timeout: from the call to the reply. Default: the configuration's `requestTimeout`.
-    /// - Throws: as ``request(_:to:options:timeout:)-(Value,_,_,_)``. A reply that is not such a value is returned: reading
-    ///   its value throws ``DecodeFailure``.
+    /// - Throws: ``STOMPError``; ``STOMPError/Code/timedOut`` without a reply in time, ``STOMPError/Code/invalidRequest`` if
+    ///   the value cannot be encoded. A reply that is not such a value is returned: reading its value throws
+    ///   ``DecodeFailure``.
     public nonisolated(nonsending) func request<Value, Answer: Decodable & Sendable>(
         _ value: Value, to destination: STOMPDestination<Value>, returning type: Answer.Type = Answer.self,
         coding: some PayloadCoding = .json, options: STOMPSendOptions = STOMPSendOptions(), timeout: Duration? = nil
     ) async throws(STOMPError) -> STOMPDecodedMessage<Answer> {
-        let answer = try await request(value, to: destination, options: options, timeout: timeout)
+        let message = try STOMPOutgoingMessage(value, to: destination, options: options)
+        return try await request(forThisBroker(message), returning: type, coding: coding, timeout: timeout)
+    }
+
+    private nonisolated(nonsending) func request<Answer: Decodable & Sendable>(
+        _ message: STOMPOutgoingMessage, returning type: Answer.Type, coding: some PayloadCoding, timeout: Duration?
+    ) async throws(STOMPError) -> STOMPDecodedMessage<Answer> {
+        let answer = try await request(
+            message.body, to: message.destination, options: message.options, timeout: timeout)
         return DecodedMessage(
             message: answer, result: coding.value(of: type, from: answer.body, mediaType: answer.mediaType))
     }
@@ -204,18 +213,5 @@ extension STOMPClient {
         DecodedMessages(subscription) { [format = destination.format] in
             format.value(in: $0.body, mediaType: $0.mediaType)
         }
-    }
-
-    /// A message with a value for a destination of its type, with its content type and the declaration of its queue.
-    private nonisolated func message<Value>(
-        _ value: Value, _ destination: STOMPDestination<Value>, _ options: STOMPSendOptions
-    ) throws(STOMPError) -> STOMPOutgoingMessage {
-        let body = try destination.format.payload(of: value, for: destination.name, throwing: STOMPError.self)
-        var options = options.declaring(destination.contentType)
-        if destination.queue != STOMPQueueOptions() {
-            let profile = core.link.perform { $0.engine.profile }
-            options.headers.fields += destination.queue.headers(for: profile, ofSubscription: false).fields
-        }
-        return STOMPOutgoingMessage(body, to: destination.name, options: options)
     }
 }

@@ -126,37 +126,3 @@ public struct STOMPSendOptions: Sendable {
         return (left, expiresAt)
     }
 }
-
-/// A message to be sent, for sending many at once.
-public struct STOMPOutgoingMessage: Sendable {
-    /// The body.
-    public var body: [UInt8]
-    /// The destination in the broker's notation.
-    public var destination: String
-    /// What the message asks of the broker.
-    public var options: STOMPSendOptions
-
-    /// Makes a message.
-    public init(_ body: [UInt8], to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
-        self.body = body
-        self.destination = destination
-        self.options = options
-    }
-
-    /// Any sequence of bytes, such as `Data`.
-    public init(_ body: some Sequence<UInt8>, to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
-        self.init(Array(body), to: destination, options: options)
-    }
-
-    /// Text, as UTF-8.
-    public init(_ text: String, to destination: String, options: STOMPSendOptions = STOMPSendOptions()) {
-        self.init(Array(text.utf8), to: destination, options: options)
-    }
-}
-
-extension STOMPOutgoingMessage: CustomStringConvertible {
-    /// Destination and the beginning of the body.
-    public var description: String {
-        "STOMPOutgoingMessage(\(OneLine.text(destination)), \(OneLine.payload(body[...])))"
-    }
-}

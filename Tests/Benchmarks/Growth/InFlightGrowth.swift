@@ -32,8 +32,7 @@ extension Growth {
         configuration.maximumInFlight = UInt16(size)
         let client = MQTTClient("mqtt://127.0.0.1:\(setting.mqtt.port)", configuration: configuration)
         try await client.connect()
-        let message = MQTTOutgoingMessage(
-            topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24), qos: qos)
+        let message = MQTTOutgoingMessage([UInt8](repeating: 0x70, count: 24), to: MQTTRows.topic, qos: qos)
         let array = [MQTTOutgoingMessage](repeating: message, count: count)
         let costs = try await measured { try await client.publish(array).check() }
         await client.disconnect()

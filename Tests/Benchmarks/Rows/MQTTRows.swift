@@ -51,7 +51,7 @@ struct MQTTRows {
     func publishArrays() async throws -> Row {
         let count = scaled(10_000_000)
         var row = Row("MQTT QoS 0 publish, arrays of 100", unit: "msg/s", goal: "≥ 0.40")
-        let message = MQTTOutgoingMessage(topic: Self.topic, payload: [UInt8](repeating: 0x70, count: 24))
+        let message = MQTTOutgoingMessage([UInt8](repeating: 0x70, count: 24), to: Self.topic, qos: .atMostOnce)
         let array = [MQTTOutgoingMessage](repeating: message, count: 100)
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("publish", count))
@@ -133,8 +133,7 @@ struct MQTTRows {
     func windowByArray() async throws -> Row {
         let count = scaled(1_000_000)
         var row = Row("MQTT QoS 1 publish, window 100, array", unit: "msg/s", goal: "≥ 0.90")
-        let message = MQTTOutgoingMessage(
-            topic: Self.topic, payload: [UInt8](repeating: 0x70, count: 24), qos: .atLeastOnce)
+        let message = MQTTOutgoingMessage([UInt8](repeating: 0x70, count: 24), to: Self.topic, qos: .atLeastOnce)
         let array = [MQTTOutgoingMessage](repeating: message, count: count)
         for _ in 0..<rounds {
             let limit = Double(count) / (try limitSeconds("window", count))

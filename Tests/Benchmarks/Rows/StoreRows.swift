@@ -45,8 +45,7 @@ struct StoreRows {
         configuration.maximumQueuedMessages = 1 << 20
         let client = MQTTClient("mqtt://127.0.0.1:\(mqtt.port)", configuration: configuration)
         try await client.connect()
-        let message = MQTTOutgoingMessage(
-            topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24), qos: .atLeastOnce)
+        let message = MQTTOutgoingMessage([UInt8](repeating: 0x70, count: 24), to: MQTTRows.topic, qos: .atLeastOnce)
         let array = [MQTTOutgoingMessage](repeating: message, count: 1000)
         let costs = try await measured(calls: client.calls) {
             for _ in 0..<(count / 1000) { try await client.publish(array).check() }

@@ -48,7 +48,7 @@ struct StreamRows {
         configuration.tls.trust = .authorities([.file(authority)])
         let client = MQTTClient(url, configuration: configuration)
         try await client.connect()
-        let message = MQTTOutgoingMessage(topic: MQTTRows.topic, payload: [UInt8](repeating: 0x70, count: 24))
+        let message = MQTTOutgoingMessage([UInt8](repeating: 0x70, count: 24), to: MQTTRows.topic, qos: .atMostOnce)
         let array = [MQTTOutgoingMessage](repeating: message, count: 100)
         let costs = try await measured(calls: client.calls) {
             for _ in 0..<(count / 100) { try await client.publish(array).check() }

@@ -32,7 +32,7 @@ struct Traffic {
             let size = payload ?? Int((UInt32(truncatingIfNeeded: index) &* 2_654_435_761 >> 13) % 4_097)
             let properties = hasProperties ?? (index >> 1 & 1 == 1) ? Self.properties : []
             return MQTTOutgoingMessage(
-                topic: topic, payload: [UInt8](repeating: 0x70, count: size),
+                [UInt8](repeating: 0x70, count: size), to: topic,
                 qos: qos ?? (index & 1 == 1 ? .atLeastOnce : .atMostOnce), properties: properties)
         }
     }

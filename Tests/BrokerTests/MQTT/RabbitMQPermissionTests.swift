@@ -40,7 +40,7 @@ struct RabbitMQPermissionTests {
         try await sender.connect()
         let forbidden = Task { try await sender.publish("x", to: "forbidden/a", qos: .atLeastOnce) }
         for number in 0..<20 {
-            try await sender.enqueue("\(number)", to: "healthy/\(number)", qos: .atLeastOnce)
+            try await sender.enqueue(MQTTOutgoingMessage("\(number)", to: "healthy/\(number)", qos: .atLeastOnce))
             try await Task.sleep(for: .milliseconds(20))
         }
         let error = await #expect(throws: MQTTError.self) { try await forbidden.value }

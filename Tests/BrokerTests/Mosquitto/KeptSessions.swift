@@ -20,7 +20,7 @@ enum KeptSessions {
     static func publish(_ numbers: Range<Int>, to topic: String, _ qos: QoS, by sender: MQTTClient) async throws {
         for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 500) {
             let messages = (start..<min(numbers.upperBound, start + 500)).map {
-                MQTTOutgoingMessage(topic: topic, payload: Array("\($0)".utf8), qos: qos)
+                MQTTOutgoingMessage(Array("\($0)".utf8), to: topic, qos: qos)
             }
             try await sender.publish(messages).check()
         }

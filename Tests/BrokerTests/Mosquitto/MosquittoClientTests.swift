@@ -89,7 +89,7 @@ struct MosquittoClientTests {
         for qos in QoS.allCases {
             let messages = try await client.subscribe(to: "bulk/\(qos.rawValue)", qos: qos)
             let array = (0..<2000).map {
-                MQTTOutgoingMessage(topic: "bulk/\(qos.rawValue)", payload: Array("\($0)".utf8), qos: qos)
+                MQTTOutgoingMessage(Array("\($0)".utf8), to: "bulk/\(qos.rawValue)", qos: qos)
             }
             async let published: Void = client.publish(array).check()
             var received: [String] = []
@@ -141,7 +141,7 @@ struct MosquittoClientTests {
         for qos in [QoS.atLeastOnce, .exactlyOnce] {
             await client.suspend()
             let publishing = Task { try await client.publish("\(qos.rawValue)", to: "own", qos: qos) }
-            try await client.enqueue(Array("enqueued".utf8), to: "own", qos: qos)
+            try await client.enqueue(MQTTOutgoingMessage(Array("enqueued".utf8), to: "own", qos: qos))
             client.resume()
             #expect(try await publishing.value == .success)
             let received = try await withTimeout(.patience, "receiving what was published") {
@@ -176,11 +176,11 @@ struct MosquittoClientTests {
         let watcher = client(broker)
         try await watcher.connect()
         let wills = try await watcher.subscribe(to: "wills/#", qos: .exactlyOnce)
-        let leaving = client(broker) { $0.will = MQTTWill(topic: "wills/1", payload: Array("leaving".utf8)) }
+        let leaving = client(broker) { $0.will = MQTTWill(Array("leaving".utf8), to: "wills/1") }
         try await leaving.connect()
         await leaving.disconnect()
         var vanishing: MQTTClient? = client(broker) {
-            $0.will = MQTTWill(topic: "wills/2", payload: Array("vanished".utf8), qos: .exactlyOnce)
+            $0.will = MQTTWill(Array("vanished".utf8), to: "wills/2", qos: .exactlyOnce)
         }
         try await vanishing?.connect()
         vanishing = nil

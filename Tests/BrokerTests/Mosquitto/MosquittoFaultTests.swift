@@ -109,7 +109,7 @@ struct MosquittoFaultTests {
         await broker.freeze()
         let waiting = Task {
             try await sender.publish(
-                (0..<count).map { .init(topic: "killed", payload: Array("\($0)".utf8), qos: .exactlyOnce) }
+                (0..<count).map { .init(Array("\($0)".utf8), to: "killed", qos: .exactlyOnce) }
             ).check()
         }
         let areSent = await eventually {
@@ -152,10 +152,14 @@ struct MosquittoFaultTests {
                 $0.sessionStore = FileSessionStore(directory: scratch.file("s"))
             }
             let first: [UInt8] = [UInt8(round * 10)]
-            #expect(await eventually { (try? await sender.enqueue(first, to: "stored", qos: .exactlyOnce)) != nil })
+            #expect(
+                await eventually {
+                    (try? await sender.enqueue(MQTTOutgoingMessage(first, to: "stored", qos: .exactlyOnce))) != nil
+                })
             if round % 2 == 0 { try await sender.connect() }
             for number in 1..<10 {
-                try await sender.enqueue([UInt8(round * 10 + number)], to: "stored", qos: .exactlyOnce)
+                try await sender.enqueue(
+                    MQTTOutgoingMessage([UInt8(round * 10 + number)], to: "stored", qos: .exactlyOnce))
             }
             if round == 2 { try await broker.restart() }
             // Gone without a word, whatever is on its way.
@@ -200,7 +204,7 @@ struct MosquittoFaultTests {
             #expect(await eventually { (try? await second.connect()) != nil })
             #expect(
                 await eventually { second.core.link.perform { $0.unmatched.count } == count })
-            try await second.enqueue([0], to: "elsewhere")
+            try await second.enqueue(MQTTOutgoingMessage([0], to: "elsewhere"))
             await second.disconnect()
         }
         let third = next()

@@ -53,7 +53,12 @@ final class NumberedMessages: Sendable {
             let body = Array("\(number)".utf8)
             while true {
                 do {
-                    waiting.append((number, try await client.sendForReceipt(body, to: queue, options: Self.options)))
+                    waiting.append(
+                        (
+                            number,
+                            try await client.sendForReceipt(
+                                STOMPOutgoingMessage(body, to: queue, options: Self.options))
+                        ))
                     break
                 } catch {
                     // Between two connections: wait for the next.

@@ -88,7 +88,8 @@ struct STOMPConversationTests {
         let client = try await broker.connected()
         let messages = try await client.subscribe(to: "/queue/talk-tx-receipt")
         let transaction = try client.begin()
-        let receipt = try await client.sendForReceipt([65], to: "/queue/talk-tx-receipt", in: transaction)
+        let receipt = try await client.sendForReceipt(
+            STOMPOutgoingMessage([65], to: "/queue/talk-tx-receipt"), in: transaction)
         try await client.commit(transaction)
         try await receipt.confirmed()
         #expect(try await messages.texts(1) == ["A"])

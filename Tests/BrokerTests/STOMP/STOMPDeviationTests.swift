@@ -125,7 +125,7 @@ struct STOMPDeviationTests {
         let client = try await STOMPBroker.rabbitMQ.connected()
         let messages = try await client.subscribe(to: "/queue/leak", acknowledgement: .clientIndividual)
         try await client.withTransaction { transaction in
-            _ = try await client.sendForReceipt([1], to: "/queue/leak", in: transaction)
+            _ = try await client.sendForReceipt(STOMPOutgoingMessage([1], to: "/queue/leak"), in: transaction)
         }
         let message = try #require(try await messages.first(1).first)
         #expect(message.header("transaction") != nil && message.header("receipt") != nil)
@@ -139,7 +139,7 @@ struct STOMPDeviationTests {
         let client = try await broker.connected()
         let messages = try await client.subscribe(to: "/queue/early")
         let transaction = try client.begin()
-        let receipt = try await client.sendForReceipt([65], to: "/queue/early", in: transaction)
+        let receipt = try await client.sendForReceipt(STOMPOutgoingMessage([65], to: "/queue/early"), in: transaction)
         let isConfirmed = Atomic(false)
         let waiting = Task {
             try await receipt.confirmed()

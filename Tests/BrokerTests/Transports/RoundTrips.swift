@@ -22,7 +22,7 @@ func roundTrip(
     try await client.connect()
     let messages = try await client.subscribe(to: topic, qos: qos)
     try await client.publish(large, to: topic, qos: qos)
-    let small = (0..<500).map { MQTTOutgoingMessage(topic: topic, payload: Array("\($0)".utf8), qos: qos) }
+    let small = (0..<500).map { MQTTOutgoingMessage(Array("\($0)".utf8), to: topic, qos: qos) }
     async let published: Void = client.publish(small).check()
     var count = 0
     for try await message in messages {

@@ -98,7 +98,7 @@ func publishTheWill() async throws {
     var configuration = MQTTConfiguration(clientID: "lamp")
     configuration.version = .v5_0
     configuration.sessionExpiry = .seconds(60)
-    configuration.will = MQTTWill(topic: "lamps/1/status", payload: "offline", delay: .seconds(5))
+    configuration.will = MQTTWill("offline", to: "lamps/1/status", delay: .seconds(5))
     configuration.reconnect = .never
     let lamp = try MQTTClient(broker.mqttURL, configuration: configuration, clock: clock)
     try await lamp.connect()

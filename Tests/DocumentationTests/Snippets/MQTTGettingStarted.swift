@@ -35,7 +35,7 @@ func publishTemperatures(client: MQTTClient) async throws {
     try await client.publish("open", to: "house/door/command", qos: .exactlyOnce)
 
     // Publishes now, waits for the acknowledgement later.
-    let confirmation = try await client.publishForConfirmation("shut", to: "house/door/command")
+    let confirmation = try await client.publishForConfirmation(MQTTOutgoingMessage("shut", to: "house/door/command"))
     try await confirmation.confirmed()
 }
 

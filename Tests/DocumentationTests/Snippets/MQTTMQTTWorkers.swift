@@ -19,7 +19,7 @@ func workOffJobs(
         for try await job in jobs {
             let answer = try await handle(job)
             // 3. The answer is in the store before the job is acknowledged.
-            try await client.enqueue(answer, to: "done/\(job.captures[0])", qos: .exactlyOnce)
+            try await client.enqueue(MQTTOutgoingMessage(answer, to: "done/\(job.captures[0])", qos: .exactlyOnce))
             // 4. Only now does the server forget the job.
             job.acknowledge()
         }

@@ -11,7 +11,7 @@ func chat(as user: String, password: @escaping @Sendable () async throws -> Stri
     let client = MQTTClient("mqtts://chat.example.com", configuration: configuration)
     try await client.connect()
     let notes = try await client.subscribe(to: "chat/\(user)", qos: .atLeastOnce)
-    try await client.publish(Note(text: "hello"), as: .json, to: "chat/user2", qos: .atLeastOnce)
+    try await client.publish(Note(text: "hello"), to: "chat/user2", qos: .atLeastOnce)
     for try await note in notes.values(Note.self, as: .json) {
         print(try note.get().text)
     }

@@ -5,8 +5,7 @@ func makeLampClient() -> MQTTClient {
     var configuration = MQTTConfiguration(clientID: "lamp-1")
     configuration.version = .v5_0
     configuration.sessionExpiry = .seconds(60)
-    configuration.will = MQTTWill(
-        topic: "lamps/1/status", payload: "offline", qos: .atLeastOnce, retain: true, delay: .seconds(5))
+    configuration.will = MQTTWill("offline", to: "lamps/1/status", qos: .atLeastOnce, retain: true, delay: .seconds(5))
     return MQTTClient("mqtt://localhost", configuration: configuration)
 }
 

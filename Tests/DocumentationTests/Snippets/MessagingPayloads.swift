@@ -9,11 +9,11 @@ struct Position: Codable, Sendable, Equatable {
 
 func publishPosition(client: MQTTClient) async throws {
     let position = Position(latitude: 60.2, longitude: 24.9)
-    try await client.publish(position, as: .json, to: "vehicles/7/position", qos: .atLeastOnce, retain: true)
+    try await client.publish(position, to: "vehicles/7/position", qos: .atLeastOnce, retain: true)
 }
 
 func sendPosition(client: STOMPClient) async throws {
-    try await client.send(Position(latitude: 60.2, longitude: 24.9), as: .json, to: "/topic/positions")
+    try await client.send(Position(latitude: 60.2, longitude: 24.9), to: "/topic/positions")
 }
 
 func readPositions(client: MQTTClient) async throws {
@@ -27,17 +27,21 @@ func readPositions(client: MQTTClient) async throws {
     }
 }
 
+func queuePosition(of position: Position, client: MQTTClient) async throws {
+    try await client.enqueue(MQTTOutgoingMessage(position, to: "vehicles/7/position", retain: true))
+}
+
 struct Route: Codable, Sendable {
     var stops: [String]
 }
 
 func askForRoute(client: MQTTClient) async throws -> Route {
-    try await client.request(Position(latitude: 60.2, longitude: 24.9), as: .json, to: "routes").value
+    try await client.request(Position(latitude: 60.2, longitude: 24.9), to: "routes").value
 }
 
 func answerWithRoutes(client: STOMPClient) async throws {
     for try await question in try await client.subscribe(to: "/queue/routes", as: Position.self) {
-        try await client.reply(to: question, with: Route(stops: ["Harbour"]), as: .json)
+        try await client.reply(to: question.message, with: Route(stops: ["Harbour"]))
     }
 }
 
@@ -104,18 +108,18 @@ func publishWithAllDefaults(client: MQTTClient, position: Position, question: MQ
     try await client.publish(
         position, as: .json, to: "vehicles/7/position", qos: .atMostOnce, retain: false, properties: [])
     try await client.publish(position, to: .allDefaults.at("7"), properties: [])
-    // The same parameters, but QoS 1.
+    // Messages have the same parameters, but QoS 1.
+    let message = try MQTTOutgoingMessage(
+        position, as: .json, to: "vehicles/7/position", qos: .atLeastOnce, retain: false, properties: [])
+    try await client.enqueue(message)
     let confirmation = try await client.publishForConfirmation(
-        position, as: .json, to: "vehicles/7/position", qos: .atLeastOnce, retain: false, properties: [])
-    try await client.enqueue(
-        position, as: .json, to: "vehicles/7/position", qos: .atLeastOnce, retain: false, properties: [])
+        MQTTOutgoingMessage(position, to: .allDefaults.at("7"), properties: []))
     // `returning:` is the type of the response, and may be left out where the compiler knows it.
     let route: MQTTDecodedMessage<Route> = try await client.request(
         position, as: .json, to: "routes", returning: Route.self, qos: .atLeastOnce, timeout: .seconds(10),
         properties: [])
     let sameRoute: MQTTDecodedMessage<Route> = try await client.request(
         position, to: .allDefaults.at("7"), returning: Route.self, coding: .json, timeout: .seconds(10), properties: [])
-    // The request may be a message or an element of a typed subscription.
     try await client.reply(to: question, with: route.value, as: .json, qos: .atLeastOnce, properties: [])
     print(try await confirmation.confirmed(), try sameRoute.value)
 }
@@ -125,7 +129,9 @@ func sendWithAllDefaults(client: STOMPClient, position: Position, question: STOM
     try await client.send(position, to: .allDefaults, options: STOMPSendOptions(), in: nil)
     try await client.sendAndConfirm(position, as: .json, to: "/topic/positions", options: STOMPSendOptions(), in: nil)
     try await client.sendAndConfirm(position, to: .allDefaults, options: STOMPSendOptions(), in: nil)
-    let receipt = try await client.sendForReceipt(position, to: .allDefaults, options: STOMPSendOptions(), in: nil)
+    let message = try STOMPOutgoingMessage(
+        position, as: .json, to: "/topic/positions", options: STOMPSendOptions())
+    let receipt = try await client.sendForReceipt(message, in: nil)
     // `timeout: nil` is the configuration's `requestTimeout`, 30 seconds.
     let route: STOMPDecodedMessage<Route> = try await client.request(
         position, as: .json, to: "/queue/routes", returning: Route.self, options: STOMPSendOptions(), timeout: nil)

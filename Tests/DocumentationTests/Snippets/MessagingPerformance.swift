@@ -4,7 +4,7 @@ import MQTT
 func publishMany(client: MQTTClient) async throws {
     let payload = Array("21.5".utf8)
     let messages = (0..<100).map { number in
-        MQTTOutgoingMessage(topic: "meters/\(number)", payload: payload, qos: .atLeastOnce)
+        MQTTOutgoingMessage(payload, to: "meters/\(number)", qos: .atLeastOnce)
     }
     try await client.publish(messages).check()
 }
@@ -28,6 +28,6 @@ func measureRoundTrips(client: MQTTClient) async throws {
 }
 
 func publishPosition(client: MQTTClient, position: [UInt8]) throws {
-    let isSent = try client.tryPublish(position, to: "vehicles/7/position")
+    let isSent = try client.tryPublish(MQTTOutgoingMessage(position, to: "vehicles/7/position"))
     if !isSent { print("The outbox is full.") }
 }

@@ -106,7 +106,7 @@ final class ChatModel {
         lines[id].state = .sending
         do {
             let confirmation = try await client.publishForConfirmation(
-                lines[id].text, to: "chat/lobby", qos: .atLeastOnce)
+                MQTTOutgoingMessage(lines[id].text, to: "chat/lobby"))
             lines[id].state = .waitingForServer
             try await confirmation.confirmed()
             lines[id].state = .sent

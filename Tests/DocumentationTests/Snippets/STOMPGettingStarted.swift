@@ -40,7 +40,7 @@ func sendOrders(client: STOMPClient) async throws {
     try await client.sendAndConfirm("{\"pizza\":2}", to: "/queue/orders")
 
     // Sends now, waits for the receipt later.
-    let receipt = try await client.sendForReceipt("{\"pizza\":3}", to: "/queue/orders")
+    let receipt = try await client.sendForReceipt(STOMPOutgoingMessage("{\"pizza\":3}", to: "/queue/orders"))
     try await receipt.confirmed()
 }
 

@@ -163,7 +163,7 @@ import Testing
 
     @Test func delaysAWillAndForgetsItWhenTheClientReturns() {
         var bench = Bench()
-        var will = MQTTWill(topic: "w", payload: [UInt8](), qos: .atMostOnce)
+        var will = MQTTWill([UInt8](), to: "w", qos: .atMostOnce)
         will.properties.willDelayInterval = 5
         bench.subscribe(bench.open("watcher").session, "#")
         let first = bench.open("a", clean: false, expiry: 100, will: will)

@@ -297,7 +297,7 @@ enum MQTTPromises {
                 model.began(topic, number)
                 do {
                     if enqueues {
-                        try await client.enqueue(text, to: topic, qos: qos)
+                        try await client.enqueue(MQTTOutgoingMessage(text, to: topic, qos: qos))
                     } else {
                         try await client.publish(text, to: topic, qos: qos)
                     }

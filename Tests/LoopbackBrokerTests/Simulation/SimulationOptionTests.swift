@@ -213,7 +213,7 @@ import Testing
                             broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
                     }
                     let first = try makeClient()
-                    try await first.enqueue("1", to: "t")
+                    try await first.enqueue(MQTTOutgoingMessage("1", to: "t"))
                     world.endProcess(usingStoreIn: "/store", losingPower: losingPower)
                     await first.disconnect()
                     var arrivals = broker.arrivals().makeAsyncIterator()

@@ -62,17 +62,17 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         Mistake("long client identifier", .v5_0, .connect(.init(clientID: long)), .valueTooLong),
         Mistake("long password", .v5_0, .connect(.init(clientID: "c", password: Array(long.utf8))), .valueTooLong),
         Mistake(
-            "will topic with a wildcard", .v5_0, .connect(.init(clientID: "c", will: .init(topic: "+", payload: []))),
+            "will topic with a wildcard", .v5_0, .connect(.init(clientID: "c", will: .init([], to: "+"))),
             .invalidTopicName),
         Mistake(
-            "long will", .v5_0, .connect(.init(clientID: "c", will: .init(topic: "w", payload: Array(long.utf8)))),
+            "long will", .v5_0, .connect(.init(clientID: "c", will: .init(Array(long.utf8), to: "w"))),
             .valueTooLong),
         Mistake(
             "will properties before 5.0", .v3_1_1,
             .connect(
                 .init(
                     version: .v3_1_1, clientID: "c",
-                    will: .init(topic: "w", payload: [], properties: [.init(.willDelayInterval, .integer(1))]))),
+                    will: .init([], to: "w", properties: [.init(.willDelayInterval, .integer(1))]))),
             .notInThisVersion),
         Mistake(
             "authentication data alone", .v5_0,

@@ -68,7 +68,7 @@ extension SeededGenerator {
         if packet.userName != nil || version == .v5_0, chance(50) { packet.password = payload() }
         if chance(50) {
             packet.will = MQTTWill(
-                topic: text(1...9), payload: payload(), qos: qos(), retain: chance(50),
+                payload(), to: text(1...9), qos: qos(), retain: chance(50),
                 properties: messageProperties(version, will: true))
         }
         guard version == .v5_0, chance(60) else { return packet }

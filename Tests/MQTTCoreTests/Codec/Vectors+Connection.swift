@@ -63,27 +63,27 @@ extension Vector {
         Vector("password missing", .all, "10 * <MQTT> 05 C2 003C {} <c> <u>", short),
         Vector(
             "will", .all, "10 * <MQTT> 04 06 003C <c> <w> <bye>",
-            connect(.v3_1_1) { $0.will = .init(topic: "w", payload: Array("bye".utf8)) }),
+            connect(.v3_1_1) { $0.will = .init(Array("bye".utf8), to: "w") }),
         Vector(
             "will with QoS 1", .all, "10 * <MQTT> 04 0E 003C <c> <w> <>",
-            connect(.v3_1_1) { $0.will = .init(topic: "w", payload: [], qos: .atLeastOnce) }),
+            connect(.v3_1_1) { $0.will = .init([], to: "w", qos: .atLeastOnce) }),
         Vector(
             "will with QoS 2 and RETAIN", .all, "10 * <MQTT> 04 36 003C <c> <w> <>",
-            connect(.v3_1_1) { $0.will = .init(topic: "w", payload: [], qos: .exactlyOnce, retain: true) }),
+            connect(.v3_1_1) { $0.will = .init([], to: "w", qos: .exactlyOnce, retain: true) }),
         Vector(
             "will in 3.1", .all, "10 * <MQIsdp> 03 26 003C <c> <w> <x>",
-            connect(.v3_1) { $0.will = .init(topic: "w", payload: [0x78], retain: true) }),
+            connect(.v3_1) { $0.will = .init([0x78], to: "w", retain: true) }),
         Vector(
             "will with properties", .all, "10 * <MQTT> 05 06 003C {} <c> {18 00000005 01 01} <w> <x>",
             connect(.v5_0) {
                 var properties = MQTTProperties()
                 (properties.willDelayInterval, properties.payloadFormatIndicator) = (5, true)
-                $0.will = .init(topic: "w", payload: [0x78], properties: properties)
+                $0.will = .init([0x78], to: "w", properties: properties)
             }),
         Vector(
             "will and credentials in their order [MQTT-3.1.3-1]", .all, "10 * <MQTT> 04 C6 003C <c> <w> <x> <u> <p>",
             connect(.v3_1_1) {
-                $0.will = .init(topic: "w", payload: [0x78])
+                $0.will = .init([0x78], to: "w")
                 ($0.userName, $0.password) = ("u", [0x70])
             }),
         Vector(

@@ -7,8 +7,7 @@ import Wire
 /// Many messages published one after the other, as a client publishes an array: their packets, their ends and their order.
 @Suite(.heavy) struct PublishManyTests {
     private static func message(_ number: Int, qos: QoS = .atLeastOnce, retain: Bool = false) -> MQTTOutgoingMessage {
-        MQTTOutgoingMessage(
-            topic: "a/topic/of/some/length", payload: Array("\(number)".utf8), qos: qos, retain: retain)
+        MQTTOutgoingMessage(Array("\(number)".utf8), to: "a/topic/of/some/length", qos: qos, retain: retain)
     }
 
     /// Publishes messages with the tokens from `token` on, at most as many as the window has room for; returns how many.

@@ -78,7 +78,7 @@ struct SubscribingFirstTests {
         try pair.connect()
         try subscribe(pair, "a", token: 100)
         let topic = "a/topic/of/some/length"
-        let messages = (0..<10).map { MQTTOutgoingMessage(topic: topic, payload: [UInt8($0)], qos: .atLeastOnce) }
+        let messages = (0..<10).map { MQTTOutgoingMessage([UInt8($0)], to: topic, qos: .atLeastOnce) }
         for message in messages {
             let outcome = try pair.client.engine.publish(
                 topic: topic, payload: message.payload, qos: .atLeastOnce, token: 7, at: pair.now)

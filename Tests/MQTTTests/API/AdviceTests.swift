@@ -197,7 +197,7 @@ struct AdviceTests {
         let messages = try await client.subscribe(to: "bytes")
         try await client.publish(Data([1, 2, 3]), to: "bytes", qos: .atLeastOnce)
         try await client.publish([1, 2, 3].lazy.map { $0 + 1 }, to: "bytes", qos: .atLeastOnce)
-        try await client.publish(MQTTOutgoingMessage(topic: "bytes", payload: Data([3]), qos: .atLeastOnce))
+        try await client.publish(MQTTOutgoingMessage(Data([3]), to: "bytes", qos: .atLeastOnce))
         var iterator = messages.makeAsyncIterator()
         #expect(try await iterator.next()?.payload == [1, 2, 3])
         #expect(try await iterator.next()?.payload == [2, 3, 4])

@@ -37,12 +37,12 @@ struct AnswerTests {
         }
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()
-        let first = try await client.publish(MQTTOutgoingMessage(topic: "a", payload: [], qos: .atLeastOnce))
+        let first = try await client.publish(MQTTOutgoingMessage([], to: "a", qos: .atLeastOnce))
         #expect(first == MQTTPublishResult(.noMatchingSubscribers, properties: accepted))
-        let second = try await client.publish(MQTTOutgoingMessage(topic: "a", payload: [], qos: .exactlyOnce))
+        let second = try await client.publish(MQTTOutgoingMessage([], to: "a", qos: .exactlyOnce))
         #expect(second.properties == received)
         #expect(second.properties.userProperties.map(\.value) == ["4", "5"])
-        let third = try await client.publish(MQTTOutgoingMessage(topic: "a", payload: []))
+        let third = try await client.publish(MQTTOutgoingMessage([], to: "a", qos: .atMostOnce))
         #expect(third == MQTTPublishResult(.success))
         await client.disconnect()
     }
@@ -106,14 +106,14 @@ struct AnswerTests {
         }
         do throws(MQTTError) {
             try await client.publish(
-                [[1], [1, 2], [1, 2, 3]].map { .init(topic: "a", payload: $0, qos: qos) }
+                [[1], [1, 2], [1, 2, 3]].map { .init($0, to: "a", qos: qos) }
             ).check()
             Issue.record("it was accepted")
         } catch {
             #expect(error.properties.reasonString == "the quota is 17")
         }
         var events = client.events.makeAsyncIterator()
-        try await client.enqueue([1, 2], to: "a", qos: qos)
+        try await client.enqueue(MQTTOutgoingMessage([1, 2], to: "a", qos: qos))
         while let event = await events.next() {
             guard case .undelivered(let error) = event else { continue }
             #expect(error.properties.reasonString == "the quota is 17")
@@ -229,7 +229,7 @@ struct AnswerTests {
         let wills = try await watcher.subscribe(to: "will")
         let client = try await bench.connected {
             $0.version = .v5_0
-            $0.will = MQTTWill(topic: "will", payload: [7])
+            $0.will = MQTTWill([7], to: "will")
         }
         var properties = MQTTProperties()
         properties.sessionExpiryInterval = 60

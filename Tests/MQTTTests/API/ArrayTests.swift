@@ -50,9 +50,9 @@ struct ArrayTests {
         let count = 1_000
         let publishing = Task(executorPreference: executor) {
             let payload = [UInt8](repeating: 0, count: 100)
-            var messages = (0..<count).map { MQTTOutgoingMessage(topic: "t/\($0)", payload: payload) }
+            var messages = (0..<count).map { MQTTOutgoingMessage(payload, to: "t/\($0)", qos: .atMostOnce) }
             if situation.isMixed {
-                messages.append(MQTTOutgoingMessage(topic: "t/last", payload: payload, qos: .atLeastOnce))
+                messages.append(MQTTOutgoingMessage(payload, to: "t/last", qos: .atLeastOnce))
             }
             return errorCodes(await client.publish(messages))
         }
@@ -93,9 +93,9 @@ struct ArrayTests {
         let publishing = Task(executorPreference: executor) {
             // More than may be in flight come first.
             var messages = (0..<(isMixed ? 2_000 : 0)).map {
-                MQTTOutgoingMessage(topic: "t/\($0)", payload: [], qos: .atLeastOnce)
+                MQTTOutgoingMessage([], to: "t/\($0)", qos: .atLeastOnce)
             }
-            messages += (0..<100).map { MQTTOutgoingMessage(topic: "t/\($0)", payload: []) }
+            messages += (0..<100).map { MQTTOutgoingMessage([], to: "t/\($0)", qos: .atMostOnce) }
             return errorCodes(await client.publish(messages))
         }
         await executor.run()
@@ -112,7 +112,7 @@ struct ArrayTests {
         let bench = try await Bench()
         let client = try await bench.connected()
         let batch = MQTTPublishBatch(
-            (0..<250).map { _ in MQTTOutgoingMessage(topic: "a/+", payload: [], qos: .atLeastOnce) }, id: 1,
+            (0..<250).map { _ in MQTTOutgoingMessage([], to: "a/+", qos: .atLeastOnce) }, id: 1,
             outputLimit: 1_000)
         for next in [100, 200, 250] {
             client.core.link.perform { machine in batch.feed(&machine.engine, at: 0) }
@@ -129,7 +129,7 @@ struct ArrayTests {
         let client = try await bench.connected()
         let count = 10_000
         let messages = (0..<count).map { number in
-            MQTTOutgoingMessage(topic: number % 1_000 == 0 ? "a" : "a/+", payload: [], qos: qos)
+            MQTTOutgoingMessage([], to: number % 1_000 == 0 ? "a" : "a/+", qos: qos)
         }
         let codes = errorCodes(await client.publish(messages))
         #expect(codes == (0..<count).map { $0 % 1_000 == 0 ? nil : .invalidRequest })

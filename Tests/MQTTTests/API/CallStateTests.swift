@@ -109,18 +109,20 @@ struct CallStateTests {
 
     static let rows: [CallRow<Subject>] = [
         Row("`publish` with QoS 0") { try await $0.client.publish("x", to: "called") },
-        Row("`tryPublish`") { _ = try $0.client.tryPublish([], to: "called") },
+        Row("`tryPublish`") { _ = try $0.client.tryPublish(MQTTOutgoingMessage([], to: "called")) },
         Row("both with `queuesQoS0WhileOffline`") {
             try await $0.client.publish("x", to: "called")
-            guard try $0.client.tryPublish([], to: "called") else { throw SequenceEnd() }
+            guard try $0.client.tryPublish(MQTTOutgoingMessage([], to: "called")) else { throw SequenceEnd() }
         },
         Row("`publish` with QoS 1") { try await $0.client.publish("x", to: "called", qos: .atLeastOnce) },
         Row("`publish` with QoS 2") { try await $0.client.publish("x", to: "called", qos: .exactlyOnce) },
         Row("`publish` of an array, QoS 1 and 2") {
-            try await $0.client.publish([.init(topic: "called", payload: [], qos: .atLeastOnce)]).check()
+            try await $0.client.publish([.init([], to: "called", qos: .atLeastOnce)]).check()
         },
-        Row("`publishForConfirmation`") { _ = try await $0.client.publishForConfirmation([], to: "called") },
-        Row("`enqueue`") { try await $0.client.enqueue("x", to: "called") },
+        Row("`publishForConfirmation`") {
+            _ = try await $0.client.publishForConfirmation(MQTTOutgoingMessage([], to: "called"))
+        },
+        Row("`enqueue`") { try await $0.client.enqueue(MQTTOutgoingMessage("x", to: "called")) },
         Row("`subscribe`") { _ = try await $0.client.subscribe(to: "called") },
         Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
         Row("`unsubscribe(from:)`") { try await $0.client.unsubscribe(from: "another") },

@@ -120,8 +120,7 @@ struct CancellationCampaignTests {
     private static func messages(_ count: Int, _ random: inout SeededGenerator) -> [MQTTOutgoingMessage] {
         (0..<count).map { _ in
             MQTTOutgoingMessage(
-                topic: Bool.random(using: &random) ? "a" : "a/b",
-                payload: random.bytes(Int.random(in: 0...200, using: &random)),
+                random.bytes(Int.random(in: 0...200, using: &random)), to: Bool.random(using: &random) ? "a" : "a/b",
                 qos: QoS.allCases.randomElement(using: &random) ?? .atLeastOnce)
         }
     }
@@ -132,7 +131,7 @@ struct CancellationCampaignTests {
 
     private static let often = [
         Call(
-            "publish QoS 0", "publish(_:to:qos:retain:properties:) [[UInt8]]",
+            "publish QoS 0", "publish(_:to:qos:retain:properties:) [some Sequence<UInt8>]",
             body: { subject, _ in try await subject.client.publish([UInt8](repeating: 0, count: 500), to: "a") }
         ),
         Call(
@@ -142,7 +141,7 @@ struct CancellationCampaignTests {
             "publish QoS 2", body: { subject, _ in try await subject.client.publish("2", to: "a/b", qos: .exactlyOnce) }
         ),
         Call(
-            "publish any bytes", "publish(_:to:qos:retain:properties:) [some Sequence<UInt8>]",
+            "publish any bytes",
             body: { subject, _ in
                 try await subject.client.publish(repeatElement(UInt8(0), count: 5), to: "a", qos: .atLeastOnce)
             }),
@@ -155,16 +154,17 @@ struct CancellationCampaignTests {
         Call(
             "publish QoS 1 messages",
             body: { subject, _ in
-                let message = MQTTOutgoingMessage(topic: "a", payload: [1], qos: .atLeastOnce)
+                let message = MQTTOutgoingMessage([1], to: "a", qos: .atLeastOnce)
                 try await subject.client.publish(Array(repeating: message, count: 50)).check()
             }
         ),
         Call(
-            "enqueue", "enqueue(_:to:qos:retain:properties:) [[UInt8]]",
-            "enqueue(_:to:qos:retain:properties:) [String]",
+            "enqueue", "enqueue(_:) [MQTTOutgoingMessage]",
             body: { subject, random in
-                guard Bool.random(using: &random) else { return try await subject.client.enqueue("1", to: "a") }
-                try await subject.client.enqueue([1], to: "a")
+                guard Bool.random(using: &random) else {
+                    return try await subject.client.enqueue(MQTTOutgoingMessage("1", to: "a"))
+                }
+                try await subject.client.enqueue(MQTTOutgoingMessage([1], to: "a"))
             }
         ),
         Call(
@@ -199,14 +199,14 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "publish for a confirmation", "publishForConfirmation(_:to:qos:retain:properties:) [[UInt8]]",
+            "publish for a confirmation", "publishForConfirmation(_:) [MQTTOutgoingMessage]",
             "confirmed() []",
             body: { subject, _ in
-                _ = try await subject.client.publishForConfirmation([1], to: "a").confirmed()
+                _ = try await subject.client.publishForConfirmation(MQTTOutgoingMessage([1], to: "a")).confirmed()
             }
         ),
         Call(
-            "publish a value", "publish(_:as:to:qos:retain:properties:) [Value]",
+            "publish a value", "publish(_:as:to:qos:retain:properties:) [some Encodable & Sendable]",
             body: { subject, _ in try await subject.client.publish([1, 2], as: .json, to: "a", qos: .atLeastOnce) }
         ),
         Call(
@@ -246,32 +246,27 @@ struct CancellationCampaignTests {
         ),
         Call(
             "publish for a confirmation, of every kind",
-            "publishForConfirmation(_:to:qos:retain:properties:) [String]",
-            "publishForConfirmation(_:) [MQTTOutgoingMessage]",
-            "publishForConfirmation(_:as:to:qos:retain:properties:) [Value]",
-            "publishForConfirmation(_:to:properties:) [Value]",
             body: { subject, random in
                 let client = subject.client
                 let confirmations = [
-                    try await client.publishForConfirmation("1", to: "a"),
+                    try await client.publishForConfirmation(MQTTOutgoingMessage("1", to: "a")),
                     try await client.publishForConfirmation(messages(1, &random)[0]),
-                    try await client.publishForConfirmation([1], as: .json, to: "a"),
-                    try await client.publishForConfirmation("typed", to: .text("a/b")),
+                    try await client.publishForConfirmation(MQTTOutgoingMessage([1], as: .json, to: "a")),
+                    try await client.publishForConfirmation(MQTTOutgoingMessage("typed", to: .text("a/b"))),
                 ]
                 for confirmation in confirmations { try await confirmation.confirmed() }
             }
         ),
         Call(
-            "enqueue values", "enqueue(_:) [MQTTOutgoingMessage]", "enqueue(_:as:to:qos:retain:properties:) [Value]",
-            "enqueue(_:to:properties:) [Value]",
+            "enqueue values",
             body: { subject, _ in
-                try await subject.client.enqueue(MQTTOutgoingMessage(topic: "a", payload: "1", qos: .exactlyOnce))
-                try await subject.client.enqueue([1], as: .json, to: "a")
-                try await subject.client.enqueue("typed", to: .text("a/b"))
+                try await subject.client.enqueue(MQTTOutgoingMessage("1", to: "a", qos: .exactlyOnce))
+                try await subject.client.enqueue(MQTTOutgoingMessage([1], as: .json, to: "a"))
+                try await subject.client.enqueue(MQTTOutgoingMessage("typed", to: .text("a/b")))
             }
         ),
         Call(
-            "request", "request(_:to:qos:timeout:properties:) [[UInt8]]",
+            "request", "request(_:to:qos:timeout:properties:) [some Sequence<UInt8>]",
             body: { subject, _ in _ = try await subject.client.request([1], to: "question", timeout: .milliseconds(50))
             }
         ),
@@ -289,25 +284,19 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "request of a typed topic", "request(_:to:timeout:properties:) [Value]",
-            "request(_:to:returning:coding:timeout:properties:) [Value]",
-            body: { subject, random in
-                let (client, question) = (subject.client, MQTTTopic<String>.text("question"))
-                if Bool.random(using: &random) {
-                    _ = try await client.request("1", to: question, timeout: .milliseconds(50))
-                } else {
-                    _ = try await client.request("1", to: question, returning: Int.self, timeout: .milliseconds(50))
-                }
+            "request of a typed topic", "request(_:to:returning:coding:timeout:properties:) [Value]",
+            body: { subject, _ in
+                let question = MQTTTopic<String>.text("question")
+                _ = try await subject.client.request("1", to: question, returning: Int.self, timeout: .milliseconds(50))
             }
         ),
         Call(
-            "respond to a value", "reply(to:with:qos:properties:) [MQTTDecodedMessage<Value>]",
-            "reply(to:with:as:qos:properties:) [MQTTDecodedMessage<Value>]",
+            "respond to a value",
             body: { subject, _ in
                 for try await question in try await subject.client.subscribe(to: "question", as: Int.self).prefix(1) {
-                    try await subject.client.reply(to: question, with: [2])
-                    try await subject.client.reply(to: question, with: "2")
-                    try await subject.client.reply(to: question, with: 2, as: .json)
+                    try await subject.client.reply(to: question.message, with: [2])
+                    try await subject.client.reply(to: question.message, with: "2")
+                    try await subject.client.reply(to: question.message, with: 2)
                 }
             }
         ),

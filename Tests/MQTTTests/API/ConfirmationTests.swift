@@ -14,7 +14,9 @@ struct ConfirmationTests {
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
         var confirmations: [MQTTClient.Confirmation] = []
         for number in 0..<20 {
-            confirmations.append(try await client.publishForConfirmation(Array("\(number)".utf8), to: "a", qos: qos))
+            confirmations.append(
+                try await client.publishForConfirmation(MQTTOutgoingMessage(Array("\(number)".utf8), to: "a", qos: qos))
+            )
         }
         #expect(client.counters.messagesSent == 20)
         let first = confirmations[0]
@@ -47,26 +49,27 @@ struct ConfirmationTests {
         }
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()
-        let confirmation = try await client.publishForConfirmation([1], to: "a")
+        let confirmation = try await client.publishForConfirmation(MQTTOutgoingMessage([1], to: "a"))
         #expect(try await confirmation.confirmed() == MQTTPublishResult(.noMatchingSubscribers, properties: accepted))
         #expect(try await confirmation.confirmed() == MQTTPublishResult(.noMatchingSubscribers, properties: accepted))
-        let refused = try await client.publishForConfirmation([1], to: "a", qos: .exactlyOnce)
+        let refused = try await client.publishForConfirmation(MQTTOutgoingMessage([1], to: "a", qos: .exactlyOnce))
         await #expect { try await refused.confirmed() } throws: {
             ($0 as? MQTTError)?.code == .refused && ($0 as? MQTTError)?.reasonCode == .notAuthorized
         }
         #expect(
-            try await client.publishForConfirmation([1], to: "a", qos: .atMostOnce).confirmed().reasonCode == .success)
+            try await client.publishForConfirmation(MQTTOutgoingMessage([1], to: "a", qos: .atMostOnce)).confirmed()
+                .reasonCode == .success)
         await client.disconnect()
     }
 
     @Test func `a message that cannot be published has no confirmation`() async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
-        await #expect { try await client.publishForConfirmation([1], to: "a/#") } throws: {
+        await #expect { try await client.publishForConfirmation(MQTTOutgoingMessage([1], to: "a/#")) } throws: {
             ($0 as? MQTTError)?.code == .invalidRequest
         }
         await client.disconnect()
-        await #expect { try await client.publishForConfirmation([1], to: "a") } throws: {
+        await #expect { try await client.publishForConfirmation(MQTTOutgoingMessage([1], to: "a")) } throws: {
             ($0 as? MQTTError)?.code == .notConnected
         }
         #expect(client.counters.messagesSent == 0)
@@ -77,7 +80,7 @@ struct ConfirmationTests {
         let bench = try await Bench()
         let client = try await bench.connected()
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
-        let confirmation = try await client.publishForConfirmation([1], to: "a")
+        let confirmation = try await client.publishForConfirmation(MQTTOutgoingMessage([1], to: "a"))
         let waiting = Task { try await confirmation.confirmed() }
         await client.disconnect()
         await #expect { try await waiting.value } throws: { ($0 as? MQTTError)?.code == .disconnected }

@@ -43,7 +43,7 @@ struct ConnectingTests {
             $0.version = .v5_0
             $0.fallbackVersions = [.v3_1_1]
             $0.sessionExpiry = .seconds(60)
-            $0.will = MQTTWill(topic: "wills", payload: "gone", delay: .seconds(5))
+            $0.will = MQTTWill("gone", to: "wills", delay: .seconds(5))
         }
         try await client.connect()
         #expect(server.connectionCount == 2)

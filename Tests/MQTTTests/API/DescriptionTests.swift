@@ -28,9 +28,9 @@ struct DescriptionTests {
     }
 
     @Test func `what is sent shows where, and a will hides its payload`() {
-        let message = MQTTOutgoingMessage(topic: "a", payload: "text", qos: .exactlyOnce, retain: true)
+        let message = MQTTOutgoingMessage("text", to: "a", qos: .exactlyOnce, retain: true)
         #expect("\(message)" == #"MQTTOutgoingMessage(a, QoS 2, retained, "text")"#)
-        #expect("\(MQTTWill(topic: "a", payload: "secret"))" == "MQTTWill(a, QoS 0, 6 bytes)")
+        #expect("\(MQTTWill("secret", to: "a"))" == "MQTTWill(a, QoS 0, 6 bytes)")
         #expect("\(MQTTTopic.text("a/+"))" == "MQTTTopic<String>(a/+)")
     }
 
@@ -51,13 +51,13 @@ struct DescriptionTests {
             #expect("\(MQTTConnectionState.waiting(.seconds(delay), attempt: 1, after: error))".contains(" \(text) s"))
             #expect("\(MQTTEvent.pingAnswered(.seconds(delay)))" == "pingAnswered(\(text) seconds)")
         }
-        #expect("\(MQTTWill(topic: "a", payload: "1"))".hasSuffix(", 1 byte)"))
+        #expect("\(MQTTWill("1", to: "a"))".hasSuffix(", 1 byte)"))
     }
 
     @Test func `events and configurations are one line without secrets`() async throws {
         var configuration = MQTTConfiguration(clientID: "meter")
         configuration.credentials = Credentials(userName: "ann", password: "s3cret")
-        configuration.will = MQTTWill(topic: "wills", payload: "s3cret")
+        configuration.will = MQTTWill("s3cret", to: "wills")
         configuration.webSocket.headers = [("Authorization", "s3cret")]
         #expect("\(configuration)".hasPrefix("MQTTConfiguration(clientID: meter, version: 3.1.1, "))
         #expect("\(configuration)".contains("keepAlive: 60.0 seconds"))

@@ -16,7 +16,9 @@ struct EnqueueTests {
         let bench = try await Bench()
         let (other, messages) = try await receiver(bench)
         let client = bench.client("q") { if stored { $0.sessionStore = MemorySessionStore() } }
-        for number in 0..<100 { try await client.enqueue(Array("\(number)".utf8), to: "a", qos: .exactlyOnce) }
+        for number in 0..<100 {
+            try await client.enqueue(MQTTOutgoingMessage(Array("\(number)".utf8), to: "a", qos: .exactlyOnce))
+        }
         try await client.connect()
         #expect(try await messages.first(100).map(\.text) == (0..<100).map { "\($0)" })
         await client.disconnect()
@@ -28,14 +30,16 @@ struct EnqueueTests {
         let bench = try await Bench()
         let (other, messages) = try await receiver(bench)
         let strict = bench.client { $0.maximumQueuedMessages = 3 }
-        for number in 0..<3 { try await strict.enqueue([UInt8(number)], to: "s") }
-        await #expect { try await strict.enqueue([3], to: "s") } throws: { ($0 as? MQTTError)?.code == .queueFull }
+        for number in 0..<3 { try await strict.enqueue(MQTTOutgoingMessage([UInt8(number)], to: "s")) }
+        await #expect { try await strict.enqueue(MQTTOutgoingMessage([3], to: "s")) } throws: {
+            ($0 as? MQTTError)?.code == .queueFull
+        }
         let lossy = bench.client {
             $0.maximumQueuedMessages = 3
             $0.queueOverflow = .dropOldest
         }
         var events = lossy.events.makeAsyncIterator()
-        for number in 0..<5 { try await lossy.enqueue(Array("\(number)".utf8), to: "l") }
+        for number in 0..<5 { try await lossy.enqueue(MQTTOutgoingMessage(Array("\(number)".utf8), to: "l")) }
         for _ in 0..<2 {
             guard case .undelivered(let error)? = await events.next() else {
                 Issue.record("another event")
@@ -67,7 +71,7 @@ struct EnqueueTests {
             }
         }
         #expect(await eventually { client.backlog.queuedMessages == 1 })
-        try await client.enqueue([1], to: "a")
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "a"))
         #expect(await waiting.value == .queueFull)
         await client.disconnect()
         await bench.stop()
@@ -88,11 +92,11 @@ struct EnqueueTests {
         let producing = Task {
             for number in 0..<200 {
                 if number % 2 == 0 {
-                    try await client.enqueue(Array("\(number)".utf8), to: "a", qos: .exactlyOnce)
+                    try await client.enqueue(MQTTOutgoingMessage(Array("\(number)".utf8), to: "a", qos: .exactlyOnce))
                 } else {
                     let payload = Array("\(number)".utf8)
                     try await client.publish(
-                        [MQTTOutgoingMessage(topic: "a", payload: payload, qos: .exactlyOnce)]).check()
+                        [MQTTOutgoingMessage(payload, to: "a", qos: .exactlyOnce)]).check()
                 }
                 done.add(1, ordering: .relaxed)
             }
@@ -113,10 +117,10 @@ struct EnqueueTests {
             $0.maximumQueuedMessages = 1
             $0.queueOverflow = .wait
         }
-        try await client.enqueue([1], to: "a")
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "a"))
         let waiting = Task { () -> MQTTError.Code? in
             do throws(MQTTError) {
-                try await client.enqueue([2], to: "a")
+                try await client.enqueue(MQTTOutgoingMessage([2], to: "a"))
                 return nil
             } catch {
                 return error.code
@@ -132,7 +136,7 @@ struct EnqueueTests {
         let bench = try await Bench()
         let (other, messages) = try await receiver(bench)
         let client = bench.client { $0.queuesQoS0WhileOffline = true }
-        await #expect { try await client.enqueue([1], to: "a", qos: .atMostOnce) } throws: {
+        await #expect { try await client.enqueue(MQTTOutgoingMessage([1], to: "a", qos: .atMostOnce)) } throws: {
             ($0 as? MQTTError)?.code == .invalidRequest
         }
         // Before `connect()` only `enqueue` waits.
@@ -175,7 +179,7 @@ struct EnqueueTests {
         let bench = try await Bench { $0.limits.maximumPacketSize = 1000 }
         let client = bench.client { $0.version = .v5_0 }
         var events = client.events.makeAsyncIterator()
-        try await client.enqueue([UInt8](repeating: 0, count: 2000), to: "a")
+        try await client.enqueue(MQTTOutgoingMessage([UInt8](repeating: 0, count: 2000), to: "a"))
         try await client.connect()
         while let event = await events.next() {
             if case .undelivered(let error) = event {

@@ -103,7 +103,7 @@ struct LimitTests {
     func `a will too large for its packet`(version: MQTTVersion) async throws {
         let bench = try await Bench()
         let client = bench.client {
-            $0.will = MQTTWill(topic: "w", payload: [UInt8](repeating: 0, count: 65_536))
+            $0.will = MQTTWill([UInt8](repeating: 0, count: 65_536), to: "w")
             $0.version = version
             $0.reconnect.firstConnectAttempts = nil
         }

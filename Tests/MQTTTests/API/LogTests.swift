@@ -115,7 +115,7 @@ struct LogTests {
             .connect(
                 .init(
                     clientID: "c", userName: "ann", password: Array("hush-hush".utf8),
-                    will: MQTTWill(topic: "will", payload: Array("gone".utf8)), properties: properties)),
+                    will: MQTTWill(Array("gone".utf8), to: "will"), properties: properties)),
             .auth(.init(reasonCode: .continueAuthentication, properties: properties)),
             .connack(.init(properties: properties)),
         ]

@@ -44,13 +44,13 @@ struct MainActorTests {
         #expect(executor.jobs - jobs <= calls / 2)
 
         jobs = executor.jobs
-        let message = MQTTOutgoingMessage(topic: "b", payload: [2], qos: .atLeastOnce)
+        let message = MQTTOutgoingMessage([2], to: "b", qos: .atLeastOnce)
         for _ in 0..<calls { try await client.publish([message]).check() }
         #expect(executor.jobs - jobs <= calls)
 
         jobs = executor.jobs
         for _ in 0..<calls {
-            #expect(try client.tryPublish([3], to: "a"))
+            #expect(try client.tryPublish(MQTTOutgoingMessage([3], to: "a")))
             #expect(try await messages.next()?.bytes.count == 1)
         }
         #expect(executor.jobs - jobs <= calls)

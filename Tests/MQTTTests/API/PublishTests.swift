@@ -33,7 +33,7 @@ struct PublishTests {
         try await client.publish(
             (0..<900).map { number in
                 MQTTOutgoingMessage(
-                    topic: "a", payload: Array("\(number)".utf8) + [UInt8](repeating: 0x20, count: 100),
+                    Array("\(number)".utf8) + [UInt8](repeating: 0x20, count: 100), to: "a",
                     qos: QoS.allCases[number % 3])
             }
         ).check()
@@ -123,7 +123,7 @@ struct PublishTests {
     ) async throws {
         let bench = try await Bench()
         let client = try await bench.connected()
-        let messages = (0..<50).map { MQTTOutgoingMessage(topic: "a", payload: [UInt8($0)], qos: qos) }
+        let messages = (0..<50).map { MQTTOutgoingMessage([UInt8($0)], to: "a", qos: qos) }
         var random = SeededGenerator(seed: Campaign.seed)
         let measured = try await ContinuousClock().measure { try await client.publish(messages).check() }
         // On a busy machine one publish may take seconds.
@@ -194,7 +194,7 @@ struct PublishTests {
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "#")
         for qos in QoS.allCases {
-            let array = ["good", "bad/#", "late"].map { MQTTOutgoingMessage(topic: $0, payload: [1], qos: qos) }
+            let array = ["good", "bad/#", "late"].map { MQTTOutgoingMessage([1], to: $0, qos: qos) }
             let results = await client.publish(array)
             #expect(results.map { (try? $0.get())?.reasonCode } == [.success, nil, .success])
             #expect(throws: MQTTError.self) { try results[1].get() }
@@ -235,10 +235,10 @@ struct PublishTests {
         let client = server.client { $0.version = .v5_0 }
         try await client.connect()
         var array = (0..<60).map {
-            MQTTOutgoingMessage(topic: "a/topic/that/is/long", payload: [$0], qos: .atLeastOnce)
+            MQTTOutgoingMessage([$0], to: "a/topic/that/is/long", qos: .atLeastOnce)
         }
-        array.insert(.init(topic: "b", payload: [], qos: .exactlyOnce), at: 30)
-        array.append(.init(topic: "b", payload: [], qos: .atMostOnce))
+        array.insert(.init([], to: "b", qos: .exactlyOnce), at: 30)
+        array.append(.init([], to: "b", qos: .atMostOnce))
         let results = await client.publish(array)
         var expected = Array(repeating: MQTTReasonCode.success, count: 62)
         (expected[0], expected[2], expected[30], expected[60]) = (
@@ -262,7 +262,7 @@ struct PublishTests {
         let client = try await bench.connected()
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
         let qualities: [QoS] = [.atMostOnce, .atLeastOnce, .atLeastOnce, .exactlyOnce, .atMostOnce]
-        let array = qualities.enumerated().map { MQTTOutgoingMessage(topic: $0 == 2 ? "#" : "a", payload: [], qos: $1) }
+        let array = qualities.enumerated().map { MQTTOutgoingMessage([], to: $0 == 2 ? "#" : "a", qos: $1) }
         let publishing = Task { await client.publish(array) }
         #expect(await eventually { client.counters.messagesSent >= 4 })
         publishing.cancel()
@@ -281,7 +281,7 @@ struct PublishTests {
         var taken = 0
         // The loop takes the outbox out once before it finds that the wire takes nothing.
         for _ in 0..<2 {
-            while try client.tryPublish([UInt8](repeating: 0, count: 1000), to: "a") { taken += 1 }
+            while try client.tryPublish(MQTTOutgoingMessage([UInt8](repeating: 0, count: 1000), to: "a")) { taken += 1 }
             await EventLoop.shared.result {}
         }
         let waiting = Task { _ = try await client.publish([UInt8](repeating: 0, count: 1000), to: "a") }

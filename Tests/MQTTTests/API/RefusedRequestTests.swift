@@ -172,7 +172,7 @@ struct RefusedRequestTests {
         try await client.connect()
         let messages = try await client.subscribe(to: "yes")
         for (number, topic) in ["yes", "no", "yes", "yes"].enumerated() {
-            try await client.enqueue(Array("\(number)".utf8), to: topic, qos: .atLeastOnce)
+            try await client.enqueue(MQTTOutgoingMessage(Array("\(number)".utf8), to: topic, qos: .atLeastOnce))
         }
         let received = Outcome(scene) { try await messages.first(3).map(\.text) }
         await scene.pass { undelivered.isOver && received.isOver && client.backlog.messagesInFlight == 0 }
@@ -193,7 +193,9 @@ struct RefusedRequestTests {
             $0.cleanStart = false
         }
         try await scene.client.connect()
-        for topic in ["no", "yes"] { try await scene.client.enqueue([1], to: topic, qos: .atLeastOnce) }
+        for topic in ["no", "yes"] {
+            try await scene.client.enqueue(MQTTOutgoingMessage([1], to: topic, qos: .atLeastOnce))
+        }
         await scene.pass { scene.broker.statistics.connections == 2 }
         await scene.client.disconnect()
         var configuration = MQTTConfiguration(clientID: "program")

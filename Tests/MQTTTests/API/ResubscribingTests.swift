@@ -95,7 +95,7 @@ struct ResubscribingTests {
         let plain = try await client.subscribe(to: "plain")
         await broker.setLatency(.milliseconds(100))
         await broker.dropAllConnections()
-        try await client.enqueue("x", to: "queued")
+        try await client.enqueue(MQTTOutgoingMessage("x", to: "queued"))
         var (connected, published): (ManualClock.Instant?, ManualClock.Instant?)
         for _ in 0..<10_000 where published == nil {
             await clock.advance(by: .milliseconds(1))

@@ -119,7 +119,7 @@ struct SessionTests {
         }
         let messages = try await client.subscribe(to: "a")
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
-        try await client.enqueue([1], to: "b")
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "b"))
         #expect(store.messageCount == 1)
         try await client.discardSession()
         #expect(store.messageCount == 0)

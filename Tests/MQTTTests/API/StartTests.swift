@@ -83,7 +83,7 @@ struct StartTests {
         let bench = try await Bench()
         let observer = try await bench.connected()
         let wills = try await observer.subscribe(to: "wills")
-        let client = bench.client { $0.will = MQTTWill(topic: "wills", payload: [1]) }
+        let client = bench.client { $0.will = MQTTWill([1], to: "wills") }
         let running = Task { try await client.run() }
         // Only run() connects here: its task has begun.
         for await state in client.states { if state.isConnected { break } }

@@ -9,7 +9,7 @@ struct SubscribeTests {
         let bench = try await Bench()
         let client = try await bench.connected()
         let messages = try await client.subscribe(to: "a")
-        try await client.publish((0..<100).map { .init(topic: "a", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+        try await client.publish((0..<100).map { .init(Array("\($0)".utf8), to: "a", qos: .atLeastOnce) })
             .check()
         var received: [String?] = []
         for count in [1, 2, 3, 94] { received += try await messages.first(count).map(\.text) }
@@ -26,7 +26,7 @@ struct SubscribeTests {
         var other = messages.makeAsyncIterator()
         // The second one is registered on the loop's thread, as this subscription is.
         _ = try await client.subscribe(to: "b")
-        try await client.publish((0..<20).map { .init(topic: "a", payload: Array("\($0)".utf8), qos: .atLeastOnce) })
+        try await client.publish((0..<20).map { .init(Array("\($0)".utf8), to: "a", qos: .atLeastOnce) })
             .check()
         for number in 0..<20 {
             #expect(try await one.next()?.text == "\(number)")
@@ -224,7 +224,7 @@ struct SubscribeTests {
         var all: [MQTTSubscription] = []
         for number in 0..<300 { all.append(try await client.subscribe(to: "many/\(number)", qos: .atLeastOnce)) }
         try await client.publish(
-            (0..<300).map { .init(topic: "many/\($0)", payload: Array("\($0)".utf8), qos: .atLeastOnce) }
+            (0..<300).map { .init(Array("\($0)".utf8), to: "many/\($0)", qos: .atLeastOnce) }
         ).check()
         for (number, messages) in all.enumerated() {
             #expect(try await messages.first(1).first?.text == "\(number)")
@@ -259,7 +259,7 @@ struct SubscribeTests {
         let watcher = try await bench.connected()
         let wills = try await watcher.subscribe(to: "will")
         var client: MQTTClient? = try await bench.connected {
-            $0.will = MQTTWill(topic: "will", payload: Array("gone".utf8), qos: .atLeastOnce)
+            $0.will = MQTTWill(Array("gone".utf8), to: "will", qos: .atLeastOnce)
         }
         #expect(client != nil)
         client = nil

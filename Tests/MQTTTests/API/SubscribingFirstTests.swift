@@ -42,7 +42,7 @@ struct SubscribingFirstTests {
         let client = try await bench.connected { $0.version = version }
         let messages = try await client.subscribe(to: "own")
         // Before the client itself has reacted to CONNACK.
-        let eager = EagerPublisher { try? client.tryPublish(Array("eager".utf8), to: "own") }
+        let eager = EagerPublisher { try? client.tryPublish(MQTTOutgoingMessage(Array("eager".utf8), to: "own")) }
         _ = client.core.link.tap { eager }
         await bench.cut()
         #expect(try await messages.first(1).first?.text == "eager")
@@ -77,9 +77,9 @@ struct SubscribingFirstTests {
         let messages = try await client.subscribe(to: "a")
         server.link?.dropConnection()
         #expect(await eventually { held.withLock { $0 != nil } && client.state.isConnected })
-        #expect(try client.tryPublish([0], to: "t"))
+        #expect(try client.tryPublish(MQTTOutgoingMessage([0], to: "t")))
         try await client.publish([1], to: "t")
-        try await client.publish([2, 3].map { MQTTOutgoingMessage(topic: "t", payload: [$0]) }).check()
+        try await client.publish([2, 3].map { MQTTOutgoingMessage([$0], to: "t", qos: .atMostOnce) }).check()
         async let acknowledged = client.publish([4], to: "t", qos: .atLeastOnce)
         let step = try #require(held.withLock { $0 })
         guard case .subscribeReceived(let subscribe) = step.event else { return }
@@ -168,10 +168,11 @@ struct SubscribingFirstTests {
         let messages = try await client.subscribe(to: "a")
         server.link?.dropConnection()
         #expect(await eventually { held.withLock { $0 != nil } && client.state.isConnected })
-        for number in 0..<4 { #expect(try client.tryPublish([UInt8(number)], to: "t")) }
-        #expect(try !client.tryPublish([4], to: "t"))
+        for number in 0..<4 { #expect(try client.tryPublish(MQTTOutgoingMessage([UInt8(number)], to: "t"))) }
+        #expect(try !client.tryPublish(MQTTOutgoingMessage([4], to: "t")))
         async let one = client.publish([5], to: "t")
-        async let many: Void = client.publish((6..<20).map { MQTTOutgoingMessage(topic: "t", payload: [$0]) }).check()
+        async let many: Void = client.publish((6..<20).map { MQTTOutgoingMessage([$0], to: "t", qos: .atMostOnce) })
+            .check()
         let step = try #require(held.withLock { $0 })
         guard case .subscribeReceived(let subscribe) = step.event else { return }
         step.perform { machine in

@@ -11,8 +11,8 @@ import Transport
 struct SupervisionTests {
     /// What each kind of request throws.
     private func errors(_ client: MQTTClient, _ subscription: MQTTSubscription? = nil) async throws -> [MQTTError?] {
-        let guaranteed = (0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .atLeastOnce) }
-        let unguaranteed = (0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0]) }
+        let guaranteed = (0..<3).map { MQTTOutgoingMessage([$0], to: "a", qos: .atLeastOnce) }
+        let unguaranteed = (0..<3).map { MQTTOutgoingMessage([$0], to: "a", qos: .atMostOnce) }
         return try await withTimeout(.patience, "requests that fail at once") {
             let errors = [
                 await error { () throws(MQTTError) in try await client.publish("x", to: "a") },
@@ -20,7 +20,7 @@ struct SupervisionTests {
                 await error { () throws(MQTTError) in try await client.publish("x", to: "a", qos: .exactlyOnce) },
                 await error { () throws(MQTTError) in try await client.publish(guaranteed).check() },
                 await error { () throws(MQTTError) in try await client.publish(unguaranteed).check() },
-                await error { () throws(MQTTError) in _ = try client.tryPublish([], to: "a") },
+                await error { () throws(MQTTError) in _ = try client.tryPublish(MQTTOutgoingMessage([], to: "a")) },
                 await error { () throws(MQTTError) in _ = try await client.subscribe(to: "a") },
             ]
             // The subscription has ended with its client.
@@ -37,12 +37,12 @@ struct SupervisionTests {
             #expect(error?.code == .notConnected)
             #expect(error?.message.contains("connect()") == true)
         }
-        try await client.enqueue([1], to: "b")
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "b"))
         try await client.connect()
         let subscription = try await client.subscribe(to: "a")
         await client.disconnect()
         for error in try await errors(client, subscription) { #expect(error?.code == .notConnected) }
-        try await client.enqueue([2], to: "b")
+        try await client.enqueue(MQTTOutgoingMessage([2], to: "b"))
         #expect(client.counters.messagesSent == 1)
         #expect(client.backlog.queuedMessages == 1)
         await bench.stop()
@@ -61,7 +61,7 @@ struct SupervisionTests {
         await client.suspend()
         let one = Task { try await client.publish("x", to: "a", qos: .atLeastOnce) }
         let many = Task {
-            try await client.publish((0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .exactlyOnce) })
+            try await client.publish((0..<3).map { MQTTOutgoingMessage([$0], to: "a", qos: .exactlyOnce) })
                 .check()
         }
         #expect(await eventually { client.backlog.queuedMessages == 4 })
@@ -73,7 +73,7 @@ struct SupervisionTests {
             #expect(error?.reasonCode == .badUserNameOrPassword)
             #expect(error?.message.contains("user name or password") == true)
         }
-        try await client.enqueue([2], to: "b")
+        try await client.enqueue(MQTTOutgoingMessage([2], to: "b"))
     }
 
     @Test func `a message whose publisher was told of a failure does not leave with a later connection`() async throws {
@@ -91,11 +91,11 @@ struct SupervisionTests {
         await client.suspend()
         let one = Task { try await client.publish("x", to: "a", qos: .atLeastOnce) }
         let many = Task {
-            try await client.publish((0..<3).map { MQTTOutgoingMessage(topic: "a", payload: [$0], qos: .exactlyOnce) })
+            try await client.publish((0..<3).map { MQTTOutgoingMessage([$0], to: "a", qos: .exactlyOnce) })
                 .check()
         }
         #expect(await eventually { client.backlog.queuedMessages == 4 })
-        try await client.enqueue([2], to: "b")
+        try await client.enqueue(MQTTOutgoingMessage([2], to: "b"))
         client.resume()
         await #expect(throws: MQTTError.self) { try await one.value }
         await #expect(throws: MQTTError.self) { try await many.value }

@@ -43,7 +43,7 @@ struct UnsentMessagesTests {
                 group.addTask {
                     for number in 0..<1000 {
                         let payload = [UInt8](repeating: UInt8(sender), count: number % 300)
-                        guard (try? client.tryPublish(payload, to: "t")) == true else { continue }
+                        guard (try? client.tryPublish(MQTTOutgoingMessage(payload, to: "t"))) == true else { continue }
                         sent.value.add(1, ordering: .relaxed)
                     }
                 }

@@ -118,7 +118,7 @@ struct UsageErrorTests {
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
     func `a will that cannot be said`(version: MQTTVersion) async throws {
         let bench = try await Bench()
-        for will in [MQTTWill(topic: "a/#", payload: []), MQTTWill(topic: "", payload: [])] {
+        for will in [MQTTWill([], to: "a/#"), MQTTWill([], to: "")] {
             let client = bench.client {
                 $0.will = will
                 $0.version = version
@@ -140,7 +140,7 @@ struct UsageErrorTests {
             let client = bench.client("will") {
                 $0.version = version
                 $0.sessionExpiry = expiry
-                $0.will = MQTTWill(topic: "wills", payload: "gone", delay: delay)
+                $0.will = MQTTWill("gone", to: "wills", delay: delay)
                 $0.reconnect.firstConnectAttempts = nil
             }
             let failure = await error { () throws(MQTTError) in try await client.connect() }

@@ -81,15 +81,15 @@ struct BatchPoolTests {
         let topics = ["a", "exactly/15/byte", "exactly/16/bytes", "a/much/longer/topic/than/fits/into/a/string"]
         let sent = (0..<400).map { number in
             MQTTOutgoingMessage(
-                topic: topics[number % 4], payload: Array("\(number)".utf8) + [UInt8](repeating: 7, count: number % 70),
-                retain: number % 31 == 0)
+                Array("\(number)".utf8) + [UInt8](repeating: 7, count: number % 70), to: topics[number % 4],
+                qos: .atMostOnce, retain: number % 31 == 0)
         }
         try await client.publish(sent).check()
         let received = try await withTimeout(.patience, "the messages") { try await messages.first(sent.count) }
         #expect(received.map(\.topic) == sent.map(\.topic))
         #expect(received.map(\.bytes) == sent.map(\.payload))
         let wrong = await #expect(throws: MQTTError.self) {
-            try await client.publish([sent[2], .init(topic: "a/topic/with/+/in/its/name", payload: []), sent[3]])
+            try await client.publish([sent[2], .init([], to: "a/topic/with/+/in/its/name", qos: .atMostOnce), sent[3]])
                 .check()
         }
         #expect(wrong?.code == .invalidRequest)

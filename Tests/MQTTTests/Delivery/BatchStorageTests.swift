@@ -32,8 +32,8 @@ struct BatchStorageTests {
 
     private func message(_ random: inout SeededGenerator) -> MQTTOutgoingMessage {
         MQTTOutgoingMessage(
-            topic: Self.topics.randomElement(using: &random)!,
-            payload: (0..<Int.random(in: 0...80, using: &random)).map { _ in .random(in: 0...9, using: &random) },
+            (0..<Int.random(in: 0...80, using: &random)).map { _ in .random(in: 0...9, using: &random) },
+            to: Self.topics.randomElement(using: &random)!,
             qos: Bool.random(using: &random) ? .atMostOnce : .atLeastOnce,
             properties: Bool.random(using: &random) ? [] : [.userProperty("name", "value"), .contentType("text")])
     }
@@ -77,7 +77,7 @@ struct BatchStorageTests {
     }
 
     @Test func `one message behind much else is copied without it`() throws {
-        let sent = [MQTTOutgoingMessage(topic: "a", payload: [1, 2, 3])]
+        let sent = [MQTTOutgoingMessage([1, 2, 3], to: "a", qos: .atMostOnce)]
         var (bytes, effects) = try received(sent)
         // The same packet far behind in a read.
         let before = [UInt8](repeating: 0, count: 100_000)
@@ -102,7 +102,7 @@ struct BatchStorageTests {
     }
 
     @Test func `a topic compares with strings byte by byte and has levels`() throws {
-        let (bytes, effects) = try received([.init(topic: "house/kitchen//lamp", payload: [1])])
+        let (bytes, effects) = try received([MQTTOutgoingMessage([1], to: "house/kitchen//lamp", qos: .atMostOnce)])
         let name = MQTTBatch(all(effects, of: bytes), version: .v5_0, core: nil)[0].topicName
         #expect(name == "house/kitchen//lamp" && name != "house/kitchen//lamp/" && name != "house/kitchen")
         #expect(name.hasPrefix("house/") && !name.hasPrefix("house/k/") && !name.hasPrefix("house/kitchen//lamp/x"))

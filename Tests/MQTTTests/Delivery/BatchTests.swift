@@ -10,7 +10,7 @@ struct BatchTests {
         let messages = try await client.subscribe(to: "a/#", qos: .atLeastOnce)
         let count = 2_000
         try await client.publish(
-            (0..<count).map { .init(topic: "a/\($0 % 7)", payload: Array("\($0)".utf8), qos: .atLeastOnce) }
+            (0..<count).map { .init(Array("\($0)".utf8), to: "a/\($0 % 7)", qos: .atLeastOnce) }
         ).check()
         var numbers: [Int] = []
         for message in try await messages.first(3) { numbers.append(Int(message.text ?? "") ?? -1) }

@@ -122,8 +122,7 @@ struct SlowConsumerTests {
         let body = String(repeating: "x", count: 2_000)
         try await sender.publish(
             (0..<1_000).map { number in
-                MQTTOutgoingMessage(
-                    topic: number % 2 == 0 ? "one" : "two", payload: Array(body.utf8), qos: .atLeastOnce)
+                MQTTOutgoingMessage(Array(body.utf8), to: number % 2 == 0 ? "one" : "two", qos: .atLeastOnce)
             }
         ).check()
         // What one read may bring beside the bound.

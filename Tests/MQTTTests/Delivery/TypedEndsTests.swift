@@ -91,7 +91,7 @@ struct TypedEndsTests {
         if version == .v5_0 {
             // What a declared type rejects is not tried in the other format.
             let json = try MQTTOutgoingMessage(
-                topic: "q", payload: PropertyListPayload().encode(Question(number: 4)), qos: .atLeastOnce,
+                PropertyListPayload().encode(Question(number: 4)), to: "q", qos: .atLeastOnce,
                 properties: [.contentType("text/json")])
             try await client.publish(json)
             let wrong = try #require(await iterator.next())
@@ -113,21 +113,22 @@ struct TypedEndsTests {
         let messages = try await client.subscribe(to: "f/#", qos: .exactlyOnce)
         let question = MQTTTopic<Question>("f/typed", as: .json, qos: .exactlyOnce)
         let confirmations = [
-            try await client.publishForConfirmation("confirm", to: "f/text"),
-            try await client.publishForConfirmation(Question(number: 1), as: .json, to: "f/value"),
-            try await client.publishForConfirmation(Question(number: 1), to: question),
+            try await client.publishForConfirmation(MQTTOutgoingMessage("confirm", to: "f/text")),
+            try await client.publishForConfirmation(MQTTOutgoingMessage(Question(number: 1), as: .json, to: "f/value")),
+            try await client.publishForConfirmation(MQTTOutgoingMessage(Question(number: 1), to: question)),
             try await client.publishForConfirmation(
-                MQTTOutgoingMessage(topic: "f/message", payload: "confirm", qos: .exactlyOnce)),
-            try await client.publishForConfirmation(MQTTOutgoingMessage(topic: "f/message", payload: "at most once")),
+                MQTTOutgoingMessage("confirm", to: "f/message", qos: .exactlyOnce)),
+            try await client.publishForConfirmation(
+                MQTTOutgoingMessage("at most once", to: "f/message", qos: .atMostOnce)),
         ]
         for confirmation in confirmations { #expect(try await confirmation.confirmed().reasonCode == .success) }
-        try await client.enqueue("enqueue", to: "f/text")
-        try await client.enqueue(Question(number: 2), as: .json, to: "f/value")
-        try await client.enqueue(Question(number: 2), to: question)
-        try await client.enqueue(MQTTOutgoingMessage(topic: "f/message", payload: "enqueue", qos: .atLeastOnce))
-        #expect(try client.tryPublish("try", to: "f/text"))
-        #expect(try client.tryPublish(Question(number: 3), as: .json, to: "f/value"))
-        #expect(try client.tryPublish(Question(number: 3), to: question))
+        try await client.enqueue(MQTTOutgoingMessage("enqueue", to: "f/text"))
+        try await client.enqueue(MQTTOutgoingMessage(Question(number: 2), as: .json, to: "f/value"))
+        try await client.enqueue(MQTTOutgoingMessage(Question(number: 2), to: question))
+        try await client.enqueue(MQTTOutgoingMessage("enqueue", to: "f/message", qos: .atLeastOnce))
+        #expect(try client.tryPublish(MQTTOutgoingMessage("try", to: "f/text")))
+        #expect(try client.tryPublish(MQTTOutgoingMessage(Question(number: 3), as: .json, to: "f/value")))
+        #expect(try client.tryPublish(MQTTOutgoingMessage(Question(number: 3), to: question)))
         let received = try await messages.first(12)
         #expect(
             Set(received.map { "\($0.topic) \($0.qos.rawValue) \($0.text ?? "")" }) == [
@@ -138,16 +139,20 @@ struct TypedEndsTests {
             ])
         let types = received.filter { $0.topic == "f/value" || $0.topic == "f/typed" }.map(\.properties.contentType)
         #expect(types == Array(repeating: version == .v5_0 ? "application/json" : nil, count: 6))
-        #expect(throws: MQTTError.self) { try client.tryPublish(Double.nan, to: MQTTTopic("f/value", as: .json)) }
         #expect(throws: MQTTError.self) {
-            try client.tryPublish(Question(number: 3), to: MQTTTopic("f/+", as: .json))
+            try client.tryPublish(MQTTOutgoingMessage(Double.nan, to: MQTTTopic("f/value", as: .json)))
         }
-        await #expect(throws: MQTTError.self) { try await client.enqueue(Double.nan, as: .json, to: "f/value") }
+        #expect(throws: MQTTError.self) {
+            try client.tryPublish(MQTTOutgoingMessage(Question(number: 3), to: MQTTTopic("f/+", as: .json)))
+        }
+        await #expect(throws: MQTTError.self) {
+            try await client.enqueue(MQTTOutgoingMessage(Double.nan, as: .json, to: "f/value"))
+        }
         await client.disconnect()
         await bench.stop()
     }
 
-    @Test func `a request to a typed topic gets a reply to its element, with or without a value`() async throws {
+    @Test func `a request to a typed topic gets a reply, with or without a value`() async throws {
         let bench = try await Bench()
         let service = try await bench.connected { $0.version = .v5_0 }
         let topic = MQTTTopic<Question>("square", as: .json)
@@ -156,14 +161,14 @@ struct TypedEndsTests {
             for try await question in questions {
                 let number = try question.value.number
                 switch number {
-                case 1: try await service.reply(to: question, with: [0x31])
-                case 2: try await service.reply(to: question, with: "four")
-                default: try await service.reply(to: question, with: Answer(square: number * number), as: .json)
+                case 1: try await service.reply(to: question.message, with: [0x31])
+                case 2: try await service.reply(to: question.message, with: "four")
+                default: try await service.reply(to: question.message, with: Answer(square: number * number), as: .json)
                 }
             }
         }
         let client = try await bench.connected { $0.version = .v5_0 }
-        #expect(try await client.request(Question(number: 1), to: topic).text == "1")
+        #expect(try await client.request(Question(number: 1), to: topic, returning: Answer.self).text == "1")
         let text = try await client.request(Question(number: 2), to: topic, returning: Answer.self)
         #expect(throws: DecodeFailure.self) { try text.value }
         let answer: Answer = try await client.request(Question(number: 3), to: topic).value
@@ -197,16 +202,16 @@ struct TypedEndsTests {
     }
 
     @Test func `a will has text or a value, and a delay in whole seconds`() throws {
-        let text = MQTTWill(topic: "lamp", payload: "offline", retain: true, delay: .seconds(5))
+        let text = MQTTWill("offline", to: "lamp", retain: true, delay: .seconds(5))
         #expect(text.payload == Array("offline".utf8) && text.properties == [.willDelayInterval(5)])
         let value = try MQTTWill(
-            topic: "lamp", payload: Question(number: 1), as: .json, qos: .atLeastOnce, delay: .milliseconds(1500))
+            Question(number: 1), as: .json, to: "lamp", qos: .atLeastOnce, delay: .milliseconds(1500))
         #expect(value.payload == Array(#"{"number":1}"#.utf8) && value.qos == .atLeastOnce)
         #expect(value.properties.willDelayInterval == 2 && value.properties.contentType == "application/json")
-        #expect(MQTTWill(topic: "a", payload: [], delay: .seconds(Int64.max)).properties.willDelayInterval == .max)
-        #expect(MQTTWill(topic: "a", payload: [], delay: .seconds(-1)).properties.willDelayInterval == 0)
-        #expect(MQTTWill(topic: "a", payload: []).properties.willDelayInterval == nil)
-        #expect(throws: MQTTError.self) { try MQTTWill(topic: "a", payload: Double.infinity, as: .json) }
+        #expect(MQTTWill([], to: "a", delay: .seconds(Int64.max)).properties.willDelayInterval == .max)
+        #expect(MQTTWill([], to: "a", delay: .seconds(-1)).properties.willDelayInterval == 0)
+        #expect(MQTTWill([], to: "a").properties.willDelayInterval == nil)
+        #expect(throws: MQTTError.self) { try MQTTWill(Double.infinity, as: .json, to: "a") }
     }
 
     @Test(arguments: [MQTTVersion.v3_1_1, .v5_0])
@@ -239,11 +244,11 @@ struct TypedEndsTests {
         let wills = try await observer.subscribe(to: "wills/+", as: String.self)
         let client = try await bench.connected {
             $0.version = .v5_0
-            $0.will = MQTTWill(topic: "wills/a", payload: "gone", delay: .zero)
+            $0.will = MQTTWill("gone", to: "wills/a", delay: .zero)
         }
         // The result of the scope may be left unused.
         try await client.withConnection { client in
-            try await client.enqueue("queued", to: "wills/b")
+            try await client.enqueue(MQTTOutgoingMessage("queued", to: "wills/b"))
             try await client.disconnect(reason: .disconnectWithWillMessage)
             return 17
         }

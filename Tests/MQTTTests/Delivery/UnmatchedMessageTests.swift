@@ -185,7 +185,7 @@ struct UnmatchedMessageTests {
             try await first.connect()
             try await settled(first, 6)
             // Returns when this, and what was kept before it, is stored.
-            try await first.enqueue([0], to: "elsewhere")
+            try await first.enqueue(MQTTOutgoingMessage([0], to: "elsewhere"))
             await first.suspend()
         }
         do {
@@ -198,7 +198,7 @@ struct UnmatchedMessageTests {
             received[1].acknowledge()
             let even = try await second.subscribe(to: "k/0", qos: .exactlyOnce)
             #expect(try await even.first(3).map { $0.bytes[0] } == [0, 2, 4])
-            try await second.enqueue([0], to: "elsewhere")
+            try await second.enqueue(MQTTOutgoingMessage([0], to: "elsewhere"))
             await second.suspend()
         }
         let third = next()

@@ -48,7 +48,7 @@ struct TopicFloodTests {
         let flood = Task {
             for start in stride(from: 0, to: count, by: 500) {
                 try await sender.publish(
-                    (start..<start + 500).map { MQTTOutgoingMessage(topic: longTopic($0), payload: [1]) }
+                    (start..<start + 500).map { MQTTOutgoingMessage([1], to: longTopic($0), qos: .atMostOnce) }
                 ).check()
             }
         }

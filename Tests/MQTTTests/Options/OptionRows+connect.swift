@@ -96,6 +96,6 @@ extension OptionTableTests {
     private static let will: MQTTWill = {
         var properties = MQTTProperties()
         properties.contentType = "text/plain"
-        return MQTTWill(topic: "gone", payload: [1, 2], qos: .exactlyOnce, retain: true, properties: properties)
+        return MQTTWill([1, 2], to: "gone", qos: .exactlyOnce, retain: true, properties: properties)
     }()
 }

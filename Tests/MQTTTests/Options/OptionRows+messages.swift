@@ -18,7 +18,7 @@ extension OptionTableTests {
                     $0.sessionStore = store
                 }
             }
-            try await client().enqueue([1], to: "a")
+            try await client().enqueue(MQTTOutgoingMessage([1], to: "a"))
             // Another client, as after a restart.
             let second = client()
             #expect(await eventually { (try? await second.connect()) != nil })
@@ -95,7 +95,7 @@ extension OptionTableTests {
         let bench = try await Bench()
         bench.broker.changeFaults { $0.withholdsAcknowledgements = true }
         let client = try await bench.connected("flight", change)
-        for _ in 0..<10 { try await client.enqueue([1], to: "a") }
+        for _ in 0..<10 { try await client.enqueue(MQTTOutgoingMessage([1], to: "a")) }
         // Messages that may be sent are in flight at once; the others wait in the queue.
         let inFlight = client.backlog.messagesInFlight
         #expect(await eventually { bench.broker.statistics.messagesIn == inFlight })

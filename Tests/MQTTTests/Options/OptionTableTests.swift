@@ -15,7 +15,7 @@ struct OptionTableTests {
     @Test func `every option has a row, and every row is an option`() {
         var names = optionNames(of: MQTTConfiguration())
         names.formUnion(optionNames(of: NetworkOptions(), "network."))
-        names.formUnion(optionNames(of: MQTTWill(topic: "", payload: []), "will."))
+        names.formUnion(optionNames(of: MQTTWill([], to: ""), "will."))
         names.formUnion(optionNames(of: TLSOptions(), "tls."))
         names.formUnion(optionNames(of: WebSocketOptions(), "webSocket."))
         names.formUnion(optionNames(of: ReconnectPolicy(), "reconnect."))

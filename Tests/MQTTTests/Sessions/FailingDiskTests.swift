@@ -148,23 +148,23 @@ struct FailingDiskTests {
         let receiver = try await bench.connected()
         let messages = try await receiver.subscribe(to: "a", qos: .atLeastOnce)
         try await client.connect()
-        try await client.enqueue("before", to: "a")
+        try await client.enqueue(MQTTOutgoingMessage("before", to: "a"))
         #expect(try await messages.first(1).map(\.text) == ["before"])
         // Otherwise it would be sent once more.
         #expect(await eventually { disk.base.messageCount == 0 })
         disk.isFull = true
-        await #expect { try await client.enqueue("refused", to: "a") } throws: { error in
+        await #expect { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) } throws: { error in
             let error = error as? MQTTError
             return error?.code == .storeFailed && error?.message.contains("call connect() again") == true
         }
         #expect(await eventually { if case .disconnected = client.state { true } else { false } })
         // As long as the disk is full, the error is that of the disk.
-        await #expect { try await client.enqueue("refused", to: "a") } throws: {
+        await #expect { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) } throws: {
             ($0 as? MQTTError)?.code == .storeFailed
         }
         disk.isFull = false
         try await client.connect()
-        try await client.enqueue("after", to: "a")
+        try await client.enqueue(MQTTOutgoingMessage("after", to: "a"))
         try await client.publish("published", to: "a", qos: .atLeastOnce)
         #expect(try await messages.first(2).map(\.text) == ["after", "published"])
         await client.disconnect()
@@ -179,14 +179,14 @@ struct FailingDiskTests {
         let client = bench.client("full") { $0.sessionStore = disk }
         let receiver = try await bench.connected()
         let messages = try await receiver.subscribe(to: "a", qos: .atLeastOnce)
-        for number in 1...3 { try await client.enqueue("\(number)", to: "a") }
+        for number in 1...3 { try await client.enqueue(MQTTOutgoingMessage("\(number)", to: "a")) }
         disk.isFull = true
-        await #expect { try await client.enqueue("refused", to: "a") } throws: {
+        await #expect { try await client.enqueue(MQTTOutgoingMessage("refused", to: "a")) } throws: {
             ($0 as? MQTTError)?.code == .storeFailed
         }
         disk.isFull = false
         try await client.connect()
-        try await client.enqueue("4", to: "a")
+        try await client.enqueue(MQTTOutgoingMessage("4", to: "a"))
         #expect(try await messages.first(4).map(\.text) == ["1", "2", "3", "4"])
         await client.disconnect()
         await receiver.disconnect()

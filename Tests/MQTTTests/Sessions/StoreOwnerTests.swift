@@ -30,14 +30,14 @@ struct StoreOwnerTests {
             await first.disconnect()
             try await second.connect()
             await expectTaken { try await first.connect() }
-            await expectTaken { try await first.enqueue([1], to: "a") }
+            await expectTaken { try await first.enqueue(MQTTOutgoingMessage([1], to: "a")) }
             await second.disconnect()
             // Without a connection too.
-            try await first.enqueue([1], to: "a")
-            await expectTaken { try await second.enqueue([1], to: "a") }
+            try await first.enqueue(MQTTOutgoingMessage([1], to: "a"))
+            await expectTaken { try await second.enqueue(MQTTOutgoingMessage([1], to: "a")) }
             await first.disconnect()
         }
-        try await second.enqueue([1], to: "a")
+        try await second.enqueue(MQTTOutgoingMessage([1], to: "a"))
         try await second.discardSession()
         try await first.connect()
         await first.disconnect()
@@ -59,11 +59,11 @@ struct StoreOwnerTests {
         let messages = try await receiver.subscribe(to: "a", qos: .exactlyOnce)
         let first = client(bench, store, version)
         let second = client(bench, store, version)
-        try await first.enqueue([1], to: "a", qos: .exactlyOnce)
+        try await first.enqueue(MQTTOutgoingMessage([1], to: "a", qos: .exactlyOnce))
         await first.disconnect()
-        try await second.enqueue([2], to: "a", qos: .exactlyOnce)
+        try await second.enqueue(MQTTOutgoingMessage([2], to: "a", qos: .exactlyOnce))
         await second.disconnect()
-        try await first.enqueue([3], to: "a", qos: .exactlyOnce)
+        try await first.enqueue(MQTTOutgoingMessage([3], to: "a", qos: .exactlyOnce))
         try await first.connect()
         #expect(try await messages.first(3).map { Array($0.payload) } == [[1], [2], [3]])
         #expect(await eventually { store.messageCount == 0 })
@@ -122,7 +122,8 @@ struct StoreOwnerTests {
         let writers = (0..<4).map { writer in
             Task {
                 for number in 0..<50 {
-                    try await client.enqueue(Array("\(writer * 50 + number)".utf8), to: "a", qos: .exactlyOnce)
+                    try await client.enqueue(
+                        MQTTOutgoingMessage(Array("\(writer * 50 + number)".utf8), to: "a", qos: .exactlyOnce))
                     if number % 5 == 0 { await client.disconnect() }
                 }
             }
@@ -174,7 +175,7 @@ struct StoreOwnerTests {
         let bench = try await Bench()
         let store = MemorySessionStore()
         let client = client(bench, store)
-        try await client.enqueue([1], to: "a")
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "a"))
         await client.disconnect()
         #expect(store.messageCount == 1)
         try await client.discardSession()

@@ -22,9 +22,13 @@ struct StoredSessionTests {
             }
             // The client before lets go of the store when it is gone, which is soon.
             let first = Array("\(round * 20)".utf8)
-            #expect(await eventually { (try? await client.enqueue(first, to: "a", qos: .exactlyOnce)) != nil })
+            #expect(
+                await eventually {
+                    (try? await client.enqueue(MQTTOutgoingMessage(first, to: "a", qos: .exactlyOnce))) != nil
+                })
             for number in 1..<20 {
-                try await client.enqueue(Array("\(round * 20 + number)".utf8), to: "a", qos: .exactlyOnce)
+                try await client.enqueue(
+                    MQTTOutgoingMessage(Array("\(round * 20 + number)".utf8), to: "a", qos: .exactlyOnce))
                 if number == 5 {
                     try await client.connect()
                     bench.damage(client) { $0.bytesUntilCut = 40 + round * 37 }
@@ -145,9 +149,11 @@ struct StoredSessionTests {
         let bench = try await Bench()
         let store = FailingStore()
         let client = try await bench.connected { $0.sessionStore = store }
-        try await client.enqueue([1], to: "a")
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "a"))
         store.fails.store(true, ordering: .relaxed)
-        await #expect { try await client.enqueue([2], to: "a") } throws: { ($0 as? MQTTError)?.code == .storeFailed }
+        await #expect { try await client.enqueue(MQTTOutgoingMessage([2], to: "a")) } throws: {
+            ($0 as? MQTTError)?.code == .storeFailed
+        }
         #expect(await eventually { !client.state.isConnected })
         await #expect { try await client.publish("x", to: "a", qos: .atLeastOnce) } throws: {
             ($0 as? MQTTError)?.code == .storeFailed
@@ -160,9 +166,11 @@ struct StoredSessionTests {
         let client = bench.client {
             $0.sessionStore = MemorySessionStore(limits: SessionStoreLimits(maximumMessages: 2))
         }
-        try await client.enqueue([1], to: "a")
-        try await client.enqueue([2], to: "a")
-        await #expect { try await client.enqueue([3], to: "a") } throws: { ($0 as? MQTTError)?.code == .queueFull }
+        try await client.enqueue(MQTTOutgoingMessage([1], to: "a"))
+        try await client.enqueue(MQTTOutgoingMessage([2], to: "a"))
+        await #expect { try await client.enqueue(MQTTOutgoingMessage([3], to: "a")) } throws: {
+            ($0 as? MQTTError)?.code == .queueFull
+        }
         await bench.stop()
     }
 }

@@ -112,7 +112,9 @@ struct CallStateTests {
         Row("`send`") { try await $0.client.send("x", to: "/queue/called") },
         Row("`send` of an array") { try await $0.client.send([STOMPOutgoingMessage("x", to: "/queue/called")]) },
         Row("`sendAndConfirm`") { try await $0.client.sendAndConfirm("x", to: "/queue/called") },
-        Row("`sendForReceipt`") { _ = try await $0.client.sendForReceipt([], to: "/queue/called") },
+        Row("`sendForReceipt`") {
+            _ = try await $0.client.sendForReceipt(STOMPOutgoingMessage([], to: "/queue/called"))
+        },
         Row("`subscribe`") { _ = try await $0.client.subscribe(to: "/queue/called") },
         Row("`unsubscribe()` of a subscription", needsConnection: true) { try await $0.subscription?.unsubscribe() },
         Row("`request`") { _ = try await $0.client.request("x", to: "/queue/questions") },

@@ -119,11 +119,10 @@ struct CancellationCampaignTests {
 
     private static let often = [
         Call(
-            "send", "send(_:to:options:in:) [[UInt8]]",
+            "send", "send(_:to:options:in:) [some Sequence<UInt8>]",
             body: { subject, _ in try await subject.client.send([UInt8](repeating: 0, count: 500), to: "/topic/a") }),
         Call(
-            "send any bytes", "send(_:to:options:in:) [some Sequence<UInt8>]",
-            "sendAndConfirm(_:to:options:in:) [some Sequence<UInt8>]",
+            "send any bytes", "sendAndConfirm(_:to:options:in:) [some Sequence<UInt8>]",
             body: { subject, _ in
                 try await subject.client.send(repeatElement(UInt8(0), count: 500), to: "/topic/a")
                 try await subject.client.sendAndConfirm(repeatElement(UInt8(0), count: 5), to: "/topic/a")
@@ -133,14 +132,24 @@ struct CancellationCampaignTests {
             "sendAndConfirm", "sendAndConfirm(_:to:options:in:) [String]",
             body: { subject, _ in try await subject.client.sendAndConfirm("1", to: "/topic/a") }),
         Call(
+            "send a message", "send(_:in:) [STOMPOutgoingMessage]", "sendAndConfirm(_:in:) [STOMPOutgoingMessage]",
+            body: { subject, random in
+                let message = messages(1, &random)[0]
+                try await subject.client.send(message)
+                try await subject.client.sendAndConfirm(message)
+            }
+        ),
+        Call(
             "send messages", "send(_:in:) [[STOMPOutgoingMessage]]",
             body: { subject, random in try await subject.client.send(messages(40, &random)) }),
         Call(
             "confirm messages", "sendAndConfirm(_:in:) [[STOMPOutgoingMessage]]",
             body: { subject, random in try await subject.client.sendAndConfirm(messages(40, &random)).check() }),
         Call(
-            "sendForReceipt", "sendForReceipt(_:to:options:in:) [[UInt8]]", "confirmed() []",
-            body: { subject, _ in try await subject.client.sendForReceipt([1], to: "/topic/b").confirmed() }
+            "sendForReceipt", "sendForReceipt(_:in:) [STOMPOutgoingMessage]", "confirmed() []",
+            body: { subject, _ in
+                try await subject.client.sendForReceipt(STOMPOutgoingMessage([1], to: "/topic/b")).confirmed()
+            }
         ),
         Call(
             "subscribe", "subscribe(to:acknowledgement:options:buffer:) [String]",
@@ -181,7 +190,7 @@ struct CancellationCampaignTests {
             body: { subject, _ in try await subject.client.send("1", to: "/topic/a") }
         ),
         Call(
-            "confirm bytes", "sendAndConfirm(_:to:options:in:) [[UInt8]]",
+            "confirm bytes",
             body: { subject, _ in try await subject.client.sendAndConfirm([1], to: "/topic/a") }
         ),
         Call(
@@ -215,47 +224,39 @@ struct CancellationCampaignTests {
             }
         ),
         Call(
-            "send for a receipt, of every kind", "sendForReceipt(_:to:options:in:) [String]",
-            "sendForReceipt(_:in:) [STOMPOutgoingMessage]",
-            "sendForReceipt(_:as:to:options:in:) [some Encodable & Sendable]",
-            "sendForReceipt(_:to:options:in:) [Value]",
+            "send for a receipt, of every kind",
             body: { subject, random in
                 let client = subject.client
                 let receipts = [
-                    try await client.sendForReceipt("1", to: "/topic/a"),
+                    try await client.sendForReceipt(STOMPOutgoingMessage("1", to: "/topic/a")),
                     try await client.sendForReceipt(messages(1, &random)[0]),
-                    try await client.sendForReceipt([1], as: .json, to: "/topic/a"),
-                    try await client.sendForReceipt("typed", to: .text("/topic/b")),
+                    try await client.sendForReceipt(STOMPOutgoingMessage([1], as: .json, to: "/topic/a")),
+                    try await client.sendForReceipt(STOMPOutgoingMessage("typed", to: .text("/topic/b"))),
                 ]
                 for receipt in receipts { try await receipt.confirmed() }
             }
         ),
         Call(
-            "request of a typed destination", "request(_:to:options:timeout:) [Value]",
-            "request(_:to:returning:coding:options:timeout:) [Value]",
-            body: { subject, random in
-                let (client, questions) = (subject.client, STOMPDestination<String>.text("/queue/questions"))
-                if Bool.random(using: &random) {
-                    _ = try await client.request("1", to: questions, timeout: .milliseconds(50))
-                } else {
-                    _ = try await client.request("1", to: questions, returning: Int.self, timeout: .milliseconds(50))
-                }
+            "request of a typed destination", "request(_:to:returning:coding:options:timeout:) [Value]",
+            body: { subject, _ in
+                let questions = STOMPDestination<String>.text("/queue/questions")
+                _ = try await subject.client.request(
+                    "1", to: questions, returning: Int.self, timeout: .milliseconds(50))
             }
         ),
         Call(
-            "reply to a value", "reply(to:with:options:) [STOMPDecodedMessage<Value>]",
-            "reply(to:with:as:options:) [STOMPDecodedMessage<Value>]",
+            "reply to a value",
             body: { subject, _ in
                 let questions = try await subject.client.subscribe(to: "/queue/questions", as: Int.self)
                 for try await question in questions.prefix(1) {
-                    try await subject.client.reply(to: question, with: [2])
-                    try await subject.client.reply(to: question, with: "2")
-                    try await subject.client.reply(to: question, with: 2, as: .json)
+                    try await subject.client.reply(to: question.message, with: [2])
+                    try await subject.client.reply(to: question.message, with: "2")
+                    try await subject.client.reply(to: question.message, with: 2)
                 }
             }
         ),
         Call(
-            "request", "request(_:to:options:timeout:) [[UInt8]]",
+            "request", "request(_:to:options:timeout:) [some Sequence<UInt8>]",
             body: { subject, _ in
                 _ = try await subject.client.request([1], to: "/queue/questions", timeout: .milliseconds(50))
             }

@@ -40,7 +40,7 @@ struct MainActorTests {
         #expect(executor.jobs - jobs <= calls / 2)
 
         jobs = executor.jobs
-        for _ in 0..<calls { try await client.sendForReceipt([2], to: "/topic/b").confirmed() }
+        for _ in 0..<calls { try await client.sendForReceipt(STOMPOutgoingMessage([2], to: "/topic/b")).confirmed() }
         #expect(executor.jobs - jobs <= calls)
 
         jobs = executor.jobs

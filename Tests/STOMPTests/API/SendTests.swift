@@ -140,8 +140,8 @@ import Testing
         async let connecting: Void = client.connect()
         let connection = try await server.accept(0)
         try await connecting
-        let first = try await client.sendForReceipt([1], to: "/queue/a")
-        let second = try await client.sendForReceipt([2], to: "/queue/a")
+        let first = try await client.sendForReceipt(STOMPOutgoingMessage([1], to: "/queue/a"))
+        let second = try await client.sendForReceipt(STOMPOutgoingMessage([2], to: "/queue/a"))
         let ids = [try await connection.expect("SEND"), try await connection.expect("SEND")]
         connection.send("RECEIPT\nreceipt-id:\(ids[1])\n\n\0")
         try await second.confirmed()

@@ -44,10 +44,11 @@ struct TypedEndsTests {
             let client = try await broker.connected()
             let messages = try await client.subscribe(to: "/topic/f")
             let receipts = [
-                try await client.sendForReceipt([0x31], to: "/topic/f"),
-                try await client.sendForReceipt("text", to: "/topic/f"),
-                try await client.sendForReceipt(Question(number: 1), as: .json, to: "/topic/f"),
-                try await client.sendForReceipt(Question(number: 2), to: STOMPDestination("/topic/f", as: .json)),
+                try await client.sendForReceipt(STOMPOutgoingMessage([0x31], to: "/topic/f")),
+                try await client.sendForReceipt(STOMPOutgoingMessage("text", to: "/topic/f")),
+                try await client.sendForReceipt(STOMPOutgoingMessage(Question(number: 1), as: .json, to: "/topic/f")),
+                try await client.sendForReceipt(
+                    STOMPOutgoingMessage(Question(number: 2), to: STOMPDestination("/topic/f", as: .json))),
                 try await client.sendForReceipt(STOMPOutgoingMessage("message", to: "/topic/f")),
             ]
             for receipt in receipts { try await receipt.confirmed() }
@@ -61,7 +62,7 @@ struct TypedEndsTests {
         }
     }
 
-    @Test func `a request to a typed destination gets a reply to its element, with or without a value`() async throws {
+    @Test func `a request to a typed destination gets a reply, with or without a value`() async throws {
         try await withBroker { broker in
             let service = try await broker.connected()
             let destination = STOMPDestination<Question>("/queue/square", as: .json)
@@ -70,14 +71,15 @@ struct TypedEndsTests {
                 for try await question in questions {
                     let number = try question.value.number
                     switch number {
-                    case 1: try await service.reply(to: question, with: [0x31])
-                    case 2: try await service.reply(to: question, with: "four")
-                    default: try await service.reply(to: question, with: Answer(square: number * number), as: .json)
+                    case 1: try await service.reply(to: question.message, with: [0x31])
+                    case 2: try await service.reply(to: question.message, with: "four")
+                    default:
+                        try await service.reply(to: question.message, with: Answer(square: number * number), as: .json)
                     }
                 }
             }
             let client = try await broker.connected()
-            #expect(try await client.request(Question(number: 1), to: destination).text == "1")
+            #expect(try await client.request(Question(number: 1), to: destination, returning: Answer.self).text == "1")
             let text = try await client.request(Question(number: 2), to: destination, returning: Answer.self)
             #expect(throws: DecodeFailure.self) { try text.value }
             let answer: Answer = try await client.request(Question(number: 3), to: destination).value

@@ -13,8 +13,7 @@ extension Options {
         var configuration = MQTTConfiguration(clientID: self["--id"] ?? clientID)
         if let topic = self["--will-topic"] {
             configuration.will = MQTTWill(
-                topic: topic, payload: self["--will-payload"] ?? "", qos: try qos("--will-qos"),
-                retain: has("--will-retain"))
+                self["--will-payload"] ?? "", to: topic, qos: try qos("--will-qos"), retain: has("--will-retain"))
         }
         return configuration
     }
