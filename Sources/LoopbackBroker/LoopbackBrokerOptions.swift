@@ -140,8 +140,24 @@ public struct LoopbackBrokerLimits: Sendable {
     /// been without a connection for longest ends; clients are refused only if all sessions have connections.
     public var maximumSessions = 10_000
 
+    /// The highest QoS of MQTT messages: 5.0 clients learn it from CONNACK, a PUBLISH above it ends the connection, and
+    /// subscriptions are granted no more. Default: 2.
+    public var maximumQoS: UInt8 = 2
+    /// The keep alive that MQTT clients may have, in seconds. 5.0 clients that ask for another one are told the nearest
+    /// (Server Keep Alive), and older ones are held to it; zero, which turns keep alive off, counts as too long unless the
+    /// range contains it. Default: any.
+    public var keepAlive: ClosedRange<UInt16> = 0...UInt16.max
+    /// The longest client identifier of MQTT, in bytes; a longer one is refused. Default: 65,535.
+    public var maximumClientIDBytes = 65_535
+
     /// Makes the default bounds.
     public init() {}
+
+    /// What an MQTT client that asks for a keep alive of so many seconds gets.
+    func keepAlive(asked: UInt16) -> UInt16 {
+        if keepAlive.contains(asked) { return asked }
+        return asked == 0 || asked > keepAlive.upperBound ? keepAlive.upperBound : keepAlive.lowerBound
+    }
 }
 
 /// What a ``LoopbackBroker`` does wrong on purpose, so that programs can be tested against it.
@@ -165,9 +181,28 @@ public struct LoopbackFaults: Sendable {
     public var maximumFiltersPerSubscribe: Int?
     /// A SUBSCRIBE of MQTT that asks for QoS 2 is never answered, and has no effect.
     public var ignoresQoS2Subscriptions = false
+    /// A SUBSCRIBE after which an MQTT session would have more subscriptions ends the connection. Default: nil, no limit.
+    public var maximumSubscriptions: Int?
+    /// A topic or filter of MQTT with more bytes ends the connection. Default: nil, no limit.
+    public var maximumTopicBytes: Int?
+    /// A topic or filter of MQTT with more slashes ends the connection; the `$share/name/` of a shared subscription does
+    /// not count. Default: nil, no limit.
+    public var maximumTopicSlashes: Int?
+    /// An MQTT client that publishes more messages in a second loses its connection. Default: nil, no limit.
+    public var maximumPublishesPerSecond: Int?
+    /// An MQTT client whose messages have more bytes of topics and payloads in a second loses its connection. Default:
+    /// nil, no limit.
+    public var maximumPublishedBytesPerSecond: Int?
 
     /// Nothing goes wrong.
     public init() {}
+
+    /// Whether a topic or filter is longer or deeper than is allowed.
+    func refuses(_ topic: String) -> Bool {
+        if let maximum = maximumTopicBytes, topic.utf8.count > maximum { return true }
+        guard let maximum = maximumTopicSlashes else { return false }
+        return topic.utf8.lazy.filter { $0 == UInt8(ascii: "/") }.count > maximum
+    }
 
     /// What strict brokers of cloud services do: they end connections instead of answering.
     ///
@@ -184,6 +219,48 @@ public struct LoopbackFaults: Sendable {
         faults.maximumFiltersPerSubscribe = 8
         faults.ignoresQoS2Subscriptions = true
         return faults
+    }
+}
+
+/// Brokers that behave as services of clouds document it.
+extension LoopbackBrokerOptions {
+    /// AWS IoT Core as its documentation says (AWS General Reference, "AWS IoT Core endpoints and quotas"), without its
+    /// certificates and policies: QoS 0 and 1, no answer to a SUBSCRIBE with QoS 2, 8 filters in a request, 50
+    /// subscriptions, 7 slashes and 256 bytes in a topic, messages of 128 KiB, client identifiers of 128 bytes, 100
+    /// messages in flight, a keep alive of 30 to 1,200 seconds, and 100 messages and 512 KiB a second. What exceeds a limit
+    /// ends the connection.
+    public static var awsIoT: LoopbackBrokerOptions {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumQoS = 1
+        options.limits.keepAlive = 30...1_200
+        options.limits.maximumClientIDBytes = 128
+        options.limits.maximumInFlight = 100
+        // With a topic and the head of a packet.
+        options.limits.maximumPacketSize = 128 << 10 + 512
+        options.faults = .strict()
+        options.faults.maximumSubscriptions = 50
+        options.faults.maximumTopicBytes = 256
+        options.faults.maximumTopicSlashes = 7
+        options.faults.maximumPublishesPerSecond = 100
+        options.faults.maximumPublishedBytesPerSecond = 512 << 10
+        return options
+    }
+
+    /// The MQTT broker of an Azure Event Grid namespace as its documentation says (Azure Event Grid, "Quotas and limits" and
+    /// "MQTT features support"), without its certificates and permissions: QoS 0 and 1, messages of 512 KiB, 7 slashes and
+    /// 256 bytes in a topic, 50 subscriptions, and 1,000 messages and 1 MiB a second. What exceeds a limit ends the
+    /// connection.
+    public static var azureEventGrid: LoopbackBrokerOptions {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumQoS = 1
+        options.limits.keepAlive = 1...1_160
+        options.limits.maximumPacketSize = 512 << 10
+        options.faults.maximumSubscriptions = 50
+        options.faults.maximumTopicBytes = 256
+        options.faults.maximumTopicSlashes = 7
+        options.faults.maximumPublishesPerSecond = 1_000
+        options.faults.maximumPublishedBytesPerSecond = 1 << 20
+        return options
     }
 }
 

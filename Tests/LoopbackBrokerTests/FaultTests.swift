@@ -168,6 +168,95 @@ import Testing
         }
     }
 
+    @Test func `what exceeds a limit of a service ends the connection with its reason`() async throws {
+        func end(_ change: (inout LoopbackFaults) -> Void, _ packets: [UInt8]) async throws -> UInt8? {
+            var last: UInt8?
+            var options = LoopbackBrokerOptions()
+            change(&options.faults)
+            try await withBroker(options) { broker in
+                let client = try await RawClient.open(broker.ports.mqtt)
+                try await client.send(MQTTBytes.connect("a", level: 5))
+                // The end of the connection, or the answer to the ping behind the packets.
+                try await client.send(packets + MQTTBytes.ping)
+                let rest = try await client.connection.receive { $0.suffix(2) == [0xD0, 0] }
+                last = rest.suffix(2) == [0xD0, 0] ? nil : rest.last
+            }
+            return last
+        }
+        func publish(_ topic: String, _ count: Int = 0) -> [UInt8] {
+            MQTTBytes.packet(0x30, MQTTBytes.text(topic) + [0] + Array(repeating: 1, count: count))
+        }
+        func subscribe(_ filters: [String]) -> [UInt8] {
+            MQTTBytes.packet(0x82, [0, 1, 0] + filters.flatMap { MQTTBytes.text($0) + [1] })
+        }
+        #expect(try await end({ $0.maximumTopicBytes = 3 }, publish("a/b") + subscribe(["a/+"])) == nil)
+        #expect(try await end({ $0.maximumTopicBytes = 3 }, publish("a/bc")) == 0x90)
+        #expect(try await end({ $0.maximumTopicSlashes = 1 }, publish("a/b") + subscribe(["$share/g/a/#"])) == nil)
+        #expect(try await end({ $0.maximumTopicSlashes = 1 }, subscribe(["a/b/#"])) == 0x8F)
+        #expect(try await end({ $0.maximumSubscriptions = 2 }, subscribe(["a", "b"]) + subscribe(["a"])) == nil)
+        #expect(try await end({ $0.maximumSubscriptions = 2 }, subscribe(["a", "b"]) + subscribe(["c"])) == 0x97)
+        #expect(try await end({ $0.maximumPublishesPerSecond = 2 }, publish("a") + publish("a")) == nil)
+        #expect(
+            try await end({ $0.maximumPublishesPerSecond = 2 }, publish("a") + publish("a") + publish("a")) == 0x96)
+        #expect(try await end({ $0.maximumPublishedBytesPerSecond = 8 }, publish("a", 7)) == nil)
+        #expect(try await end({ $0.maximumPublishedBytesPerSecond = 8 }, publish("a", 8)) == 0x96)
+    }
+
+    @Test func `a client is told the Maximum QoS and the keep alive that a service allows`() async throws {
+        var options = LoopbackBrokerOptions()
+        options.limits.maximumQoS = 1
+        options.limits.keepAlive = 30...1_200
+        options.limits.maximumClientIDBytes = 5
+        try await withBroker(options) { broker in
+            var configuration = MQTTConfiguration(clientID: "meter")
+            configuration.version = .v5_0
+            configuration.keepAlive = .zero
+            let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration)
+            var events = client.events.makeAsyncIterator()
+            try await client.connect()
+            while let event = await events.next() {
+                guard case .connected(let info) = event else { continue }
+                #expect(info.limits.maximumQoS == .atLeastOnce)
+                #expect(info.keepAlive == 1_200)
+                break
+            }
+            await client.disconnect()
+            let long = MQTTClient(broker.urls.mqtt ?? "", clientID: "meters")
+            let failure = await #expect(throws: MQTTError.self) { try await long.connect() }
+            #expect(failure?.reasonCode == .clientIdentifierNotValid || failure?.reasonCode?.rawValue == 2)
+        }
+    }
+
+    @Test(arguments: [("AWS", MQTTVersion.v3_1_1), ("AWS", .v5_0), ("Azure", .v3_1_1), ("Azure", .v5_0)])
+    func `a client with default options is at home on a service, with twenty subscriptions over three reconnects`(
+        service: String, version: MQTTVersion
+    ) async throws {
+        let clock = try ManualClock()
+        let options: LoopbackBrokerOptions = service == "AWS" ? .awsIoT : .azureEventGrid
+        let broker = try await LoopbackBroker.start(options, clock: clock)
+        var configuration = MQTTConfiguration(clientID: "meter")
+        configuration.version = version
+        configuration.keepAlive = .seconds(60)
+        let client = MQTTClient(broker.urls.mqtt ?? "", configuration: configuration, clock: clock)
+        try await client.connect()
+        var received: [MQTTSubscription] = []
+        for number in 0..<20 { received.append(try await client.subscribe(to: "site/\(number)/+")) }
+        var iterators = received.map { $0.makeAsyncIterator() }
+        for round in 0..<4 {
+            for index in iterators.indices {
+                try await client.publish("\(round)", to: "site/\(index)/state", qos: .atLeastOnce)
+                #expect(try await iterators[index].next()?.text == "\(round)")
+            }
+            guard round < 3 else { break }
+            await broker.dropAllConnections()
+            await clock.advance(by: .seconds(60))
+            #expect(client.state.isConnected)
+            #expect(broker.statistics.connections == round + 2)
+        }
+        await client.disconnect()
+        await broker.stop()
+    }
+
     @Test func `forbidden destinations are answered by ERROR without a receipt`() async throws {
         var options = LoopbackBrokerOptions()
         options.faults.forbiddenTopics = ["/topic/no"]

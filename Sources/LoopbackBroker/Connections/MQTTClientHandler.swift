@@ -47,16 +47,21 @@ struct MQTTClientHandler {
 
     private func publish(_ range: Range<Int>, of effects: MQTTEffects, _ bytes: RawSpan) {
         guard !range.isEmpty else { return }
-        let session = link.perform { $0.session }
+        var (session, published) = link.perform { ($0.session, $0.published) }
         guard session >= 0 else { return }
         let records = effects.messages[range]
         hub.counters.add(.messagesIn, records.count)
         let faults = hub.currentFaults
+        var reason: MQTTReasonCode?
         let processed = hub.route(at: now) { router, routed in
             var topic = ""
             for (index, record) in records.enumerated() {
                 if index == 0 || !record.repeatsTopic { topic = effects.topic(of: record, in: bytes) }
-                if faults.forbiddenTopics.contains(topic) { return records.prefix(index) }
+                if faults.forbiddenTopics.contains(topic) { reason = .notAuthorized }
+                if faults.refuses(topic) { reason = .topicNameInvalid }
+                let size = topic.utf8.count + record.payload.count
+                if published.exceeds(faults, adding: size, at: now) { reason = .messageRateTooHigh }
+                if reason != nil { return records.prefix(index) }
                 let message = Message(record, topic: topic, in: bytes, publisher: session, at: now)
                 router.publish(message, at: now, into: &routed)
             }
@@ -66,12 +71,13 @@ struct MQTTClientHandler {
         if !faults.withholdsAcknowledgements, let last = processed.lazy.map(\.delivery).max(), last > 0 {
             link.perform { $0.engine.acknowledgeAll(through: last, at: now) }
         }
-        if processed.count < records.count { forbid() }
+        link.perform { $0.published = published }
+        if let reason { forbid(reason) }
     }
 
     /// Ends the connection of a client that asked for something forbidden: before 5.0 without a packet.
-    private func forbid() {
-        ended(sendsWill: true, telling: Farewell(reason: .notAuthorized))
+    private func forbid(_ reason: MQTTReasonCode = .notAuthorized) {
+        ended(sendsWill: true, telling: Farewell(reason: reason))
     }
 
     // MARK: Requests
@@ -82,8 +88,18 @@ struct MQTTClientHandler {
         let faults = hub.currentFaults
         if packet.subscriptions.contains(where: { faults.forbiddenFilters.contains($0.filter) }) { return forbid() }
         if let maximum = faults.maximumFiltersPerSubscribe, packet.subscriptions.count > maximum { return forbid() }
+        if packet.subscriptions.contains(where: {
+            faults.refuses(MQTTTopicFilter.shared($0.filter)?.filter ?? $0.filter)
+        }) {
+            return forbid(.topicFilterInvalid)
+        }
+        if let maximum = faults.maximumSubscriptions {
+            let filters = packet.subscriptions.map(\.filter)
+            let count = hub.route(at: now) { router, _ in router.subscriptionCount(of: session, adding: filters) }
+            guard count <= maximum else { return forbid(.quotaExceeded) }
+        }
         if faults.ignoresQoS2Subscriptions, packet.subscriptions.contains(where: { $0.qos == .exactlyOnce }) { return }
-        let highest = QoS(rawValue: min(2, faults.highestGrantedQoS)) ?? .exactlyOnce
+        let highest = QoS(rawValue: min(2, faults.highestGrantedQoS, hub.options.limits.maximumQoS)) ?? .exactlyOnce
         var granted: [MQTTSubscriptionRequest] = []
         var codes: [MQTTReasonCode] = []
         for var request in packet.subscriptions {
@@ -142,6 +158,13 @@ extension MQTTClientHandler {
             clientID = "loopback-\(id)"
             properties.assignedClientIdentifier = clientID
         }
+        let limits = hub.options.limits
+        guard clientID.utf8.count <= limits.maximumClientIDBytes else {
+            return refuse(
+                .clientIdentifierNotValid, "the client identifier has more than \(limits.maximumClientIDBytes) bytes")
+        }
+        let keepAlive = limits.keepAlive(asked: connect.keepAlive)
+        if keepAlive != connect.keepAlive { properties.serverKeepAlive = keepAlive }
         takeOver(clientID)
         var expiry = connect.properties.sessionExpiryInterval ?? 0
         if !connect.version.hasProperties { expiry = connect.cleanStart ? 0 : .max }

@@ -16,6 +16,8 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
     var wantsClose = false
     /// Empty before CONNECT is accepted.
     private(set) var clientID = ""
+    /// What the client has published in this second.
+    var published = PublishedInSecond()
     private var isFrozen = false
     private var answers = HeldAnswers()
     /// A fault has cut the connection, which is about to end: nothing more is read or written.
@@ -33,6 +35,7 @@ struct MQTTServerMachine: LinkMachine, ~Copyable {
         configuration.maximumPacketSize = UInt32(clamping: limits.maximumPacketSize)
         configuration.receiveMaximum = UInt16(clamping: limits.maximumInFlight)
         configuration.maximumInFlight = UInt16(clamping: limits.maximumInFlight)
+        configuration.maximumQoS = QoS(rawValue: limits.maximumQoS) ?? .exactlyOnce
         engine = MQTTEngine(configuration: configuration)
         queue = SessionQueue(countLimit: limits.maximumSessionMessages, byteLimit: limits.maximumSessionBytes)
         maximumOutboxBytes = limits.maximumOutboxBytes
@@ -305,6 +308,21 @@ extension MQTTServerMachine {
             isCut = true
             hub.drop(id)
         }
+    }
+}
+
+/// Counts what a client publishes, second by second.
+struct PublishedInSecond {
+    private var start = Int64.min
+    private var count = 0
+    private var bytes = 0
+
+    /// Adds a message. Returns whether the client has published more in this second than it may.
+    mutating func exceeds(_ faults: LoopbackFaults, adding size: Int, at now: Int64) -> Bool {
+        if now >= start.advanced(byNanoseconds: 1_000_000_000) { (start, count, bytes) = (now, 0, 0) }
+        count += 1
+        bytes += size
+        return count > faults.maximumPublishesPerSecond ?? .max || bytes > faults.maximumPublishedBytesPerSecond ?? .max
     }
 }
 

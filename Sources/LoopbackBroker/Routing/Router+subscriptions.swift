@@ -32,6 +32,11 @@ extension Router {
         }
     }
 
+    /// How many subscriptions a session has once it has these too.
+    func subscriptionCount(of session: Int, adding filters: [String]) -> Int {
+        (sessions[session]?.filters ?? []).union(filters.map { ByteKey($0) }).count
+    }
+
     /// Ends a subscription; false if there was none.
     @discardableResult
     package mutating func unsubscribe(_ session: Int, _ filter: String) -> Bool {
