@@ -133,52 +133,6 @@ package struct Box<Value: ~Copyable>: ~Copyable {
 // Sendable because the box alone owns its value.
 extension Box: @unchecked Sendable where Value: Sendable & ~Copyable {}
 
-/// What a ``LazyBox`` can hold: a value that begins empty.
-@usableFromInline
-package protocol EmptyAtFirst: ~Copyable {
-    init()
-}
-
-/// A value on the heap that is made when it is first used, for what most clients never need: until then it takes the
-/// eight bytes of a pointer.
-// Safe to use: the memory is owned by this value alone, is initialized when it is made, and is freed with the value.
-@safe
-@usableFromInline
-package struct LazyBox<Value: EmptyAtFirst & ~Copyable>: ~Copyable {
-    @usableFromInline var memory: UnsafeMutablePointer<Value>?
-
-    @inlinable
-    package init() {}
-
-    @inlinable
-    deinit {
-        guard let memory = unsafe memory else { return }
-        unsafe memory.deinitialize(count: 1)
-        unsafe memory.deallocate()
-    }
-
-    /// Whether the value has been used.
-    @inlinable package var isMade: Bool { unsafe memory != nil }
-
-    /// The value, made by the first use.
-    @inlinable package var value: Value {
-        mutating unsafeAddress { unsafe UnsafePointer(made()) }
-        unsafeMutableAddress { unsafe made() }
-    }
-
-    @inlinable
-    mutating func made() -> UnsafeMutablePointer<Value> {
-        if let memory = unsafe memory { return unsafe memory }
-        let made = UnsafeMutablePointer<Value>.allocate(capacity: 1)
-        unsafe made.initialize(to: Value())
-        unsafe memory = made
-        return unsafe made
-    }
-}
-
-// Sendable because the box alone owns its value.
-extension LazyBox: @unchecked Sendable where Value: Sendable & ~Copyable {}
-
 extension [UInt8] {
     /// A copy of some of the elements. `Array(bytes[range])` would count a reference to all of them, because a slice
     /// owns them; `init(unsafeUninitializedCapacity:)` would look up the metadata of its storage.

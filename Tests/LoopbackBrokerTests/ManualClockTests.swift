@@ -1,6 +1,7 @@
 import MQTT
 import Messaging
 import STOMP
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -54,6 +55,53 @@ import Transport
             #expect(client.state.isConnected)
             #expect(client.counters.connections == 2)
         }
+    }
+
+    // MARK: Cancelling
+
+    @Test func `a cancelled publish returns before any time has passed on the clock`() async throws {
+        try await withMQTT { broker, client, clock in
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            for qos in [QoS.atLeastOnce, .exactlyOnce] {
+                await Self.cancel(onceArrivedAt: broker, clock) { try await client.publish("1", to: "a", qos: qos) }
+            }
+            await Self.cancel(onceArrivedAt: broker, clock) {
+                try await client.publishForConfirmation("1", to: "a").confirmed()
+            }
+            let messages = Array(repeating: MQTTOutgoingMessage(topic: "a", payload: "1", qos: .atLeastOnce), count: 3)
+            await Self.cancel(onceArrivedAt: broker, clock) { try await client.publish(messages).check() }
+        }
+    }
+
+    @Test func `a cancelled sendAndConfirm returns before any time has passed on the clock`() async throws {
+        try await withSTOMP { broker, client, clock in
+            broker.changeFaults { $0.withholdsAcknowledgements = true }
+            await Self.cancel(onceArrivedAt: broker, clock) { try await client.sendAndConfirm("1", to: "/queue/a") }
+            let messages = Array(repeating: STOMPOutgoingMessage("1", to: "/queue/a"), count: 3)
+            await Self.cancel(onceArrivedAt: broker, clock) { try await client.sendAndConfirm(messages).check() }
+            let transaction = try client.begin()
+            await Self.cancel(onceArrivedAt: broker, clock) { try await client.commit(transaction) }
+        }
+    }
+
+    /// Cancels a call that waits for an answer.
+    private static func cancel(
+        onceArrivedAt broker: LoopbackBroker, _ clock: ManualClock,
+        _ body: @escaping @Sendable () async throws -> some Sendable
+    ) async {
+        var arrivals = broker.arrivals().makeAsyncIterator()
+        let error = Mutex<(any Error)?>(nil)
+        let call = Task {
+            do { _ = try await body() } catch let reason { error.withLock { $0 = reason } }
+        }
+        _ = await arrivals.next()
+        call.cancel()
+        let isOver = await eventually(timeout: .seconds(30)) { error.withLock { $0 } != nil }
+        #expect(isOver)
+        // So that the test ends all the same.
+        if !isOver { await clock.advance(by: .seconds(60)) }
+        await call.value
+        #expect(error.withLock { "\($0.map { "\($0)" } ?? "")" }.contains("cancelled"))
     }
 
     // MARK: Connecting again

@@ -21,13 +21,6 @@ import Testing
         deinit { counter.alive -= 1 }
     }
 
-    private struct Value: EmptyAtFirst, ~Copyable {
-        var number = 7
-        var counter: Counter?
-
-        deinit { counter?.alive -= 1 }
-    }
-
     @Test func `an array owns its elements until they are moved out`() {
         let counter = Counter()
         do {
@@ -70,21 +63,8 @@ import Testing
         #expect(number.value == 2)
     }
 
-    @Test func `a lazy box makes its value with the first use and ends it`() {
-        let counter = Counter()
-        do {
-            var box = LazyBox<Value>()
-            let wasMade = box.isMade
-            #expect(!wasMade)
-            let number = box.value.number
-            let isMade = box.isMade
-            #expect(number == 7 && isMade)
-            box.value.number = 8
-            box.value.counter = counter
-            counter.alive = 1
-            let changed = box.value.number
-            #expect(changed == 8)
-        }
-        #expect(counter.alive == 0)
+    @Test func `no box takes the room of a pointer`() {
+        let size = MemoryLayout<Box<Element>?>.size
+        #expect(size == MemoryLayout<Int>.size)
     }
 }

@@ -1,5 +1,6 @@
 public import MQTTCore
 import Messaging
+import Synchronization
 import Transport
 
 extension MQTTClient {
@@ -64,15 +65,17 @@ extension MQTTClient {
             return try await publishWhenThereIsRoom(payload, to: topic, retain: retain, properties: properties)
         }
         // The usual case is in one function: each function that waits costs a frame and a check of the executor.
-        guard core.persistence == nil, !Task.isCancelled else {
+        guard core.persistence == nil else {
             return try await publishAcknowledged(payload, topic, qos, retain, properties)
         }
-        let first = await waiting { waiter in
-            publisher.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter)
+        let token = Atomic(Waiters<MQTTPublishers.Answer>.noToken)
+        let answer = await waiting { waiter in
+            publisher.publish(payload, to: topic, qos: qos, retain: retain, properties: properties, waiter, token)
+        } onCancel: {
+            publisher.cancel(token)
         }
-        guard let call = first.call else { return MQTTReasonCode(rawValue: first.code) }
         do throws(MQTTError) {
-            return try await call.answer(ifCancelled: .failure(.cancelledWait)).get().reasonCode
+            return try answer.get().reasonCode
         } catch {
             guard publisher.waitsForRoom(error) else { throw error }
         }

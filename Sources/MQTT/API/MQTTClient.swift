@@ -17,7 +17,7 @@ public actor MQTTClient: MessagingClient {
     /// Stored with the client, because making it for each message would cost a counted reference.
     let publisher: MQTTPublisher
     nonisolated var core: MQTTClientCore { publisher.core }
-    nonisolated let knownReplies = MadeOnce<MQTTClientCore.Replies>()
+    nonisolated let knownReplies = Lock<MQTTClientCore.Replies?>(nil)
     /// Held because it owns the event loop; nil with the system's clock.
     private nonisolated let clock: ManualClock?
 

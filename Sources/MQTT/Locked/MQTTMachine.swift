@@ -56,7 +56,7 @@ struct MQTTMachine: ClientMachine, ~Copyable {
     /// that the application has released.
     var nextDeadline: Int64 {
         mutating get {
-            let next = min(engine.nextDeadlineInPlace(), publishers.table.nextLook)
+            let next = engine.nextDeadlineInPlace()
             return engine.phase == .connected ? min(next, unmatched.nextDeadline) : next
         }
     }
@@ -122,9 +122,8 @@ struct MQTTMachine: ClientMachine, ~Copyable {
 
     mutating func handleTimeout(at now: Int64, progress: LinkProgress, into scratch: MQTTScratch) {
         scratch.work.core = core
-        // A deadline of a waiting caller or of an acknowledgement does not mean that the connection is quiet.
+        // A deadline of an acknowledgement does not mean that the connection is quiet.
         scratch.work.isQuiet = now >= min(engine.nextQuietDeadline, unmatched.nextDeadline)
-        publishers.table.look(at: now, into: &scratch.work.resumptions)
         let progress = MQTTOutputProgress(total: progress.total, acknowledged: progress.acknowledged)
         let pings = engine.pingCount
         engine.handleTimeout(at: now, progress: progress, into: &scratch.work.effects)
@@ -158,19 +157,6 @@ struct MQTTMachine: ClientMachine, ~Copyable {
         reading.update(&engine, at: now)
         collect(into: scratch, at: now)
         return publishers.takeStored(through: ticket)
-    }
-
-    mutating func takeDeferred(of core: MQTTClientCore, at now: Int64, into scratch: MQTTScratch) {
-        scratch.work.core = core
-        core.deferred.drain { request in
-            let message = request.message
-            let ended = publishers.publish(
-                message.payload, message.topic, message.qos, message.retain, message.properties, request.waiter,
-                &engine, journal)
-            if let ended { scratch.work.resumptions.quick.append(ended) }
-        }
-        scratch.work.hasDropped = publishers.hasDropped
-        flushRecords()
     }
 
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64) {

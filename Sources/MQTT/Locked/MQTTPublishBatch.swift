@@ -33,7 +33,7 @@ final class MQTTPublishBatch: @unchecked Sendable {
     /// The next message has QoS 0 and waits for room in the outbox, or the engine has refused many.
     private var waitsForCaller = false
     /// Callers that wait for the confirmation of its only message.
-    var confirmations = WaiterSlots<Result<Void, MQTTError>>()
+    var confirmations = Waiters<Result<Void, MQTTError>>()
 
     init(_ messages: [MQTTOutgoingMessage], id: UInt64, outputLimit: Int) {
         self.messages = messages

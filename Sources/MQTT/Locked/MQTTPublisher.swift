@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Synchronization
 import Transport
 
 /// Publishing and enqueueing, from any thread: on the caller's task, which takes the link's lock for a moment, hands the
@@ -125,15 +126,16 @@ struct MQTTPublisher {
     ) async throws(MQTTError) -> MQTTPublishResult {
         if core.persistence != nil { try await core.prepareStore() }
         while true {
-            if Task.isCancelled { throw .cancelledWait }
-            let first = await waiting { waiter in
+            let token = Atomic(Waiters<MQTTPublishers.Answer>.noToken)
+            let answer = await waiting { waiter in
                 publish(
                     message.payload, to: message.topic, qos: message.qos, retain: message.retain,
-                    properties: message.properties, waiter)
+                    properties: message.properties, waiter, token)
+            } onCancel: {
+                cancel(token)
             }
-            guard let call = first.call else { return MQTTPublishResult(MQTTReasonCode(rawValue: first.code)) }
             do throws(MQTTError) {
-                return try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
+                return try answer.get()
             } catch {
                 guard waitsForRoom(error) else { throw error }
             }
@@ -141,29 +143,29 @@ struct MQTTPublisher {
         }
     }
 
-    /// Begins to publish with QoS 1 or 2. Order and packet identifier are settled before this returns, unless another
-    /// thread has the lock: then the loop settles them.
+    /// Begins to publish with QoS 1 or 2: order and packet identifier are settled before this returns.
+    ///
+    /// - Parameter token: gets the token of the waiter, which ``cancel(_:)`` uses.
     func publish(
         _ payload: [UInt8], to topic: String, qos: QoS, retain: Bool, properties: MQTTProperties,
-        _ waiter: consuming MQTTPublishers.Table.QuickWaiter
+        _ waiter: consuming Waiter<MQTTPublishers.Answer>, _ token: borrowing Atomic<UInt64>
     ) {
-        var waiter: MQTTPublishers.Table.QuickWaiter? = waiter
-        var ended: Resumption<QuickAnswer<MQTTPublishers.Answer>>?
-        let hasDropped = link.performIfFree(urgent: true) { machine in
+        var waiter: Waiter<MQTTPublishers.Answer>? = waiter
+        var ended: Resumption<MQTTPublishers.Answer>?
+        let hasDropped = link.perform(urgent: true) { machine in
             guard let waiter = waiter.take() else { return false }
             ended = machine.publishers.publish(
-                payload, topic, qos, retain, properties, waiter, &machine.engine, machine.journal)
+                payload, topic, qos, retain, properties, waiter, token, &machine.engine, machine.journal)
             machine.flushRecords()
             return machine.publishers.hasDropped
         }
-        if let hasDropped {
-            if hasDropped { reportDropped() }
-            ended.take()?.resume()
-        } else if let waiter = waiter.take() {
-            let message = MQTTOutgoingMessage(payload, to: topic, qos: qos, retain: retain, properties: properties)
-            core.deferred.add(MQTTDeferredPublish(message: message, waiter: waiter))
-            link.askToTakeDeferred()
-        }
+        if hasDropped { reportDropped() }
+        ended.take()?.resume()
+    }
+
+    /// Ends the wait of a publisher whose task was cancelled, and not the exchange.
+    func cancel(_ token: borrowing Atomic<UInt64>) {
+        link.perform { $0.publishers.cancel(token) }?.resume(returning: .failure(.cancelledWait))
     }
 
     /// Publishes messages of any QoS, and waits for the last acknowledgement.
@@ -237,20 +239,20 @@ struct MQTTPublisher {
 
     /// Waits for the acknowledgement of the only message of a batch. Any number of callers may wait.
     nonisolated(nonsending) func confirm(_ batch: MQTTPublishBatch) async throws(MQTTError) -> MQTTPublishResult {
-        let token = link.perform { _ in batch.confirmations.reserve() }
+        let token = Atomic(Waiters<Result<Void, MQTTError>>.noToken)
         let result = await waiting { waiter in
             var waiter: Waiter<Result<Void, MQTTError>>? = waiter
             let answer = link.perform { _ -> Result<Void, MQTTError>? in
-                if let answer = batch.answer ?? (Task.isCancelled ? .failure(.cancelledWait) : nil) {
-                    batch.confirmations.release(token)
-                    return answer
+                if let answer = batch.answer ?? (Task.isCancelled ? .failure(.cancelledWait) : nil) { return answer }
+                if let waiter = waiter.take() {
+                    token.store(batch.confirmations.add(waiter), ordering: .relaxed)
                 }
-                if let waiter = waiter.take() { batch.confirmations.add(waiter, at: token) }
                 return nil
             }
             if let answer { waiter.take()?.resume(returning: answer) }
         } onCancel: {
-            link.perform { _ in batch.confirmations.take(token) }?.resume(returning: .failure(.cancelledWait))
+            link.perform { _ in batch.confirmations.take(token.load(ordering: .relaxed)) }?
+                .resume(returning: .failure(.cancelledWait))
         }
         try result.get()
         return try link.perform { _ in batch.result }.get()
@@ -275,7 +277,7 @@ struct MQTTPublisher {
     }
 
     private nonisolated(nonsending) func enqueueOnce(_ message: MQTTOutgoingMessage) async -> Result<Void, MQTTError> {
-        let token = link.perform { $0.publishers.reserveStoreWait() }
+        let token = Atomic(Waiters<Result<Void, MQTTError>>.noToken)
         return await waiting { waiter in
             var waiter: Waiter<Result<Void, MQTTError>>? = waiter
             var ended: Resumption<Result<Void, MQTTError>>?
@@ -307,7 +309,7 @@ struct MQTTPublisher {
 
     /// Waits until the queue has room, or the client stops connecting.
     nonisolated(nonsending) func waitForRoom() async throws(MQTTError) {
-        let token = link.perform { $0.publishers.reserveRoomWait() }
+        let token = Atomic(Waiters<Void>.noToken)
         await waiting { waiter in
             var waiter: Waiter<Void>? = waiter
             let returned = link.perform { machine -> Waiter<Void>? in
@@ -321,10 +323,4 @@ struct MQTTPublisher {
         if Task.isCancelled { throw .cancelledWait }
         if let failure = link.perform({ $0.journal?.failure }) { throw failure }
     }
-}
-
-/// A message with QoS 1 or 2 and its publisher, until the loop hands it to the engine.
-struct MQTTDeferredPublish: ~Copyable, Sendable {
-    let message: MQTTOutgoingMessage
-    let waiter: MQTTPublishers.Table.QuickWaiter
 }

@@ -1,5 +1,6 @@
 import MQTTCore
 import Messaging
+import Synchronization
 import Transport
 import Wire
 
@@ -10,7 +11,6 @@ import Wire
 /// ``MQTTPublisher`` is the caller's side.
 struct MQTTPublishers: ~Copyable, Sendable {
     typealias Answer = Result<MQTTPublishResult, MQTTError>
-    typealias Table = WaiterTable<Answer>
 
     /// Set in tokens of messages of a batch, which also hold its number and the place of the message; single messages have
     /// tokens below it.
@@ -19,12 +19,17 @@ struct MQTTPublishers: ~Copyable, Sendable {
     static let unawaitedBit: UInt64 = 1 << 62
 
     /// Callers that wait for the acknowledgement of one message.
-    var table = Table()
+    var waiters = Waiters<Answer>()
     var batches = MQTTPublishBatches()
     /// Properties of PUBREC for messages whose PUBCOMP is still to come, by the token of their publisher.
     private var earlierProperties: [UInt64: MQTTProperties] = [:]
-    /// Callers that wait for the store or for room; made for the first of them.
-    private var queue = LazyBox<MQTTQueueCallers>()
+    /// Callers that enqueued messages, and the records that they wait for, in the order of their tickets.
+    private var storeWaiters = Waiters<Result<Void, MQTTError>>()
+    private var storeWaits: [MQTTStoreWait] = []
+    /// Publishers that wait for room in the queue.
+    private var roomWaiters = Waiters<Void>()
+    /// Publishers whose messages were dropped for newer ones, until they are resumed.
+    private var dropped: Box<MQTTEndedPublishers>?
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
     var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
@@ -40,31 +45,38 @@ struct MQTTPublishers: ~Copyable, Sendable {
     // MARK: Publishing
 
     /// Hands one message of QoS 1 or 2 to the engine. Returns the waiter with its answer if it need not wait.
+    ///
+    /// - Parameter token: gets the token of the waiter.
     mutating func publish(
         _ payload: [UInt8], _ topic: String, _ qos: QoS, _ retain: Bool, _ properties: MQTTProperties,
-        _ waiter: consuming Table.QuickWaiter, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
-    ) -> Resumption<QuickAnswer<Answer>>? {
-        let now = loop.now
-        let token = table.add(waiter, at: now)
-        let isConnected = engine.phase == .connected
-        if !isConnected, journal?.failure == nil, let refusal = MQTTJournal.refusal(refusal, journal, engine) {
-            return table.answerAtOnce(token, .failure(refusal))
-        }
-        if let failure = journal?.failure
-            ?? hand(topic, payload, qos, retain, properties, token: token, &engine, at: now)
-        {
-            return table.answerAtOnce(token, .failure(failure))
-        }
-        // While disconnected there is no telling how long the acknowledgement takes.
-        return isConnected ? nil : table.sendOn(token)
+        _ waiter: consuming Waiter<Answer>, _ token: borrowing Atomic<UInt64>, _ engine: inout MQTTEngine,
+        _ journal: MQTTJournal?
+    ) -> Resumption<Answer>? {
+        if let refusal = refusal(of: engine, journal) { return Resumption(waiter, .failure(refusal)) }
+        let added = waiters.add(waiter)
+        let failure = hand(topic, payload, qos, retain, properties, token: added, &engine, at: loop.now)
+        if let failure, let waiter = waiters.take(added) { return Resumption(waiter, .failure(failure)) }
+        token.store(added, ordering: .relaxed)
+        return nil
+    }
+
+    /// Why no message can be published that its publisher waits for.
+    private func refusal(of engine: borrowing MQTTEngine, _ journal: MQTTJournal?) -> MQTTError? {
+        if Task.isCancelled { return .cancelledWait }
+        if let failure = journal?.failure { return failure }
+        return engine.phase == .connected ? nil : MQTTJournal.refusal(refusal, journal, engine)
+    }
+
+    /// The publisher's task was cancelled.
+    mutating func cancel(_ token: borrowing Atomic<UInt64>) -> Waiter<Answer>? {
+        waiters.take(token.load(ordering: .relaxed))
     }
 
     /// Hands the only message of a batch to the engine, to be confirmed later. Returns why that is not possible.
     mutating func begin(
         _ batch: MQTTPublishBatch, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> MQTTError? {
-        if let failure = journal?.failure { return failure }
-        if engine.phase != .connected, let refusal = MQTTJournal.refusal(refusal, journal, engine) { return refusal }
+        if let refusal = refusal(of: engine, journal) { return refusal }
         let message = batch.messages[0]
         let failure = hand(
             message.topic, message.payload, message.qos, message.retain, message.properties,
@@ -100,39 +112,40 @@ struct MQTTPublishers: ~Copyable, Sendable {
             .queueFull,
             "The message was dropped as the oldest of a full queue. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
         )
+        var ended = takeDropped()
         if token & Self.batchBit != 0 {
-            guard let batch = batches[token] else { return }
-            batch.complete(token, .failure(error))
-            guard batch.isDone else { return }
-            batches.remove(batch)
-            batch.takeEnds(into: &queue.value.dropped.batches)
+            if let batch = batches[token] {
+                batch.complete(token, .failure(error))
+                if batch.isDone {
+                    batches.remove(batch)
+                    batch.takeEnds(into: &ended.batches)
+                }
+            }
         } else if token & Self.unawaitedBit != 0 {
-            queue.value.dropped.enqueued.append(error)
-        } else {
-            table.answer(token, .failure(error), into: &queue.value.dropped.waiters)
+            ended.enqueued.append(error)
+        } else if let waiter = waiters.take(token) {
+            ended.waiters.append(Resumption(waiter, .failure(error)))
         }
+        dropped = Box(ended)
     }
 
     /// Whether messages were dropped and have not been reported yet.
-    var hasDropped: Bool {
-        mutating get { queue.isMade && !queue.value.dropped.isEmpty }
-    }
+    var hasDropped: Bool { dropped != nil }
 
     mutating func takeDropped() -> MQTTEndedPublishers {
         var taken = MQTTEndedPublishers()
-        if queue.isMade { swap(&taken, &queue.value.dropped) }
+        if var dropped = dropped.take() { swap(&taken, &dropped.value) }
         return taken
     }
 
     // MARK: Waiting for the store and for room
 
-    /// A token for a caller that is about to enqueue a message.
-    mutating func reserveStoreWait() -> MQTTStoreWait.Token { queue.value.storeSlots.reserve() }
-
     /// Hands a message to the engine. Returns the waiter with its answer unless it waits until the message is stored.
+    ///
+    /// - Parameter token: gets the token of the waiter.
     mutating func enqueue(
         _ message: MQTTOutgoingMessage, _ waiter: consuming Waiter<Result<Void, MQTTError>>,
-        _ token: MQTTStoreWait.Token, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
+        _ token: borrowing Atomic<UInt64>, _ engine: inout MQTTEngine, _ journal: MQTTJournal?
     ) -> Resumption<Result<Void, MQTTError>>? {
         let failure: MQTTError? =
             Task.isCancelled
@@ -142,60 +155,50 @@ struct MQTTPublishers: ~Copyable, Sendable {
                     message.topic, message.payload, message.qos, message.retain, message.properties,
                     token: Self.unawaitedBit, &engine, at: loop.now)
         guard failure == nil, journal != nil else {
-            queue.value.storeSlots.release(token)
             return Resumption(waiter, failure.map { .failure($0) } ?? .success(()))
         }
-        queue.value.storeSlots.add(waiter, at: token)
-        queue.value.storeWaits.append(MQTTStoreWait(ticket: engine.lastTicket, token: token))
+        let added = storeWaiters.add(waiter)
+        token.store(added, ordering: .relaxed)
+        storeWaits.append(MQTTStoreWait(ticket: engine.lastTicket, token: added))
         return nil
     }
 
-    mutating func cancelStoreWait(_ token: MQTTStoreWait.Token) -> Waiter<Result<Void, MQTTError>>? {
-        queue.value.storeSlots.take(token)
+    mutating func cancelStoreWait(_ token: borrowing Atomic<UInt64>) -> Waiter<Result<Void, MQTTError>>? {
+        storeWaiters.take(token.load(ordering: .relaxed))
     }
 
     /// Takes out the callers whose records are stored.
     mutating func takeStored(through ticket: UInt64) -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
         var stored = UniqueArray<Waiter<Result<Void, MQTTError>>>()
-        guard queue.isMade else { return stored }
-        let count = queue.value.storeWaits.firstIndex { $0.ticket > ticket } ?? queue.value.storeWaits.count
-        for wait in queue.value.storeWaits[..<count] {
+        let count = storeWaits.firstIndex { $0.ticket > ticket } ?? storeWaits.count
+        for wait in storeWaits[..<count] {
             // Cancelled callers have been taken out before.
-            if let waiter = queue.value.storeSlots.take(wait.token) { stored.append(waiter) }
+            if let waiter = storeWaiters.take(wait.token) { stored.append(waiter) }
         }
-        queue.value.storeWaits.removeFirst(count)
+        storeWaits.removeFirst(count)
         return stored
     }
 
     /// The store has failed: takes out every caller that waits for it.
     mutating func takeAllStoreWaiters() -> UniqueArray<Waiter<Result<Void, MQTTError>>> {
-        guard queue.isMade else { return UniqueArray() }
-        queue.value.storeWaits = []
-        return queue.value.storeSlots.takeAll()
+        storeWaits = []
+        return storeWaiters.takeAll()
     }
 
-    /// A token for a caller that is about to wait for room in the queue.
-    mutating func reserveRoomWait() -> WaiterSlots<Void>.Token { queue.value.roomSlots.reserve() }
-
     /// Returns the waiter if there is room already, or its task is cancelled.
+    ///
+    /// - Parameter token: gets the token of the waiter.
     mutating func waitForRoom(
-        _ waiter: consuming Waiter<Void>, _ token: WaiterSlots<Void>.Token, _ engine: borrowing MQTTEngine
+        _ waiter: consuming Waiter<Void>, _ token: borrowing Atomic<UInt64>, _ engine: borrowing MQTTEngine
     ) -> Waiter<Void>? {
         // Room may have come between the refusal and now.
-        guard !Task.isCancelled, engine.owesRoomNotice else {
-            queue.value.roomSlots.release(token)
-            return waiter
-        }
-        queue.value.roomSlots.add(waiter, at: token)
+        guard !Task.isCancelled, engine.owesRoomNotice else { return waiter }
+        token.store(roomWaiters.add(waiter), ordering: .relaxed)
         return nil
     }
 
-    mutating func cancelRoomWait(_ token: WaiterSlots<Void>.Token) -> Waiter<Void>? {
-        queue.value.roomSlots.take(token)
-    }
-
-    mutating func takeRoomWaiters() -> UniqueArray<Waiter<Void>> {
-        queue.isMade ? queue.value.roomSlots.takeAll() : UniqueArray()
+    mutating func cancelRoomWait(_ token: borrowing Atomic<UInt64>) -> Waiter<Void>? {
+        roomWaiters.take(token.load(ordering: .relaxed))
     }
 
     // MARK: Acknowledgements
@@ -216,20 +219,17 @@ struct MQTTPublishers: ~Copyable, Sendable {
                 if case .failure(let error) = Self.answer(to: completion, scratch.work.effects) {
                     scratch.work.undelivered.append(error)
                 }
-            } else if Self.isSuccess(completion), completion.remark < 0, earlierProperties.isEmpty,
-                let waiter = table.succeed(completion.token)
-            {
-                scratch.work.resumptions.quick.append(Resumption(waiter, .success(completion.reason.rawValue)))
             } else {
-                table.answer(
-                    completion.token, wholeAnswer(to: completion, scratch.work.effects),
-                    into: &scratch.work.resumptions)
+                let answer = wholeAnswer(to: completion, scratch.work.effects)
+                if let waiter = waiters.take(completion.token) {
+                    scratch.work.resumptions.append(Resumption(waiter, answer))
+                }
             }
         }
         if feeds { batches.feedCompleted(into: scratch, &engine, at: now) }
         if scratch.work.effects.queueHasRoom {
             batches.feedAll(into: scratch, &engine, at: now)
-            var rooms = takeRoomWaiters()
+            var rooms = roomWaiters.takeAll()
             rooms.drain { scratch.work.roomWaiters.append($0) }
         }
     }
@@ -292,12 +292,13 @@ struct MQTTPublishers: ~Copyable, Sendable {
             engine.dropQueued(where: { awaited.contains($0) }, into: &effects)
         }
         var ended = MQTTEndedPublishers()
-        table.answerAll(.failure(failure), into: &ended.waiters)
+        var waiting = waiters.takeAll()
+        waiting.drain { ended.waiters.append(Resumption($0, .failure(failure))) }
         for batch in batches.takeAll() {
             batch.failure = failure
             batch.takeEnds(into: &ended.batches)
         }
-        ended.rooms = takeRoomWaiters()
+        ended.rooms = roomWaiters.takeAll()
         return ended
     }
 
@@ -307,43 +308,29 @@ struct MQTTPublishers: ~Copyable, Sendable {
             return batch.failure?.code != .cancelled
         }
         guard token & Self.unawaitedBit == 0 else { return false }
-        return table.isAwaited(token)
+        return waiters.contains(token)
     }
-}
-
-/// The callers of ``MQTTPublishers`` that most clients never have.
-private struct MQTTQueueCallers: EmptyAtFirst, ~Copyable, Sendable {
-    /// Callers that enqueued messages, in the order of their tickets.
-    var storeWaits: [MQTTStoreWait] = []
-    var storeSlots = WaiterSlots<Result<Void, MQTTError>>()
-    /// Publishers that wait for room in the queue.
-    var roomSlots = WaiterSlots<Void>()
-    var dropped = MQTTEndedPublishers()
 }
 
 /// A caller that waits until a record is stored.
 struct MQTTStoreWait: Sendable {
-    typealias Token = WaiterSlots<Result<Void, MQTTError>>.Token
-
     let ticket: UInt64
-    let token: Token
+    let token: UInt64
 }
 
 /// Publishers whose messages were dropped, or whose client stops, until they are resumed after the lock is released.
 struct MQTTEndedPublishers: ~Copyable, Sendable {
-    var waiters = Resumptions<MQTTPublishers.Answer>()
+    var waiters = UniqueArray<Resumption<MQTTPublishers.Answer>>()
     var batches = UniqueArray<Resumption<Result<Void, MQTTError>>>()
     /// Publishers that try again.
     var rooms = UniqueArray<Waiter<Void>>()
     /// For messages that no caller waits for.
     var enqueued: [MQTTError] = []
 
-    var isEmpty: Bool { waiters.isEmpty && batches.isEmpty && enqueued.isEmpty }
-
     /// Resumes the callers; without the lock.
     mutating func resume() {
         rooms.resume(returning: ())
-        waiters.resume()
+        waiters.drain { $0.resume() }
         batches.drain { $0.resume() }
     }
 }

@@ -21,8 +21,6 @@ final class MQTTClientCore: ClientCore, @unchecked Sendable {
     let link: Link<MQTTMachine>
     let negotiation: MQTTNegotiation
     let subscriptions = MQTTSubscriptions()
-    /// Messages whose publishers found the link's lock taken.
-    let deferred = DeferredRequests<MQTTDeferredPublish>()
     /// Nil without a session store.
     let persistence: MQTTPersistence?
     /// Why the connection is about to close, if that is known before it does.

@@ -32,7 +32,7 @@ final class MQTTScratch: ClientScratch {
     func reportUnsent(_ count: Int, of core: MQTTClientCore?) { (work.core, work.unsentCount) = (core, count) }
 
     func perform(_ bytes: RawSpan, owned: [UInt8]) {
-        work.resumptions.resume()
+        work.resumptions.drain { $0.resume() }
         work.batchEnds.drain { $0.resume() }
         work.roomWaiters.resume(returning: ())
         if let core = work.core {
@@ -40,7 +40,7 @@ final class MQTTScratch: ClientScratch {
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
             if !work.effects.messages.isEmpty {
                 deliver(bytes, owned, core)
-                work.receivers.resume()
+                work.receivers.resume(returning: true)
             }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
             if work.hasPinged { core.news.tell(.pingSent) }
@@ -48,7 +48,6 @@ final class MQTTScratch: ClientScratch {
             if !unmatched.isEmpty { core.subscriptions.report(unmatched) }
             for error in work.undelivered { core.news.tell(.undelivered(error)) }
             if let failure = work.openFailure { core.connectionFailed(failure) }
-            if work.hasDropped { core.publisher.reportDropped() }
             if work.unsentCount > 0 { core.news.tell(.unsentMessagesDiscarded(work.unsentCount)) }
             if let closed = work.closed { core.connectionClosed(closed) }
         }
@@ -119,8 +118,8 @@ struct MQTTWork: ~Copyable {
     /// Otherwise the subscriptions that receive messages, which hold the messages' indexes.
     var touchedRoutes: [MQTTRoute] = []
     /// Those who waited for the messages.
-    var receivers = WaitingReceivers()
-    var resumptions = Resumptions<MQTTPublishers.Answer>()
+    var receivers = UniqueArray<Waiter<Bool>>()
+    var resumptions = UniqueArray<Resumption<MQTTPublishers.Answer>>()
     var batchEnds = UniqueArray<Resumption<Result<Void, MQTTError>>>()
     /// Publishers that try again, because the queue has room.
     var roomWaiters = UniqueArray<Waiter<Void>>()
@@ -130,8 +129,6 @@ struct MQTTWork: ~Copyable {
     var unmatched = MQTTUnmatchedMessages.Report()
     /// QoS 0 messages that were not sent before their connection ended.
     var unsentCount = 0
-    /// Messages were dropped for newer ones, and are not reported yet.
-    var hasDropped = false
     /// PINGREQ was written.
     var hasPinged = false
     /// A connection of the loop has had nothing to do.
@@ -150,7 +147,6 @@ struct MQTTWork: ~Copyable {
         uniformRoute = nil
         core = nil
         unsentCount = 0
-        hasDropped = false
         isQuiet = false
         hasPinged = false
         openFailure = nil

@@ -1,3 +1,4 @@
+import Synchronization
 package import Transport
 import Wire
 
@@ -43,7 +44,7 @@ package struct ClientParts<Core: ClientCore>: ~Copyable, Sendable {
     let news = ClientNews<ConnectionState<Core.Failure>, Core.Event>(.disconnected(nil))
     package let counters = ClientCounting()
     /// Made for the first subscription.
-    let unread = MadeOnce<UnreadBytes>()
+    let unread = Lock<UnreadBytes?>(nil)
 
     /// - Parameters:
     ///   - connectTimeout: for one attempt.
@@ -111,7 +112,7 @@ extension ClientCore {
 
     package var backlogNow: ClientBacklog {
         var backlog = link.backlog
-        backlog.unreadBytes = parts.unread.ifMade?.bytes ?? 0
+        backlog.unreadBytes = parts.unread.withLock { $0 }?.bytes ?? 0
         return backlog
     }
 
@@ -145,15 +146,18 @@ extension ClientCore {
     /// The requests of a client that wait for replies.
     ///
     /// - Parameter known: kept by the client, since they keep this object alive.
-    package func replies(_ known: borrowing MadeOnce<Replies>) -> Replies {
-        known.value {
-            Replies(loop: loop) { (replies) async throws(Failure) in
+    package func replies(_ known: borrowing Lock<Replies?>) -> Replies {
+        known.withLock { known in
+            if let known { return known }
+            let made = Replies(loop: loop) { (replies) async throws(Failure) in
                 let (address, route) = self.subscriptions.makeReplyRoute(replies)
                 _ = try await self.subscriptions.register(route)
                 // Its own queue is never filled: the messages go to `replies`.
                 let handle = SubscriptionHandle(core: self, route: route, first: self.makeQueue(route.policy))
                 return Replies.Subscription(address: address, handle: handle)
             }
+            known = made
+            return made
         }
     }
 
@@ -187,8 +191,11 @@ extension ClientCore {
     // MARK: What subscriptions ask
 
     package var unread: UnreadBytes {
-        parts.unread.value {
-            UnreadBytes(maximum: maximumUnreadBytes) { [weak self] in self?.drained() }
+        parts.unread.withLock { unread in
+            if let unread { return unread }
+            let made = UnreadBytes(maximum: maximumUnreadBytes) { [weak self] in self?.drained() }
+            unread = made
+            return made
         }
     }
 

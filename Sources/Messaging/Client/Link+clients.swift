@@ -13,8 +13,6 @@ package protocol ClientMachine: LinkMachine, ~Copyable where Scratch: ClientScra
     var backlog: ClientBacklog { get }
     /// Messages in the outbox of a connection that has ended, which are not reported yet.
     var unsentCount: Int { get set }
-    /// Takes the requests of callers that found the lock taken.
-    mutating func takeDeferred(of core: Core, at now: Int64, into scratch: Scratch)
     /// Pauses reading because a receiver's bound is reached, or ends that pause.
     mutating func setReceiversFull(_ isFull: Bool, at now: Int64)
     /// A receiver has room again: acknowledges the messages that waited for it.
@@ -28,10 +26,6 @@ extension ClientMachine where Self: ~Copyable {
         guard unsentCount > 0 else { return }
         scratch.reportUnsent(unsentCount, of: core)
         unsentCount = 0
-    }
-
-    package mutating func takeDeferred(at now: Int64, into scratch: Scratch) {
-        if let core { takeDeferred(of: core, at: now, into: scratch) }
     }
 }
 

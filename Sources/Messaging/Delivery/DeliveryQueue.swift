@@ -1,5 +1,6 @@
 import Synchronization
-import Transport
+package import Transport
+package import Wire
 
 /// Messages that came in one read for one subscription, in one piece of memory.
 @_documentation(visibility: internal)
@@ -118,8 +119,8 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
 
     /// Hands a batch over, and resumes a receiver that waits for one.
     package func push(_ batch: Batch) -> DeliveryOutcome {
-        var receivers = WaitingReceivers()
-        defer { receivers.resume() }
+        var receivers = UniqueArray<Waiter<Bool>>()
+        defer { receivers.resume(returning: true) }
         return push(batch, for: &receivers)
     }
 
@@ -127,7 +128,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
     ///
     /// - Parameter receivers: gets the receiver, if one waits for a batch. The caller resumes those of a whole read
     ///   together: the threads of the pool would fall asleep between them.
-    package func push(_ batch: Batch, for receivers: inout WaitingReceivers) -> DeliveryOutcome {
+    package func push(_ batch: Batch, for receivers: inout UniqueArray<Waiter<Bool>>) -> DeliveryOutcome {
         var receiver: Waiter<Bool>?
         var uncounted = 0
         let outcome = lock.withLock { _ -> DeliveryOutcome in
@@ -150,7 +151,7 @@ package final class DeliveryQueue<Batch: DeliveryBatch, Failure: Error>: @unchec
             return .full
         }
         unread?.change(by: uncounted)
-        if let receiver { receivers.add(receiver) }
+        if let receiver { receivers.append(receiver) }
         return outcome
     }
 

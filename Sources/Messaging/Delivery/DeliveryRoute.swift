@@ -62,18 +62,6 @@ where Batch.Message: ReplyMessage {
     }
 }
 
-/// Receivers for which there is a batch now, until they are resumed.
-package struct WaitingReceivers: ~Copyable {
-    private var waiters = UniqueArray<Waiter<Bool>>()
-
-    package init() {}
-
-    mutating func add(_ waiter: consuming Waiter<Bool>) { waiters.append(waiter) }
-
-    /// Resumes all of them, without any lock held.
-    package mutating func resume() { waiters.drain { $0.resume(returning: true) } }
-}
-
 /// What a subscription needs from the client that it belongs to.
 package protocol SubscriptionOwner: AnyObject, Sendable {
     associatedtype Route: DeliveryRoute

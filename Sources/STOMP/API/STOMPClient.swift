@@ -16,7 +16,7 @@ public actor STOMPClient: MessagingClient {
     /// Stored with the client, because making it for each message would cost a counted reference.
     let sender: STOMPSender
     nonisolated var core: STOMPClientCore { sender.core }
-    nonisolated let knownReplies = MadeOnce<STOMPClientCore.Replies>()
+    nonisolated let knownReplies = Lock<STOMPClientCore.Replies?>(nil)
     /// Held because it owns the event loop; nil with the system's clock.
     private nonisolated let clock: ManualClock?
 

@@ -1,5 +1,6 @@
 import Messaging
 import STOMPCore
+import Synchronization
 import Transport
 import Wire
 
@@ -7,12 +8,11 @@ import Wire
 /// into a ``STOMPScratch``, which is performed after the lock is released.
 struct STOMPMachine: ClientMachine, ~Copyable {
     typealias ReceiptAnswer = Result<Void, STOMPError>
-    typealias ReceiptTable = WaiterTable<ReceiptAnswer>
 
     var engine: STOMPEngine
     weak var core: STOMPClientCore?
     /// Callers that wait for the receipt of their frame.
-    var receipts = ReceiptTable()
+    var receipts = Waiters<ReceiptAnswer>()
     /// Frames whose receipts are awaited together, by the number in their tokens.
     var groups: [UInt64: STOMPReceiptGroup] = [:]
     /// Frames that the engine took from `send`.
@@ -44,9 +44,6 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     /// The key of the group that a frame with this token belongs to.
     static func group(of token: UInt64) -> UInt64 { token >> placeBits }
 
-    /// The code for a sender that has to wait for room in the outbox, and to try again.
-    static let outboxWasFull: UInt8 = 1
-
     init(engine: consuming STOMPEngine) {
         self.engine = engine
     }
@@ -60,7 +57,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         _modify { yield &engine.output }
     }
 
-    var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), receipts.nextLook, trimDeadline) } }
+    var nextDeadline: Int64 { mutating get { min(engine.nextDeadlineInPlace(), trimDeadline) } }
     var isLatencyBound: Bool { mutating get { engine.pendingReceiptsInPlace() <= 1 } }
     var wantsClose: Bool { mutating get { asksToClose || engine.shouldClose } }
     var abandonsOutput: Bool { mutating get { serverIsSilent || engine.phase == .connecting } }
@@ -108,7 +105,6 @@ struct STOMPMachine: ClientMachine, ~Copyable {
             scratch.isQuiet = now - lastLargeRead >= Self.patience
             trimDeadline = scratch.isQuiet ? .max : lastLargeRead + Self.patience
         }
-        receipts.look(at: now, into: &scratch.resumptions)
         let beats = engine.heartBeatsSent
         engine.handleTimeout(
             at: now, bytesWritten: progress.total, bytesAcknowledged: progress.acknowledged, into: &scratch.effects)
@@ -119,12 +115,10 @@ struct STOMPMachine: ClientMachine, ~Copyable {
 
     /// Writes SEND with a receipt. Returns the waiter with its answer if it need not wait.
     mutating func send(
-        _ message: STOMPConfirmedSend, _ waiter: consuming ReceiptTable.QuickWaiter, _ core: STOMPClientCore
-    ) -> Resumption<QuickAnswer<ReceiptAnswer>>? {
-        guard engine.output.count < core.configuration.maximumOutboxBytes else {
-            return Resumption(waiter, .success(Self.outboxWasFull))
-        }
-        let ended = awaitReceipt(waiter, core) { engine, token, now throws(STOMPUsageError) in
+        _ message: STOMPConfirmedSend, _ waiter: consuming Waiter<ReceiptAnswer>, _ token: borrowing Atomic<UInt64>,
+        _ core: STOMPClientCore
+    ) -> Resumption<ReceiptAnswer>? {
+        let ended = awaitReceipt(waiter, token, core) { engine, token, now throws(STOMPUsageError) in
             try engine.send(
                 destination: message.destination, headers: message.headers, body: message.body, receiptToken: token,
                 transaction: message.transaction, omitsContentLength: message.omitsContentLength, at: now)
@@ -134,25 +128,22 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     }
 
     /// Lets `body` write a frame with a receipt. Returns the waiter with its answer if it was refused.
+    ///
+    /// - Parameter token: gets the token of the waiter.
     mutating func awaitReceipt(
-        _ waiter: consuming ReceiptTable.QuickWaiter, _ core: STOMPClientCore,
+        _ waiter: consuming Waiter<ReceiptAnswer>, _ token: borrowing Atomic<UInt64>, _ core: STOMPClientCore,
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
-    ) -> Resumption<QuickAnswer<ReceiptAnswer>>? {
-        let now = core.loop.now
-        let token = receipts.add(waiter, at: now)
+    ) -> Resumption<ReceiptAnswer>? {
+        if Task.isCancelled { return Resumption(waiter, .failure(.cancelledWait)) }
+        let added = receipts.add(waiter)
         do throws(STOMPUsageError) {
-            try body(&engine, token, now)
-            return nil
+            try body(&engine, added, core.loop.now)
         } catch {
-            return receipts.answerAtOnce(token, .failure(core.explain(error)))
+            guard let waiter = receipts.take(added) else { return nil }
+            return Resumption(waiter, .failure(core.explain(error)))
         }
-    }
-
-    mutating func takeDeferred(of core: STOMPClientCore, at now: Int64, into scratch: STOMPScratch) {
-        scratch.core = core
-        core.deferred.drain { request in
-            if let ended = send(request.message, request.waiter, core) { scratch.resumptions.quick.append(ended) }
-        }
+        token.store(added, ordering: .relaxed)
+        return nil
     }
 
     /// Ends the connection without waiting until its output is written, which the server may never take.
@@ -196,10 +187,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
                     settle(run, answer, into: scratch)
                     run = ReceiptRun()
                 }
-            } else if completion.outcome == .received, let waiter = receipts.succeed(completion.token) {
-                scratch.resumptions.quick.append(Resumption(waiter, .success()))
-            } else {
-                receipts.answer(completion.token, answer, into: &scratch.resumptions)
+            } else if let waiter = receipts.take(completion.token) {
+                scratch.resumptions.append(Resumption(waiter, answer))
             }
         }
         settle(run, .success(()), into: scratch)
@@ -221,7 +210,7 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         if case .failure(let error) = answer { group.fail(Int(run.token & Self.placeMask), error) }
         group.outstanding -= run.count
         if group.outstanding == 0 { groups[id] = nil }
-        group.endWaits(into: &scratch.resumptions.whole)
+        group.endWaits(into: &scratch.resumptions)
     }
 }
 

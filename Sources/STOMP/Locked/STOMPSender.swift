@@ -68,42 +68,46 @@ struct STOMPSender {
     nonisolated(nonsending) func confirmed(
         _ body: (inout STOMPEngine, _ receiptToken: UInt64, _ now: Int64) throws(STOMPUsageError) -> Void
     ) async throws(STOMPError) {
-        if Task.isCancelled { throw .cancelledWait }
-        let first = await waiting { waiter in
-            var waiter: STOMPMachine.ReceiptTable.QuickWaiter? = waiter
-            let ended = core.link.perform(urgent: true) {
-                machine -> Resumption<QuickAnswer<STOMPMachine.ReceiptAnswer>>? in
+        let token = Atomic(Waiters<STOMPMachine.ReceiptAnswer>.noToken)
+        let answer = await waiting { waiter in
+            var waiter: Waiter<STOMPMachine.ReceiptAnswer>? = waiter
+            let ended = core.link.perform(urgent: true) { machine -> Resumption<STOMPMachine.ReceiptAnswer>? in
                 guard let waiter = waiter.take() else { return nil }
-                return machine.awaitReceipt(waiter, core, body)
+                return machine.awaitReceipt(waiter, token, core, body)
             }
             ended?.resume()
+        } onCancel: {
+            cancel(token)
         }
-        if let call = first.call { try await call.answer(ifCancelled: .failure(.cancelledWait)).get() }
+        try answer.get()
+    }
+
+    /// Ends the wait of a sender whose task was cancelled.
+    private func cancel(_ token: borrowing Atomic<UInt64>) {
+        core.link.perform { $0.receipts.take(token.load(ordering: .relaxed)) }?
+            .resume(returning: .failure(.cancelledWait))
     }
 
     /// Sends a message, and waits for its receipt.
     nonisolated(nonsending) func sendConfirmed(_ message: STOMPConfirmedSend) async throws(STOMPError) {
         while true {
-            if Task.isCancelled { throw .cancelledWait }
-            let first = await waiting { waiter in send(message, waiter) }
-            if let call = first.call { return try await call.answer(ifCancelled: .failure(.cancelledWait)).get() }
-            if first.code != STOMPMachine.outboxWasFull { return }
+            var outboxWasFull = false
+            let token = Atomic(Waiters<STOMPMachine.ReceiptAnswer>.noToken)
+            // Order is settled before the caller suspends.
+            let answer = await waiting { waiter in
+                var waiter: Waiter<STOMPMachine.ReceiptAnswer>? = waiter
+                let ended = core.link.perform(urgent: true) { machine -> Resumption<STOMPMachine.ReceiptAnswer>? in
+                    guard let waiter = waiter.take() else { return nil }
+                    outboxWasFull = machine.engine.output.count >= core.configuration.maximumOutboxBytes
+                    if outboxWasFull { return Resumption(waiter, .success(())) }
+                    return machine.send(message, waiter, token, core)
+                }
+                ended?.resume()
+            } onCancel: {
+                cancel(token)
+            }
+            if !outboxWasFull { return try answer.get() }
             await core.link.room()
-        }
-    }
-
-    /// Order is settled here, before the caller suspends, unless another thread has the lock: then the loop settles it.
-    private func send(_ message: STOMPConfirmedSend, _ waiter: consuming STOMPMachine.ReceiptTable.QuickWaiter) {
-        var waiter: STOMPMachine.ReceiptTable.QuickWaiter? = waiter
-        var ended: Resumption<QuickAnswer<STOMPMachine.ReceiptAnswer>>?
-        let isDone: Void? = core.link.performIfFree(urgent: true) { machine in
-            if let waiter = waiter.take() { ended = machine.send(message, waiter, core) }
-        }
-        if isDone != nil {
-            ended.take()?.resume()
-        } else if let waiter = waiter.take() {
-            core.deferred.add(STOMPDeferredSend(message: message, waiter: waiter))
-            core.link.askToTakeDeferred()
         }
     }
 
@@ -200,12 +204,6 @@ struct STOMPConfirmedSend: Sendable {
     let headers: STOMPHeaders
     let omitsContentLength: Bool
     let transaction: STOMPTransaction?
-}
-
-/// A message and its sender, until the loop hands it to the engine.
-struct STOMPDeferredSend: ~Copyable, Sendable {
-    let message: STOMPConfirmedSend
-    let waiter: STOMPMachine.ReceiptTable.QuickWaiter
 }
 
 /// Frames whose receipts are awaited together: an array of messages, or one message whose receipt is awaited later.

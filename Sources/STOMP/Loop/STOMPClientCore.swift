@@ -18,8 +18,6 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     let configuration: STOMPConfiguration
     let loop: EventLoop
     let link: Link<STOMPMachine>
-    /// Messages whose senders found the link's lock taken.
-    let deferred = DeferredRequests<STOMPDeferredSend>()
     /// Numbers of subscriptions, requests and groups of receipts.
     let ids = Atomic<UInt64>(1)
     let negotiation: STOMPNegotiation
@@ -77,9 +75,8 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     func connectionWillOpen() { (closeReason, givenUp) = (nil, nil) }
 
     func stop(_ failure: STOMPError) {
-        var waiters = Resumptions<STOMPMachine.ReceiptAnswer>()
-        link.perform { $0.receipts.answerAll(.failure(failure), into: &waiters) }
-        waiters.resume()
+        var waiters = link.perform { $0.receipts.takeAll() }
+        waiters.resume(returning: .failure(failure))
         subscriptions.stop(failure)
     }
 

@@ -10,7 +10,7 @@ final class STOMPScratch: ClientScratch {
     var effects = STOMPEffects()
     var version = STOMPVersion.v12
     var connection: UInt32 = 0
-    var resumptions = Resumptions<STOMPMachine.ReceiptAnswer>()
+    var resumptions = UniqueArray<Resumption<STOMPMachine.ReceiptAnswer>>()
     var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
     /// The results of the SUBSCRIBE frames that follow CONNECTED.
     var subscriptions: [STOMPSubscriptions.Written] = []
@@ -29,7 +29,7 @@ final class STOMPScratch: ClientScratch {
     /// Messages without a subscription.
     var unmatchedCount = 0
     /// Those who waited for the messages.
-    private var receivers = WaitingReceivers()
+    private var receivers = UniqueArray<Waiter<Bool>>()
     /// Memory for batches.
     let pool = BatchPool<STOMPMessageRecord>()
 
@@ -75,7 +75,7 @@ final class STOMPScratch: ClientScratch {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
             if !effects.messages.isEmpty {
                 deliver(bytes, owned, core)
-                receivers.resume()
+                receivers.resume(returning: true)
             }
             for record in effects.events where !Self.isConnected(record.kind) { core.handle(record.kind) }
             if hasSentHeartBeat { core.news.tell(.heartBeatSent) }
@@ -86,7 +86,7 @@ final class STOMPScratch: ClientScratch {
         }
         if isQuiet || closed != nil { pool.trim() }
         // Last, so that the resumed callers find the state that belongs to their answer.
-        resumptions.resume()
+        resumptions.drain { $0.resume() }
         effects.removeAll()
         requestAnswers.removeAll(keepingCapacity: true)
         if !subscriptions.isEmpty { subscriptions = [] }

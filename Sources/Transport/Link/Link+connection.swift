@@ -88,7 +88,7 @@ extension Link where Machine: ~Copyable {
             machine.value.output = []
             machine.value.connectionClosed(error, at: now, into: scratch)
             machine.value.reportDiscarded(into: scratch)
-            return state.takeRoomWaiters()
+            return state.roomWaiters.takeAll()
         }
         connections.subtract(1, ordering: .relaxed)
         sendIsBlocked = false

@@ -22,21 +22,6 @@ extension Link where Machine: ~Copyable {
         }
     }
 
-    /// The same unless another thread has the lock: then `body` is not called, and the result is nil.
-    ///
-    /// For callers that wait for an answer anyway. What they would wait for is often a large read that the loop parses,
-    /// for longer than their own work takes, and with many callers every thread of the pool would spin meanwhile. They
-    /// leave a request with the machine and call ``askToTakeDeferred()`` instead.
-    @inlinable
-    package func performIfFree<Result>(urgent: Bool = false, _ body: (inout Machine) -> Result) -> Result? {
-        var action = LinkAction()
-        defer { if action.isNeeded { act(action) } }
-        return state.withLockIfAvailable { (state) -> Result in
-            defer { action = decide(&state, urgent: urgent) }
-            return body(&machine.value)
-        }
-    }
-
     /// Runs `body` on the machine, performs its effects and sends what it wrote, all before this returns. Call it on
     /// the loop's thread, but not while other effects are performed.
     package func performNow(_ body: (inout Machine, Machine.Scratch, _ now: Int64) -> Void) {
@@ -45,21 +30,6 @@ extension Link where Machine: ~Copyable {
         state.withLock { _ in body(&machine.value, scratch, now) }
         scratch.perform(RawSpan())
         settle(at: now)
-    }
-
-    /// Lets the loop take the requests that callers have left with the machine.
-    package func askToTakeDeferred() {
-        if !deferredIsDue.exchange(true, ordering: .sequentiallyConsistent) {
-            loop.post(self, LinkPost.takeDeferred)
-        }
-    }
-
-    /// Takes them; on the loop's thread.
-    func takeDeferred(at now: Int64) {
-        deferredIsDue.store(false, ordering: .sequentiallyConsistent)
-        let scratch = self.scratch
-        state.withLock { _ in machine.value.takeDeferred(at: now, into: scratch) }
-        scratch.perform(RawSpan())
     }
 
     @inlinable
@@ -124,20 +94,19 @@ package struct LinkAction {
 extension Link where Machine: ~Copyable {
     /// Waits until the outbox has room, the connection ends, or the task is cancelled; check again afterwards.
     package nonisolated(nonsending) func room() async {
-        let token = state.withLock { $0.roomWaiters.value.reserve() }
+        let token = Atomic(Waiters<Void>.noToken)
         await waiting { waiter in
             var waiter: Waiter<Void>? = waiter
             // A waiter is added only while there is something to wait for, under the lock that ends it.
             state.withLock { state in
-                if outboxIsFull(state), state.stream != nil, !Task.isCancelled, let waiter = waiter.take() {
-                    state.roomWaiters.value.add(waiter, at: token)
-                } else {
-                    state.roomWaiters.value.release(token)
+                guard outboxIsFull(state), state.stream != nil, !Task.isCancelled, let waiter = waiter.take() else {
+                    return
                 }
+                token.store(state.roomWaiters.add(waiter), ordering: .relaxed)
             }
             waiter.take()?.resume(returning: ())
         } onCancel: {
-            state.withLock { $0.roomWaiters.value.take(token) }?.resume(returning: ())
+            state.withLock { $0.roomWaiters.take(token.load(ordering: .relaxed)) }?.resume(returning: ())
         }
     }
 }

@@ -98,7 +98,7 @@ extension Link where Machine: ~Copyable {
             let machineWrote = machine.value.outputCount > 0
             guard machineWrote || layers?.hasOutput == true else {
                 state.sending = false
-                waiters = state.takeRoomWaiters()
+                waiters = state.roomWaiters.takeAll()
                 loopHasToLook = claimSettle(&state)
                 return .done
             }
@@ -111,7 +111,7 @@ extension Link where Machine: ~Copyable {
                     swap(&machine.value.output, &plain)
                     tap = state.tap
                 }
-                if !outboxIsFull(state) { waiters = state.takeRoomWaiters() }
+                if !outboxIsFull(state) { waiters = state.roomWaiters.takeAll() }
                 loopHasToLook = claimSettle(&state)
                 return .wrap(stream, layers)
             }
@@ -119,7 +119,7 @@ extension Link where Machine: ~Copyable {
             swap(&machine.value.output, &wire)
             state.queuedBytes &+= wire.count
             tap = state.tap
-            waiters = state.takeRoomWaiters()
+            waiters = state.roomWaiters.takeAll()
             loopHasToLook = claimSettle(&state)
             return .write(stream)
         }

@@ -25,9 +25,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
     /// below stay constant.
     @safe @exclusivity(unchecked) @usableFromInline package var machine: Box<Machine>
 
-    /// Whether callers have left requests with the machine, which the loop was asked to take.
-    let deferredIsDue = Atomic(false)
-
     /// The connection that there is, and those that were attached and that the loop has not adopted yet.
     let connections = Atomic<Int32>(0)
 
@@ -136,9 +133,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
         switch code {
         case LinkPost.settle:
             settle(at: now)
-        case LinkPost.takeDeferred:
-            takeDeferred(at: now)
-            settle(at: now)
         case LinkPost.continueSending: send(rounds: 16)
         case LinkPost.broken: endBrokenConnection(at: now)
         case LinkPost.drop: connectionEnded(nil, at: now)
@@ -242,7 +236,6 @@ enum LinkPost {
     static let broken = 2
     static let drop = 3
     static let reportDiscarded = 4
-    static let takeDeferred = 5
 }
 
 /// What a link and its callers share, but for the machine.
@@ -261,7 +254,8 @@ package struct LinkState: ~Copyable, Sendable {
     var broken: Shared<TransportError>?
     /// The deadline that the loop knows.
     @usableFromInline package var armedDeadline = Int64.max
-    var roomWaiters = LazyBox<WaiterSlots<Void>>()
+    /// The callers that wait for room in the outbox.
+    var roomWaiters = Waiters<Void>()
     var tap: (any LinkTap)?
     /// Bytes in the outbox from which on callers wait.
     @usableFromInline package let maximumOutboxBytes: Int
@@ -273,10 +267,5 @@ package struct LinkState: ~Copyable, Sendable {
 
     init(maximumOutboxBytes: Int) {
         self.maximumOutboxBytes = maximumOutboxBytes
-    }
-
-    /// The callers that wait for room, to be resumed after the lock is released.
-    mutating func takeRoomWaiters() -> UniqueArray<Waiter<Void>> {
-        roomWaiters.isMade ? roomWaiters.value.takeAll() : UniqueArray()
     }
 }

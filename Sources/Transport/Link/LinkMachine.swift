@@ -42,8 +42,6 @@ package protocol LinkMachine: ~Copyable, Sendable {
     /// Bytes that were taken out of `output` will not be written, or not all of them: those before `offset` were.
     /// `bytes` begins where they were taken, so at the beginning of a packet or frame.
     mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int)
-    /// Takes the requests of callers that found the lock taken.
-    mutating func takeDeferred(at now: Int64, into scratch: Scratch)
     /// Reports what was discarded since the last time.
     mutating func reportDiscarded(into scratch: Scratch)
 }
@@ -69,7 +67,6 @@ extension LinkMachine where Self: ~Copyable {
     package var abandonsOutput: Bool { false }
     package mutating func outputTaken(at now: Int64) {}
     package mutating func outputDiscarded(_ bytes: RawSpan, writtenUpTo offset: Int) {}
-    package mutating func takeDeferred(at now: Int64, into scratch: Scratch) {}
     package mutating func reportDiscarded(into scratch: Scratch) {}
 }
 

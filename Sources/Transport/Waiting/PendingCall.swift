@@ -3,8 +3,8 @@ public import Synchronization
 /// One caller that waits for one answer, which comes from any thread: for an operation on another thread, a table or a
 /// queue to hold.
 ///
-/// This is the usual way to wait. `WaiterSlots` serves many callers that wait for one event under one lock, and
-/// `WaiterTable` in Messaging serves awaited messages, where an allocation or a cancellation handler for each would show.
+/// This is the usual way to wait. ``Waiters`` serves many callers that wait under one lock, such as those of awaited
+/// messages, where an allocation for each would show.
 ///
 /// The first `end` counts, whether it is the answer, the caller's cancellation or a failure that makes an answer
 /// impossible, and whether the caller already waits by then or not.

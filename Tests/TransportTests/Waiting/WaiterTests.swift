@@ -44,52 +44,6 @@ struct WaiterTests {
             }
         #endif
     }
-
-    @Test func `slots hand each waiter out once, and an old token finds nothing`() async {
-        let room = Room()
-        let first = room.slots.withLock { $0.reserve() }
-        let wait = Task { await room.wait(at: first) }
-        while room.slots.withLock({ $0.count }) == 0 { await Task.yield() }
-        room.slots.withLock { $0.take(first) }?.resume(returning: 1)
-        #expect(await wait.value == 1)
-        #expect(room.slots.withLock { $0.take(first) == nil })
-        let second = room.slots.withLock { $0.reserve() }
-        #expect(second != first)
-        room.slots.withLock { $0.release(second) }
-        #expect(room.slots.withLock { $0.take(second) == nil })
-    }
-
-    @Test func `taking all waiters hands out those first that have waited longest`() async {
-        let room = Room()
-        let tokens = room.slots.withLock { slots in (0..<4).map { _ in slots.reserve() } }
-        var waits: [Task<Int, Never>] = []
-        // Not in the order of their slots.
-        for (number, token) in tokens.reversed().enumerated() {
-            waits.append(Task { await room.wait(at: token) })
-            while room.slots.withLock({ $0.count }) <= number { await Task.yield() }
-        }
-        var taken = room.slots.withLock { $0.takeAll() }
-        #expect(taken.count == 4)
-        var place = 0
-        taken.drain { waiter in
-            waiter.resume(returning: place)
-            place += 1
-        }
-        for (number, wait) in waits.enumerated() { #expect(await wait.value == number) }
-    }
-
-    private final class Room: Sendable {
-        let slots = Lock(WaiterSlots<Int>())
-
-        func wait(at token: WaiterSlots<Int>.Token) async -> Int {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Int, Never>) in
-                var waiter: Waiter<Int>? = Waiter(continuation)
-                slots.withLock { slots in
-                    if let waiter = waiter.take() { slots.add(waiter, at: token) }
-                }
-            }
-        }
-    }
 }
 
 @Suite("Pending calls")
