@@ -66,9 +66,9 @@ import Transport
                 await Self.cancel(onceArrivedAt: broker, clock) { try await client.publish("1", to: "a", qos: qos) }
             }
             await Self.cancel(onceArrivedAt: broker, clock) {
-                try await client.publishForConfirmation("1", to: "a").confirmed()
+                try await client.publishForConfirmation(MQTTOutgoingMessage("1", to: "a")).confirmed()
             }
-            let messages = Array(repeating: MQTTOutgoingMessage(topic: "a", payload: "1", qos: .atLeastOnce), count: 3)
+            let messages = Array(repeating: MQTTOutgoingMessage("1", to: "a", qos: .atLeastOnce), count: 3)
             await Self.cancel(onceArrivedAt: broker, clock) { try await client.publish(messages).check() }
         }
     }
