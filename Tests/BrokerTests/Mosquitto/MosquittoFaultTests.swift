@@ -193,9 +193,7 @@ struct MosquittoFaultTests {
         try await sender.connect()
         try await sender.publish(
             (0..<count).map {
-                .init(
-                    topic: "kept/\($0 % 2)", payload: Array("\($0)".utf8),
-                    qos: $0 % 3 == 0 ? .atLeastOnce : .exactlyOnce)
+                MQTTOutgoingMessage("\($0)", to: "kept/\($0 % 2)", qos: $0 % 3 == 0 ? .atLeastOnce : .exactlyOnce)
             }
         ).check()
         do {
