@@ -88,7 +88,7 @@ final class Page {
             }
         }
         for completion in effects.completions where completion.outcome == .acknowledged {
-            acknowledged += Int32(completion.count)
+            acknowledged += 1
             host_acknowledged(acknowledged)
         }
         effects.removeAll()

@@ -176,10 +176,12 @@ import Testing
             try await withBroker(options) { broker in
                 let client = try await RawClient.open(broker.ports.mqtt)
                 try await client.send(MQTTBytes.connect("a", level: 5))
-                // The end of the connection, or the answer to the ping behind the packets.
                 try await client.send(packets + MQTTBytes.ping)
-                let rest = try await client.connection.receive { $0.suffix(2) == [0xD0, 0] }
-                last = rest.suffix(2) == [0xD0, 0] ? nil : rest.last
+                var bytes = try await client.connection.receive { $0.contains(0xD0) }
+                // The first answer may come before the broker has looked at the packets; the second one comes after that.
+                try? await client.send(MQTTBytes.ping)
+                bytes += try await client.connection.receive { $0.suffix(2) == [0xD0, 0] }
+                last = bytes.suffix(2) == [0xD0, 0] ? nil : bytes.last
             }
             return last
         }
