@@ -35,10 +35,11 @@ extension BrowserTests {
                     Locations.select('gone');
                 })()
                 """)
-            #expect(
-                try await locations.tab.evaluate(
-                    "[...document.querySelectorAll('#devices li')].map((row) => row.dataset.presence).join()")
-                    == "gone,here,silent")
+            // A busy browser draws the list a moment later.
+            try await locations.tab.wait(
+                until:
+                    "[...document.querySelectorAll('#devices li')].map((row) => row.dataset.presence).join() === 'gone,here,silent'"
+            )
             let faintLocations = try await Contrast.faintTexts(in: locations.tab)
             #expect(faintLocations == [])
             try await locations.close()
