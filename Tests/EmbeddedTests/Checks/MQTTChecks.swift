@@ -201,7 +201,7 @@ private final class End {
             texts.append(String(decoding: bytes[message.payload], as: UTF8.self))
             if message.delivery != 0 { engine.acknowledge(message.delivery, at: 4) }
         }
-        for completion in done.completions { completed += Int(completion.count) }
+        completed += done.completions.count
         for event in done.events {
             switch event.kind {
             case .connectReceived(let connect):
