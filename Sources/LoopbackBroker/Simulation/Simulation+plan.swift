@@ -64,6 +64,7 @@ extension Simulation {
             .slowAnswers(_, let lasting), .names(_, let lasting), .offline(let lasting),
             .disk(_, let lasting):
             begin(entry, lasting)
+        case .clockChange(let change): world.setClock(forwardBy: change.inNanoseconds / 1_000_000)
         case .act(let name):
             guard let act = state.withLock({ $0.acts[name] }) else { return }
             Task(executorPreference: world.executor) { [random] in await act(SimulationRandom(generator: random)) }
@@ -125,7 +126,7 @@ struct SimulatedConditions: Sendable {
             case .names(let longest?, _): name = max(name, longest.inNanoseconds)
             case .offline: network.isOffline = true
             case .disk(let fault, _): diskFault = diskFault == .broken ? .broken : fault
-            case .cut, .death, .takeover, .act: break
+            case .cut, .death, .takeover, .clockChange, .act: break
             }
         }
         network.latency = 0...latency

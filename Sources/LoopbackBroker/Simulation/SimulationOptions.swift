@@ -66,13 +66,19 @@ public struct SimulationFaults: OptionSet, Sendable {
     /// fails stops.
     public static let disk = SimulationFaults(rawValue: 8192)
 
-    /// Those that a session and acknowledgements protect from: all but ``losses``, ``takeovers``, ``smallerLimits``
-    /// and ``disk``.
+    /// The time of day of the device is set forward or back, by up to two days. A message with an expiry interval that a
+    /// session store has kept then is as much older or younger for the next process.
+    public static let clockChanges = SimulationFaults(rawValue: 16384)
+
+    /// Those that a session and acknowledgements protect from: all but ``losses``, ``takeovers``, ``smallerLimits``,
+    /// ``disk`` and ``clockChanges``.
     public static let recoverable: SimulationFaults = [
         .cuts, .latency, .refusals, .silence, .restarts, .halfOpen, .slowness, .slowAnswers, .names, .networkChanges,
     ]
     /// All of them.
-    public static let all: SimulationFaults = [.recoverable, .losses, .takeovers, .smallerLimits, .disk]
+    public static let all: SimulationFaults = [
+        .recoverable, .losses, .takeovers, .smallerLimits, .disk, .clockChanges,
+    ]
 }
 
 /// What happens to the world of a ``Simulation``: decided by its seed before the world begins.
@@ -96,6 +102,7 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
             case names(Duration?, lasting: Duration)
             case offline(lasting: Duration)
             case disk(SimulatedDisk.Fault, lasting: Duration)
+            case clockChange(Duration)
             case act(String)
         }
 
@@ -130,6 +137,8 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
                 case .names(nil, let lasting): "names are not found for \(lasting)"
                 case .offline(let lasting): "the clients have no network for \(lasting)"
                 case .disk(let fault, let lasting): "the disk is \(fault) for \(lasting)"
+                case .clockChange(let change):
+                    "the time of day is set \(change < .zero ? "back by \(.zero - change)" : "forward by \(change)")"
                 case .act(let name): "the app: \(name)"
                 }
             return "\(number). at \(time): \(what)"
@@ -196,6 +205,9 @@ public struct SimulationPlan: Sendable, CustomStringConvertible {
         if options.faults.contains(.networkChanges) { events.append(.offline(lasting: lasting)) }
         if options.faults.contains(.disk) {
             events.append(.disk(random.below(2) == 0 ? .full : .broken, lasting: lasting))
+        }
+        if options.faults.contains(.clockChanges) {
+            events.append(.clockChange(.seconds(random.below(345_600) - 172_800)))
         }
         events += options.acts.map { .act($0) }
         guard !events.isEmpty else { return nil }

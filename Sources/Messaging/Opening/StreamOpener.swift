@@ -270,7 +270,7 @@ package final class StreamOpener: Sendable {
                 try WebSocketLayer(
                     host: host, port: port, isSecure: url.scheme.isSecure, target: url.resource,
                     subprotocols: options.subprotocols, options: options.webSocket.replacing(headers),
-                    acceptsText: options.acceptsText))
+                    acceptsText: options.acceptsText, random: loop.random))
         }
         return layers
     }

@@ -8,7 +8,7 @@ package enum MonotonicClock {
     }
 }
 
-/// The time of day, for protocols that speak of dates. Deadlines use ``MonotonicClock``.
+/// The time of day by the system's clock, for protocols that speak of dates. Deadlines use ``MonotonicClock``.
 package enum WallClock {
     /// Milliseconds since 1970 began in UTC.
     package static var milliseconds: Int64 {
@@ -16,4 +16,9 @@ package enum WallClock {
         unsafe clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) &* 1000 &+ Int64(time.tv_nsec) / 1_000_000
     }
+}
+
+extension EventLoop {
+    /// Milliseconds since 1970 began in UTC: by the system's clock, or in a simulation by that of its device.
+    package var timeOfDay: Int64 { manualTime?.world?.timeOfDay(at: now) ?? WallClock.milliseconds }
 }

@@ -38,6 +38,8 @@ package final class SimulatedWorld: Sendable {
         /// Nanoseconds.
         var longestDeath: Int64 = 0
         var interfaceCount = 0
+        /// By how many milliseconds the time of day was set forward.
+        var clockChange: Int64 = 0
         var isActive = false
         /// Rounds since time has last passed.
         var rounds = 0
@@ -246,6 +248,16 @@ package final class SimulatedWorld: Sendable {
 
     /// A number from 0 up to, but not including, `bound`, about bytes on their way.
     func below(_ bound: Int) -> Int { state.withLock { $0.bytes.below(bound) } }
+
+    // MARK: The time of day
+
+    /// Milliseconds since 1970: the world begins with 2026, and time may jump.
+    func timeOfDay(at now: Int64) -> Int64 {
+        1_767_225_600_000 + (now - Self.start) / 1_000_000 + state.withLock { $0.clockChange }
+    }
+
+    /// Somebody sets the clock of the device.
+    package func setClock(forwardBy milliseconds: Int64) { state.withLock { $0.clockChange += milliseconds } }
 
     // MARK: Network
 

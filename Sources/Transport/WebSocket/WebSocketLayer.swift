@@ -15,10 +15,11 @@ package final class WebSocketLayer: ByteLayer {
     ///   - target: path and query.
     ///   - subprotocols: offered unless the options name others.
     ///   - acceptsText: whether messages may be text; MQTT's may not.
+    ///   - random: for the key of the handshake and the masks of frames.
     /// - Throws: `badURL` for what cannot be asked for.
     package init(
         host: String, port: UInt16, isSecure: Bool, target: String, subprotocols: [String],
-        options: WebSocketOptions, acceptsText: Bool
+        options: WebSocketOptions, acceptsText: Bool, random: LoopRandom = LoopRandom()
     ) throws(TransportError) {
         var request = WebSocketClientRequest(
             host: host, port: port, isSecure: isSecure, target: target, subprotocols: subprotocols)
@@ -27,8 +28,8 @@ package final class WebSocketLayer: ByteLayer {
         traffic = WebSocketTraffic(
             .client, peerName: "\(Endpoint.host(host, port: port))", acceptsText: acceptsText,
             sendsText: options.sendsText, validatesText: options.validatesText,
-            maximumFrameSize: options.maximumFrameSize)
-        var generator = SystemRandomNumberGenerator()
+            maximumFrameSize: options.maximumFrameSize, random: random)
+        var generator = random
         let key = (0..<WebSocketKey.size).map { _ in UInt8.random(in: 0...255, using: &generator) }
         do throws(WebSocketError) {
             handshake = try WebSocketClientHandshake(request, keyBytes: key)

@@ -6,22 +6,24 @@ struct WebSocketTraffic: ~Copyable {
     let peerName: String
     private var connection: WebSocketConnection
     private var events = WebSocketEvents()
-    private var random = SystemRandomNumberGenerator()
+    private var random: LoopRandom
     private let sendsText: Bool
 
     /// - Parameters:
     ///   - acceptsText: whether messages may be text; MQTT's may not.
     ///   - sendsText: whether messages are text as long as they are UTF-8.
     ///   - validatesText: whether incoming text has to be UTF-8 (RFC 6455 section 8.1).
+    ///   - random: for the masks of a client's frames.
     init(
         _ role: WebSocketRole, peerName: String, acceptsText: Bool, sendsText: Bool, validatesText: Bool = true,
-        maximumFrameSize: Int = .max
+        maximumFrameSize: Int = .max, random: LoopRandom = LoopRandom()
     ) {
         var configuration = WebSocketConfiguration.byteStream(acceptsText: acceptsText)
         configuration.validatesText = validatesText
         configuration.outgoingFrameSize = max(1, maximumFrameSize)
         connection = WebSocketConnection(role: role, configuration: configuration)
         self.peerName = peerName
+        self.random = random
         self.sendsText = sendsText && acceptsText
     }
 

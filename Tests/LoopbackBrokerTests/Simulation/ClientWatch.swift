@@ -106,3 +106,12 @@ final class ClientWatch: Sendable {
             "\(name) reported \(report.connections) connections and counted \(counters.connections)")
     }
 }
+
+extension LoopbackBroker {
+    /// A URL of this broker, which is also `broker.example`. Some clients need a network and a name, some use a WebSocket.
+    func url(_ scheme: String, _ port: Int?, using random: inout SimulationRandom) -> String {
+        let host = Bool.random(using: &random) ? "broker.example" : "127.0.0.1"
+        let usesWebSocket = Int.random(in: 0..<4, using: &random) == 0
+        return usesWebSocket ? "ws://\(host):\(ports.ws ?? 0)" : "\(scheme)://\(host):\(port ?? 0)"
+    }
+}

@@ -8,7 +8,7 @@ import Synchronization
 enum MQTTPromises {
     static var options: SimulationOptions {
         var options = SimulationOptions()
-        options.faults = [.recoverable, .takeovers, .smallerLimits, .disk]
+        options.faults = [.recoverable, .takeovers, .smallerLimits, .disk, .clockChanges]
         options.acts = [
             "suspend the sender", "suspend the receiver", "disconnect the sender", "tell of a network",
             "subscribe for a time", "the sender's process ends", "the sender's process ends",
@@ -34,9 +34,7 @@ enum MQTTPromises {
     private static func run(_ world: Simulation, serverForgets: Bool) async throws {
         var random = world.makeRandom()
         let broker = try await world.startBroker(host: "broker.example")
-        // Some clients need a network and a name.
-        let port = broker.ports.mqtt ?? 0
-        let url = Bool.random(using: &random) ? "mqtt://broker.example:\(port)" : "mqtt://127.0.0.1:\(port)"
+        let url = broker.url("mqtt", broker.ports.mqtt, using: &random)
         var configuration = MQTTConfiguration()
         configuration.version = Bool.random(using: &random) ? .v5_0 : .v3_1_1
         configuration.cleanStart = false
@@ -292,12 +290,18 @@ enum MQTTPromises {
             let enqueues = qos != .atMostOnce && Int.random(in: 0..<3, using: &random) == 0
             // Some are larger than a server with smaller limits accepts.
             let text = "\(number)" + String(repeating: " ", count: Int.random(in: 0..<6, using: &random) == 0 ? 600 : 0)
+            // A clock that is set forward while the process does not run lets it expire, which is reported.
+            var properties = MQTTProperties()
+            if sender.configuration.version == .v5_0, Int.random(in: 0..<4, using: &random) == 0 {
+                properties.messageExpiryInterval = 3600
+            }
             let (client, life) = sender.current
             let call = Task {
                 model.began(topic, number)
                 do {
                     if enqueues {
-                        try await client.enqueue(MQTTOutgoingMessage(text, to: topic, qos: qos))
+                        let message = MQTTOutgoingMessage(text, to: topic, qos: qos, properties: properties)
+                        try await client.enqueue(message)
                     } else {
                         try await client.publish(text, to: topic, qos: qos)
                     }
@@ -336,7 +340,7 @@ final class SenderProcess: Sendable {
     }
 
     private let url: String
-    private let configuration: MQTTConfiguration
+    let configuration: MQTTConfiguration
     private let store: StoreKind
     private let directory: String
     private let world: Simulation

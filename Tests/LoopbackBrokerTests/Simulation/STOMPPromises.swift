@@ -20,9 +20,7 @@ enum STOMPPromises {
     @Sendable static func body(_ world: Simulation) async throws {
         var random = world.makeRandom()
         let broker = try await world.startBroker(host: "broker.example")
-        // Some clients need a network and a name.
-        let port = broker.ports.stomp ?? 0
-        let url = Bool.random(using: &random) ? "stomp://broker.example:\(port)" : "stomp://127.0.0.1:\(port)"
+        let url = broker.url("stomp", broker.ports.stomp, using: &random)
         let producer = STOMPClient(url, clock: world.clock)
         let consumer = STOMPClient(url, clock: world.clock)
         let auditor = STOMPClient(url, clock: world.clock)

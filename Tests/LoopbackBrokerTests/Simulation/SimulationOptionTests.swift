@@ -194,6 +194,52 @@ import Testing
         #expect(errors.count == 2, "\(errors)")
     }
 
+    /// Whether a message that expires after an hour is sent by the next process.
+    private static func isSent(
+        after time: Duration, _ faults: SimulationFaults = [], seed: UInt64 = 1
+    ) async throws -> Bool {
+        var options = SimulationOptions()
+        options.faults = faults
+        return try await Simulation.run(seed: seed, options: options) { world in
+            let broker = try await world.startBroker()
+            @Sendable func makeClient() throws -> MQTTClient {
+                var configuration = MQTTConfiguration()
+                configuration.version = .v5_0
+                configuration.sessionStore = FileSessionStore(directory: "/store")
+                return try MQTTClient(
+                    broker.mqttURL, clientID: "meter", configuration: configuration, clock: world.clock)
+            }
+            let first = try makeClient()
+            var properties = MQTTProperties()
+            properties.messageExpiryInterval = 3600
+            try await first.enqueue(MQTTOutgoingMessage("1", to: "t", properties: properties))
+            world.endProcess(usingStoreIn: "/store")
+            await first.disconnect()
+            try await world.clock.sleep(for: time)
+            let arrivals = broker.arrivals()
+            let second = try makeClient()
+            try await second.connect()
+            try await second.publish("2", to: "t", qos: .atLeastOnce)
+            let arrival = await arrivals.first { $0.packet == .mqtt(.publish) }
+            await second.disconnect()
+            await broker.stop()
+            return arrival?.payload.elementsEqual("1".utf8) == true
+        }
+    }
+
+    @Test func `The time of day passes with the clock of the world`() async throws {
+        #expect(try await Self.isSent(after: .seconds(3500)))
+        #expect(try await !Self.isSent(after: .seconds(3700)))
+    }
+
+    @Test func `The time of day is set forward and back`() async throws {
+        var results: Set<Bool> = []
+        for seed in 0..<UInt64(12) {
+            results.insert(try await Self.isSent(after: .seconds(130), .clockChanges, seed: seed))
+        }
+        #expect(results == [true, false])
+    }
+
     @Test(arguments: [true, false])
     func `What a process has stored outlives it, and the power if it was synced`(_ syncs: Bool) async throws {
         var options = SimulationOptions()
