@@ -216,6 +216,8 @@ extension MQTTSubscriptions {
             wait.fail(error)
         }
         guard let request = router.takeRequest(token) else { return }
+        // The next connection of the session repeats it.
+        router.forgetLater(request.forgotten)
         let error = MQTTError(
             .timedOut,
             "The server did not answer SUBSCRIBE within requestTimeout; the request may still take effect. \(Self.adviceForSubscribe)"

@@ -44,6 +44,39 @@ struct FailedRequestTests {
         await client.disconnect()
     }
 
+    @Test func `an UNSUBSCRIBE that is not answered in time is repeated when its session is resumed`() async throws {
+        let clock = try ManualClock()
+        let unsubscribed = Mutex<[[String]]>([])
+        let server = ScriptedServer(clock: clock) { step in
+            switch step.event {
+            case .connectReceived: step.accept(sessionPresent: step.connection > 1)
+            case .subscribeReceived(let packet):
+                step.perform { machine in
+                    try? machine.engine.acknowledgeSubscribe(packet.packetID, codes: [.grantedQoS1], at: clock.loop.now)
+                }
+            case .unsubscribeReceived(let packet): unsubscribed.withLock { $0.append(packet.filters) }
+            default: break
+            }
+        }
+        let client = server.client {
+            $0.version = .v3_1_1
+            $0.cleanStart = false
+            $0.requestTimeout = .seconds(5)
+        }
+        try await client.connect()
+        let messages = try await client.subscribe(to: "a")
+        let leaving = Task { try await messages.unsubscribe() }
+        #expect(await eventually { unsubscribed.withLock { $0.count } == 1 })
+        await clock.advance(by: .seconds(5))
+        let error = await #expect(throws: MQTTError.self) { _ = try await leaving.value }
+        #expect(error?.code == .timedOut)
+        server.link?.dropConnection()
+        await clock.advance(by: .seconds(5))
+        #expect(server.connectionCount == 2)
+        #expect(unsubscribed.withLock { $0 } == [["a"], ["a"]])
+        await client.disconnect()
+    }
+
     /// A store that cannot be emptied.
     private final class StuckStore: SessionStore {
         struct Stuck: Error {}
