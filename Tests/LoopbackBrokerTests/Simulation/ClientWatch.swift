@@ -1,7 +1,8 @@
-import LoopbackBroker
 import MQTT
 import STOMP
 import Synchronization
+
+@testable import LoopbackBroker
 
 /// Watches what a client of either protocol reports, and checks it: legal sequences of states, a bounded number of attempts
 /// in a minute, and a counter of connections that equals their events.
@@ -108,6 +109,19 @@ final class ClientWatch: Sendable {
 }
 
 extension LoopbackBroker {
+    /// The filters in the session of a client.
+    func filters(of client: String) -> Set<String> {
+        hub.state.withLock { state in
+            let session = state.router.sessions.first { $0?.clientID == client }
+            return Set((session ?? nil)?.filters.map { "\($0)" } ?? [])
+        }
+    }
+
+    /// The transactions of STOMP that are neither committed nor aborted.
+    var openTransactions: Int {
+        hub.state.withLock { $0.router.stompConnections.values.reduce(0) { $0 + $1.transactions.count } }
+    }
+
     /// A URL of this broker, which is also `broker.example`. Some clients need a network and a name, some use a WebSocket.
     func url(_ scheme: String, _ port: Int?, using random: inout SimulationRandom) -> String {
         let host = Bool.random(using: &random) ? "broker.example" : "127.0.0.1"

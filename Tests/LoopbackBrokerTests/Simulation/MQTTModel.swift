@@ -62,6 +62,9 @@ final class MQTTModel: Sendable {
         Self.number(text).flatMap { number in topics.withLock { $0[topic]?.places[number] } }
     }
 
+    /// What was read, repetitions included.
+    var receivedCount: Int { topics.withLock { $0.values.reduce(0) { $0 + $1.received.count } } }
+
     func received(_ topic: String, _ text: String) {
         guard let number = Self.number(text) else { return }
         topics.withLock { $0[topic, default: Topic()].received.append(number) }

@@ -91,6 +91,8 @@ enum MQTTPromises {
         try world.require(
             sender.client.backlog.queuedMessages == 0 && sender.client.backlog.messagesInFlight == 0,
             "the sender has a backlog of \(sender.client.backlog) after its last message")
+        let held = broker.filters(of: "receiver").subtracting(["t/#"])
+        try world.require(held.isEmpty, "the server was not told that subscriptions to \(held.sorted()) have ended")
         await sender.client.disconnect()
         await receiver.disconnect()
         await forgetful.disconnect()
@@ -103,6 +105,8 @@ enum MQTTPromises {
         watchingReceiver.cancel()
         await watchingReceiver.value
         try receiverWatch.check(receiver.counters, world)
+        let (counted, taken) = (receiver.counters.messagesReceived, model.receivedCount)
+        try world.require(counted >= taken, "the receiver counted \(counted) of \(taken) messages")
         // Keep alive, the wait for PINGRESP, and the time that closing takes.
         let longest = world.world.longestDeath
         try world.require(longest < .seconds(75), "a client kept a dead connection for \(longest)")
@@ -155,7 +159,8 @@ enum MQTTPromises {
     ) async {
         var random = random
         while true {
-            let received = receiver.subscription(to: "t/#", qos: .exactlyOnce, buffer: BufferPolicy(messages: 4))
+            let buffer = BufferPolicy(messages: [1, 2, 4].randomElement(using: &random) ?? 1)
+            let received = receiver.subscription(to: "t/#", qos: .exactlyOnce, buffer: buffer)
             do {
                 for try await message in received {
                     model.received(message.topic, message.text ?? "")

@@ -75,6 +75,8 @@ enum STOMPPromises {
         // A bill too many would come now.
         try await world.clock.sleep(for: .seconds(120))
         try model.check(world)
+        let open = broker.openTransactions
+        try world.require(open == 0, "\(open) transactions are neither committed nor aborted")
         for client in clients {
             try world.require(
                 client.backlog.messagesInFlight == 0, "a client awaits \(client.backlog.messagesInFlight) receipts")
@@ -91,6 +93,8 @@ enum STOMPPromises {
             await watching[index].value
             try watches[index].check(client.counters, world)
         }
+        let (counted, taken) = (consumer.counters.messagesReceived, model.deliveredCount)
+        try world.require(counted >= taken, "the consumer counted \(counted) of \(taken) messages")
         // Twice the heart-beat, and the time that closing takes; or the time for connecting, without heart-beats.
         let longest = world.world.longestDeath
         try world.require(longest <= .seconds(32), "a client kept a dead connection for \(longest)")
@@ -195,6 +199,7 @@ final class STOMPModel: Sendable {
         var aborted: Set<Int> = []
         var receivedAfterRelease = 0
         var longestCancellation = Duration.zero
+        var delivered = 0
     }
 
     private let state = Mutex(State())
@@ -208,8 +213,14 @@ final class STOMPModel: Sendable {
     func receivedAfterRelease() { state.withLock { $0.receivedAfterRelease += 1 } }
 
     func delivered(_ order: String) {
-        state.withLock { if $0.acknowledged.contains(order) { $0.repeated.insert(order) } }
+        state.withLock { state in
+            state.delivered += 1
+            if state.acknowledged.contains(order) { state.repeated.insert(order) }
+        }
     }
+
+    /// Orders that were read, repetitions included.
+    var deliveredCount: Int { state.withLock { $0.delivered } }
 
     func receivedOfPair(_ text: String) {
         let numbers = text.split(separator: " ").compactMap { Int($0) }
