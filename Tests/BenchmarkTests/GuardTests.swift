@@ -101,7 +101,7 @@ import Testing
             .requires(program: "valgrind"),
             arguments: [
                 // Two versions of the protocol in the first three.
-                ("codec-mqtt-encode", 1_450.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
+                ("codec-mqtt-encode", 1_050.0), ("codec-mqtt-decode", 2_600), ("codec-mqtt-packets", 5_500),
                 ("codec-mqtt-engine", 250), ("codec-mqtt-qos1", 185), ("codec-mqtt-qos2", 2_650),
                 ("codec-mqtt-topics", 250),
                 ("codec-mqtt-properties", 1_200),

@@ -78,30 +78,36 @@ extension MQTTPacket.Publish {
             guard !overflow, bodyCount <= VariableByteInteger.maximum else { return .tooLarge(Int.max) }
             let count = 1 + VariableByteInteger.byteCount(of: bodyCount) + bodyCount
             guard count <= maximumPacketSize else { return .tooLarge(count) }
-            let start = output.count
             var isName = false
             output.append(addingCapacity: count) { output in
-                output.append(head.flags.firstByte)
-                output.append(variable: bodyCount)
-                output.append(uint16: UInt16(truncatingIfNeeded: topic.byteCount))
-                isName = output.append(name: topic)
-                guard isName else { return }
-                if head.packetID != 0 { output.append(uint16: head.packetID) }
-                if version.hasProperties {
-                    output.append(variable: propertiesCount)
-                    if head.alias != 0 {
-                        output.append(MQTTPropertyIdentifier.topicAlias.rawValue)
-                        output.append(uint16: head.alias)
+                unsafe output.withUnsafeMutableBufferPointer { buffer, initialized in
+                    // Safe: `count` bytes are free behind what is initialized, exactly as many as are written below, and a
+                    // buffer that is written exclusively does not overlap with spans that are borrowed.
+                    guard let base = buffer.baseAddress, buffer.count - initialized >= count else { return }
+                    var to = unsafe UnsafeMutableRawPointer(base + initialized)
+                    unsafe write(head.flags.firstByte, &to)
+                    unsafe write(variable: bodyCount, &to)
+                    unsafe write(UInt16(truncatingIfNeeded: topic.byteCount).bigEndian, &to)
+                    guard unsafe TextScan.copyName(topic, to: to) else { return }
+                    unsafe to += topic.byteCount
+                    if head.packetID != 0 { unsafe write(head.packetID.bigEndian, &to) }
+                    if version.hasProperties {
+                        unsafe write(variable: propertiesCount, &to)
+                        if head.alias != 0 {
+                            unsafe write(MQTTPropertyIdentifier.topicAlias.rawValue, &to)
+                            unsafe write(head.alias.bigEndian, &to)
+                        }
+                        // The bytes of an array of bytes: nothing to reinterpret.
+                        let properties = unsafe properties.encoded.span.bytes
+                        unsafe properties.copyWords(to: to)
+                        unsafe to += properties.byteCount
                     }
-                    // The bytes of an array of bytes: nothing to reinterpret.
-                    output.append(copying: unsafe properties.encoded.span.bytes)
+                    unsafe payload.copyWords(to: to)
+                    initialized += count
+                    isName = true
                 }
-                output.append(copying: payload)
             }
-            guard isName else {
-                output.removeSubrange(start...)
-                return .badTopic
-            }
+            guard isName else { return .badTopic }
             return .done
         }
         switch written {
@@ -109,6 +115,27 @@ extension MQTTPacket.Publish {
         case .badTopic: throw .topicName(head.topic)
         case .tooLarge(let count): throw .packetTooLarge(.publish, count, maximumPacketSize)
         }
+    }
+
+    /// Writes an integer, and advances behind it.
+    @inline(__always) @unsafe
+    private static func write<Value: FixedWidthInteger & BitwiseCopyable>(
+        _ value: Value, _ to: inout UnsafeMutableRawPointer
+    ) {
+        // Safe: the caller has room for the whole packet.
+        unsafe to.storeBytes(of: value, as: Value.self)
+        unsafe to += MemoryLayout<Value>.size
+    }
+
+    /// Writes a Variable Byte Integer in its shortest form, and advances behind it.
+    @inline(__always) @unsafe
+    private static func write(variable value: Int, _ to: inout UnsafeMutableRawPointer) {
+        var rest = value
+        while rest > 0x7F {
+            unsafe write(UInt8(truncatingIfNeeded: rest) | 0x80, &to)
+            rest >>= 7
+        }
+        unsafe write(UInt8(truncatingIfNeeded: rest), &to)
     }
 
     @inline(never)

@@ -13,19 +13,6 @@ extension OutputSpan where Element == UInt8 {
         append(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// The bytes of a topic name. Returns false, having appended nothing, if it contains U+0000 or a wildcard.
-    @inline(__always)
-    mutating func append(name: RawSpan) -> Bool {
-        unsafe withUnsafeMutableBufferPointer { buffer, initialized in
-            // Safe: the room is checked, and a buffer that is written exclusively does not overlap with a borrowed span.
-            guard let base = buffer.baseAddress, name.byteCount <= buffer.count - initialized,
-                unsafe TextScan.copyName(name, to: UnsafeMutableRawPointer(base + initialized))
-            else { return false }
-            initialized += name.byteCount
-            return true
-        }
-    }
-
     /// A UTF-8 Encoded String of at most 65,535 bytes [MQTT 1.5.4].
     mutating func append(string: String) {
         append(uint16: UInt16(truncatingIfNeeded: string.utf8.count))
