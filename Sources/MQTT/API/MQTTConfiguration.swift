@@ -122,6 +122,9 @@ public struct MQTTConfiguration: Sendable, Equatable, CustomStringConvertible {
     public var pingTimeout: Duration = .seconds(10)
     /// The largest packet that is accepted, in bytes; `.max` omits the property Maximum Packet Size from CONNECT, so that the
     /// server knows no limit but that of the protocol. Default: 16,777,216 bytes (16 MiB).
+    ///
+    /// A packet that arrives takes memory as its bytes come, beside ``maximumUnreadBytes``, until its message has been copied
+    /// to the buffers of its subscriptions.
     public var maximumPacketSize = 16 << 20
     /// The largest packet other than PUBLISH that is accepted, in bytes, and the most bytes of properties in a PUBLISH.
     /// A larger one ends the connection with *Packet too large* (0x95). Default: 262,144 bytes (256 KiB).

@@ -126,19 +126,14 @@ typealias MQTTBatchPool = BatchPool<MQTTMessageRecord>
 
 extension MQTTBatchStorage {
     /// Fills empty storage with all messages of a read, whose records it takes out of the effects.
-    ///
-    /// - Parameter owned: an array of the same bytes, which is kept if most of it is messages, or empty.
-    mutating func takeAll(_ effects: inout MQTTEffects, of source: RawSpan, orKeeping owned: [UInt8] = []) {
+    mutating func takeAll(_ effects: inout MQTTEffects, of source: RawSpan) {
         let messages = effects.messages
         guard let last = messages.last else { return }
         let end = last.range.upperBound
         if effects.messageBytes < end / 2 {
             // What is between the messages would take more room than they do.
             let places = Array(0..<UInt32(messages.count))
-            fill(messages.span, places.span, of: source, orKeeping: owned)
-        } else if !owned.isEmpty, effects.messageBytes >= owned.count / 2 {
-            bytes = owned
-            swap(&records, &effects.messages)
+            fill(messages.span, places.span, of: source)
         } else {
             // Copying all bytes at once costs less than copying each message, and the records need no change.
             source.extracting(0..<end).append(to: &bytes)
@@ -147,20 +142,8 @@ extension MQTTBatchStorage {
     }
 
     /// Fills empty storage with the messages at some places of a read.
-    ///
-    /// - Parameter owned: an array of the same bytes, which is kept if most of it is these messages, or empty.
-    mutating func fill(
-        _ messages: Span<MQTTMessageRecord>, _ places: Span<UInt32>, of source: RawSpan, orKeeping owned: [UInt8] = []
-    ) {
+    mutating func fill(_ messages: Span<MQTTMessageRecord>, _ places: Span<UInt32>, of source: RawSpan) {
         records.reserveCapacity(places.count)
-        if !owned.isEmpty {
-            for index in places.indices { records.append(messages[Int(places[index])]) }
-            if records.reduce(0, { $0 + $1.range.count }) >= owned.count / 2 {
-                bytes = owned
-                return
-            }
-            records.removeAll(keepingCapacity: true)
-        }
         var byteCount = 0
         for index in places.indices {
             let message = messages[Int(places[index])]

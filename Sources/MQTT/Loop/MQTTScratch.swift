@@ -31,7 +31,7 @@ final class MQTTScratch: ClientScratch {
 
     func reportUnsent(_ count: Int, of core: MQTTClientCore?) { (work.core, work.unsentCount) = (core, count) }
 
-    func perform(_ bytes: RawSpan, owned: [UInt8]) {
+    func perform(_ bytes: RawSpan) {
         work.resumptions.drain { $0.resume() }
         work.batchEnds.drain { $0.resume() }
         work.roomWaiters.resume(returning: ())
@@ -39,7 +39,7 @@ final class MQTTScratch: ClientScratch {
             // A new connection is handled before its first messages are delivered, all other events after.
             for event in work.effects.events where Self.isConnected(event) { core.handle(event.kind) }
             if !work.effects.messages.isEmpty {
-                deliver(bytes, owned, core)
+                deliver(bytes, core)
                 work.receivers.resume(returning: true)
             }
             for event in work.effects.events where !Self.isConnected(event) { core.handle(event.kind) }
@@ -65,19 +65,19 @@ final class MQTTScratch: ClientScratch {
     // MARK: Delivery
 
     /// Delivers the messages of one read to their subscriptions, as one batch each.
-    private func deliver(_ bytes: RawSpan, _ owned: [UInt8], _ core: MQTTClientCore) {
+    private func deliver(_ bytes: RawSpan, _ core: MQTTClientCore) {
         if let route = work.uniformRoute {
-            // An array that is kept replaces the memory of the pool, and few messages must not keep the memory of many.
+            // Few messages must not keep the memory of many.
             let isLarge = work.effects.messageBytes >= MQTTBatchPool.minimumBytes
-            var storage = owned.isEmpty && isLarge ? pool.take() : MQTTBatchStorage()
+            var storage = isLarge ? pool.take() : MQTTBatchStorage()
             let topic = work.effects.commonTopic(in: bytes)
-            storage.takeAll(&work.effects, of: bytes, orKeeping: owned)
+            storage.takeAll(&work.effects, of: bytes)
             return deliver(storage, topic, to: route, core)
         }
         for route in work.touchedRoutes {
             // Few messages must not keep the large memory of many.
             var storage = route.receivers.pending.count < 256 ? MQTTBatchStorage() : pool.take()
-            storage.fill(work.effects.messages.span, route.receivers.pending.span, of: bytes, orKeeping: owned)
+            storage.fill(work.effects.messages.span, route.receivers.pending.span, of: bytes)
             route.receivers.pending.removeAll(keepingCapacity: true)
             deliver(storage, nil, to: route, core)
         }

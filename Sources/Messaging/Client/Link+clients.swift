@@ -1,5 +1,4 @@
 package import Transport
-public import Wire
 
 /// The engine of a client, and what changes together with it under the link's lock.
 package protocol ClientMachine: LinkMachine, ~Copyable where Scratch: ClientScratch, Scratch.Core == Core {
@@ -36,13 +35,6 @@ package protocol ClientScratch: LinkScratch {
 
     /// This many messages were not sent before their connection ended.
     func reportUnsent(_ count: Int, of core: Core?)
-    /// - Parameter owned: an array of the same bytes that batches may keep, or empty.
-    func perform(_ bytes: RawSpan, owned: [UInt8])
-}
-
-extension ClientScratch {
-    @inlinable package func perform(_ bytes: RawSpan) { perform(bytes, owned: []) }
-    @inlinable package func perform(owning bytes: [UInt8]) { unsafe perform(bytes.span.bytes, owned: bytes) }
 }
 
 /// The link of a client, as far as it does not depend on the protocol.

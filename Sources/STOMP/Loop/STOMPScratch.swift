@@ -70,11 +70,11 @@ final class STOMPScratch: ClientScratch {
 
     func reportUnsent(_ count: Int, of core: STOMPClientCore?) { (self.core, unsentCount) = (core, count) }
 
-    func perform(_ bytes: RawSpan, owned: [UInt8]) {
+    func perform(_ bytes: RawSpan) {
         if let core {
             for record in effects.events where Self.isConnected(record.kind) { core.handle(record.kind, subscriptions) }
             if !effects.messages.isEmpty {
-                deliver(bytes, owned, core)
+                deliver(bytes, core)
                 receivers.resume(returning: true)
             }
             for record in effects.events where !Self.isConnected(record.kind) { core.handle(record.kind) }
@@ -101,23 +101,22 @@ final class STOMPScratch: ClientScratch {
     }
 
     /// Delivers the messages of one read to their subscriptions, as one batch each.
-    private func deliver(_ bytes: RawSpan, _ owned: [UInt8], _ core: STOMPClientCore) {
-        if let route = uniformRoute { deliver(effects.messages, of: bytes, owned, to: route, core) }
+    private func deliver(_ bytes: RawSpan, _ core: STOMPClientCore) {
+        if let route = uniformRoute { deliver(effects.messages, of: bytes, to: route, core) }
         for route in touchedRoutes {
             let records = route.receivers.pending.map { effects.messages[Int($0)] }
             route.receivers.pending.removeAll(keepingCapacity: true)
-            deliver(records, of: bytes, owned, to: route, core)
+            deliver(records, of: bytes, to: route, core)
         }
         if unmatchedCount > 0 { core.unmatched(unmatchedCount) }
     }
 
     private func deliver(
-        _ records: [STOMPMessageRecord], of bytes: RawSpan, _ owned: [UInt8], to route: STOMPRoute,
-        _ core: STOMPClientCore
+        _ records: [STOMPMessageRecord], of bytes: RawSpan, to route: STOMPRoute, _ core: STOMPClientCore
     ) {
         if route.receivers.areRequests {
             let unmatched =
-                route.receivers.replies?.receive(makeBatch(records, of: bytes, owned, route, core)) ?? records.count
+                route.receivers.replies?.receive(makeBatch(records, of: bytes, route, core)) ?? records.count
             core.parts.counters.received(records.count - unmatched)
             if unmatched > 0 { core.unmatched(unmatched) }
             return
@@ -125,7 +124,7 @@ final class STOMPScratch: ClientScratch {
         // Before a receiver can see them.
         core.parts.counters.received(records.count)
         for queue in route.receivers.queues {
-            let batch = makeBatch(records, of: bytes, owned, route, core)
+            let batch = makeBatch(records, of: bytes, route, core)
             // A receiver with acknowledgements is bounded by the broker's prefetch, and by pausing where it has none.
             if queue.push(batch, for: &receivers) == .full,
                 route.policy.overflow == .pauseReading || route.acknowledgement != .auto
@@ -136,21 +135,16 @@ final class STOMPScratch: ClientScratch {
         }
     }
 
-    /// Copies the frames out of the read buffer, unless they are most of an array that can be kept.
+    /// Copies the frames out of what was read.
     private func makeBatch(
-        _ records: [STOMPMessageRecord], of bytes: RawSpan, _ owned: [UInt8], _ route: STOMPRoute,
-        _ core: STOMPClientCore
+        _ records: [STOMPMessageRecord], of bytes: RawSpan, _ route: STOMPRoute, _ core: STOMPClientCore
     ) -> STOMPBatch {
         let start = records[0].frame.lowerBound
         let end = records[records.count - 1].frame.upperBound
         let needed = records.reduce(0) { $0 + $1.frame.count }
-        // An array that is kept replaces the memory of the pool, and few messages must not keep the large memory of many.
-        var storage =
-            owned.isEmpty && needed >= BatchPool<STOMPMessageRecord>.minimumBytes ? pool.take() : BatchStorage()
-        if !owned.isEmpty, needed * 2 >= owned.count {
-            storage.bytes = owned
-            storage.records = records
-        } else if needed * 2 >= end - start {
+        // Few messages must not keep the large memory of many.
+        var storage = needed >= BatchPool<STOMPMessageRecord>.minimumBytes ? pool.take() : BatchStorage()
+        if needed * 2 >= end - start {
             bytes.extracting(start..<end).append(to: &storage.bytes)
             storage.records.append(contentsOf: records.lazy.map { $0.moved(by: start) })
         } else {

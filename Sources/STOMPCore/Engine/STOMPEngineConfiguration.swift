@@ -49,7 +49,8 @@ public struct STOMPLimits: Sendable, Hashable {
     public var maximumHeaders = 2_048
     /// Bytes of the command and all headers of one frame.
     public var maximumHeaderBytes = 512 * 1024
-    /// Bytes of one body.
+    /// Bytes of one body. A frame that arrives takes memory as its bytes come, until it is complete and its message has been
+    /// copied.
     public var maximumBodyBytes = 64 * 1024 * 1024
 
     public init() {}

@@ -96,7 +96,6 @@ extension Link where Machine: ~Copyable {
         closing = ClosingProgress()
         layers = nil
         tail = []
-        longTail = GrowingBytes()
         scratch.perform(RawSpan())
         // After the client knows why the connection ended, so that what waited for room reports that.
         waiters.resume(returning: ())

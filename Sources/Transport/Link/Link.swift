@@ -44,8 +44,6 @@ package final class Link<Machine: LinkMachine & ~Copyable>: LoopHandler, @unchec
 
     // The loop's thread only.
     @safe @exclusivity(unchecked) var tail: [UInt8] = []
-    /// The tail instead of `tail` once it is long.
-    var longTail = GrowingBytes()
     @safe @exclusivity(unchecked) var received = LinkTraffic.Half()
     @safe @exclusivity(unchecked) var sendIsBlocked = false
     /// What the selector watches the stream for.

@@ -52,12 +52,6 @@ package protocol LinkScratch: AnyObject, SendableMetatype {
     init()
     /// Delivers and resumes. `bytes` is what `receive` was given, or empty.
     func perform(_ bytes: RawSpan)
-    /// The same for bytes that begin with a large packet. A receiver may keep the array instead of copying out of it.
-    func perform(owning bytes: [UInt8])
-}
-
-extension LinkScratch {
-    package func perform(owning bytes: [UInt8]) { unsafe perform(bytes.span.bytes) }
 }
 
 extension LinkMachine where Self: ~Copyable {
