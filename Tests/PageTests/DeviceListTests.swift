@@ -201,6 +201,18 @@ extension BrowserTests {
             }
         }
 
+        @Test func `does not draw the way back of a fast replay, whose steps are a good part of its way`() async throws {
+            try await withStation(.embedded) { station in
+                // At 25 times its speed, one fix a second: seven hundred metres a step, five steps, and over again.
+                for second in 0...12 {
+                    try await station.locate("car", Self.hundredMetres(7 * (second % 5)), -122, second: second)
+                }
+                try await station.wait(for: "car", fixes: 13)
+                #expect(try await station.tab.evaluate("Locations.map.pieces('car')") == "3")
+                try await station.tab.wait(until: "document.querySelector('.device .length').textContent === '7.0 km'")
+            }
+        }
+
         @Test(arguments: PageBroker.most(for: .locations, usual: .embedded))
         func `follows one device until the map is moved`(broker: PageBroker) async throws {
             try await withStation(broker) { station in

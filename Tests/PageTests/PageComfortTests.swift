@@ -104,6 +104,36 @@ extension BrowserTests {
             }
         }
 
+        @Test(arguments: [390, 850, 1200])
+        func `the tabs are in the same place on every page`(width: Int) async throws {
+            let server = try await PageServer.start(
+                PageSite(
+                    first: .locations, brokers: [.locations: "ws://127.0.0.1:9", .motions: "ws://127.0.0.1:9"],
+                    frames: FrameLog()))
+            let tab = try await SharedBrokers.browser().open(server.address)
+            try await tab.resize(width: width, height: 800, isPhone: width < 700)
+            var places: [String] = []
+            for page in ["Locations", "Motions", "Inspector"] {
+                let link = "[...document.querySelectorAll('nav a')].find((link) => link.textContent === '\(page)')"
+                let isComplete =
+                    "document.readyState === 'complete' && [...document.querySelectorAll('nav a')].filter((link) => link.checkVisibility()).length === 3"
+                try await tab.wait(until: isComplete)
+                if page != "Locations" { try await tab.evaluate("\(link).click()") }
+                try await tab.wait(until: "document.title.startsWith('\(page)') && \(isComplete)")
+                places.append(
+                    try await tab.evaluate(
+                        """
+                        [...document.querySelectorAll('nav a')].map((link) => {
+                            const box = link.getBoundingClientRect();
+                            return [box.left, box.top, box.width, box.height].map((side) => side.toFixed(1)).join(' ');
+                        }).join()
+                        """))
+            }
+            #expect(Set(places).count == 1, "\(places)")
+            try await tab.navigate(to: "data:text/html,gone")
+            await server.stop()
+        }
+
         @Test(arguments: DeviceProgram.allCases)
         func `the address that a program prints leads to pages with a tab for the inspector`(
             program: DeviceProgram

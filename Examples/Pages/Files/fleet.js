@@ -19,6 +19,8 @@ const Fleet = (() => {
   const JUMP_LEAST_SPEED = 70;
   // Milliseconds. Messages that come faster than this may as well have been held up.
   const JUMP_LEAST_PAUSE = 250;
+  // So much longer than usual is enough where it leads back to where the way began.
+  const RETURN_FACTOR = 1.5;
   // Less is what a receiver at rest reports.
   const LEAST_STEP = 1;
 
@@ -59,6 +61,8 @@ const Fleet = (() => {
     #stamp = NaN;
     // What lies between two fixes as a rule: metres, milliseconds of the device's clock and of ours; null before the second.
     #usual = null;
+    // Where the way began: the first fix, or the one after the last jump.
+    #start = null;
 
     constructor(id, colour) {
       this.id = id;
@@ -77,6 +81,7 @@ const Fleet = (() => {
       this.#stamp = stamp;
       this.fixes += 1;
       if (isFirst) {
+        this.#start = { latitude, longitude };
         this.#restart(now);
         return false;
       }
@@ -85,7 +90,10 @@ const Fleet = (() => {
       // Back in time and elsewhere is a recording that has started over, however fast it is replayed.
       const jumps = (isBack && step >= JUMP_LEAST_DISTANCE) || this.#isJump(step, passed, pause);
       if (jumps || isBack) this.#restart(now);
-      if (jumps) return true;
+      if (jumps) {
+        this.#start = { latitude, longitude };
+        return true;
+      }
       const usual = this.#usual ?? { step, passed, pause };
       const mean = (old, latest) => old * 0.7 + latest * 0.3;
       this.#usual = {
@@ -111,7 +119,10 @@ const Fleet = (() => {
       const { step: usualStep, passed: usualPassed, pause: usualPause } = this.#usual;
       const missed = Math.max(
         1, pause / Math.max(usualPause, JUMP_LEAST_PAUSE), usualPassed > 0 ? (passed - 1000) / usualPassed : 0);
-      return step > JUMP_FACTOR * Math.max(usualStep, JUMP_LEAST_STEP) * missed;
+      const way = Math.max(usualStep, JUMP_LEAST_STEP) * missed;
+      // A fast or coarse replay takes steps that are a good part of the whole way.
+      const isBackAtStart = distance(this.#start, this) <= way;
+      return step > (isBackAtStart ? RETURN_FACTOR : JUMP_FACTOR) * way;
     }
 
     // Where the device writes when it was there, that counts: messages may be held up and come all at once.

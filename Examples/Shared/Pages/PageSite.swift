@@ -85,6 +85,7 @@ extension PageServer {
         var publish: InspectorPage.Publish?
         if let publisher = site.publisher { publish = { try await publisher.publish($0, $1) } }
         return try await start(
-            site.frames.map { FrameService($0, publish: publish, links: links) }, content: site, port: port)
+            site.frames.map { FrameService($0, publish: publish, heading: "Headquarters", links: links) },
+            content: site, port: port)
     }
 }

@@ -5,14 +5,18 @@ package import Messaging
 package struct FrameService: Sendable {
     let feed: FrameFeed
     let publish: InspectorPage.Publish?
+    /// The heading that the pages of the same server have in common.
+    let heading: String
     /// Pages of the same server that the inspector links to, by the names of the links.
     let links: [(name: String, target: String)]
 
     package init(
-        _ log: FrameLog, publish: InspectorPage.Publish? = nil, links: [(name: String, target: String)] = []
+        _ log: FrameLog, publish: InspectorPage.Publish? = nil, heading: String = "Inspector",
+        links: [(name: String, target: String)] = []
     ) {
         feed = FrameFeed(log)
         self.publish = publish
+        self.heading = heading
         self.links = links
     }
 
@@ -51,7 +55,7 @@ package struct FrameService: Sendable {
     /// What a page has to know once.
     private var hello: String {
         let links = links.map { "[\(JSON.quoted($0.name)),\(JSON.quoted($0.target))]" }.joined(separator: ",")
-        return #"{"links":[\#(links)],"publishes":\#(publish != nil)}"#
+        return #"{"heading":\#(JSON.quoted(heading)),"links":[\#(links)],"publishes":\#(publish != nil)}"#
     }
 
     private func frame(_ request: PageRequest) -> HTTPResponse {

@@ -54,7 +54,7 @@ const Inspector = (() => {
     };
   }
 
-  function greet({ links, publishes }) {
+  function greet({ heading, links, publishes }) {
     document.querySelector('.publish').hidden = !publishes;
     $('links').hidden = links.length === 0;
     $('links').replaceChildren(...[...links, ['Inspector', '']].map(([name, target]) => {
@@ -64,7 +64,8 @@ const Inspector = (() => {
       else link.setAttribute('aria-current', 'page');
       return link;
     }));
-    document.querySelector('h1').classList.toggle('unseen', links.length > 0);
+    document.querySelector('h1').textContent = heading;
+    document.body.classList.toggle('beside-others', links.length > 0);
   }
 
   function take(update) {
