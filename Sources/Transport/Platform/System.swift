@@ -111,10 +111,11 @@ package enum System {
         return Int(count)
     }
 
-    /// Whether a socket takes bytes at the moment, or has failed: whether a non-blocking connect has ended.
-    package static func isWritable(_ descriptor: Int32) -> Bool {
-        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        return unsafe poll(&entry, 1, 0) > 0
+    /// Whether a non-blocking connect has succeeded.
+    package static func isConnected(_ descriptor: Int32) -> Bool {
+        var address = sockaddr()
+        var size = socklen_t(MemoryLayout<sockaddr>.size)
+        return unsafe getpeername(descriptor, &address, &size) == 0
     }
 
     /// The pending error of a socket, or 0: how a non-blocking connect ended.

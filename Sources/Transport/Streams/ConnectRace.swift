@@ -324,13 +324,12 @@ final class ConnectAttempt: LoopHandler, @unchecked Sendable {
         let code = result == 0 ? 0 : errno
         switch code {
         case 0, EINPROGRESS, EINTR:
-            // Within one machine the outcome is known by now, and the loop need not wait for it.
-            if System.isWritable(descriptor) {
-                let code = System.takeSocketError(descriptor)
-                if code == 0 { succeed() }
-                return code
+            // Within one machine the server has accepted by now, and the loop need not wait for it.
+            if code == 0 || System.isConnected(descriptor) {
+                succeed()
+            } else {
+                loop.register(self, descriptor: descriptor, interest: .write)
             }
-            loop.register(self, descriptor: descriptor, interest: .write)
             return 0
         case EAGAIN where address.family == AF_UNIX:
             // The listener's queue is full, and nothing reports when it no longer is.
