@@ -18,6 +18,7 @@
             static let output: UInt32 = 0x4
             static let error: UInt32 = 0x8
             static let hangUp: UInt32 = 0x10
+            static let edge: UInt32 = 1 << 31
         }
 
         init() throws(TransportError) {
@@ -26,7 +27,8 @@
             guard epoll >= 0, wakeDescriptor >= 0 else {
                 throw noDescriptorForLoop(errno)
             }
-            control(EPOLL_CTL_ADD, wakeDescriptor, Self.wakeToken, .read)
+            // Each write to it is reported once, so that its counter need not be read.
+            control(EPOLL_CTL_ADD, wakeDescriptor, Self.wakeToken, .read, EventBits.edge)
         }
 
         deinit {
@@ -53,11 +55,7 @@
             guard count > 0 else { return }
             for index in 0..<Int(count) {
                 let token = unsafe ready[index].data.u64
-                if token == Self.wakeToken {
-                    var counter: UInt64 = 0
-                    _ = unsafe read(wakeDescriptor, &counter, 8)
-                    continue
-                }
+                if token == Self.wakeToken { continue }
                 let flags = unsafe ready[index].events
                 var readiness: Readiness = []
                 if flags & EventBits.input != 0 { readiness.insert(.read) }
@@ -83,8 +81,11 @@
             _ = unsafe write(wakeDescriptor, &one, 8)
         }
 
-        private func control(_ operation: Int32, _ descriptor: Int32, _ token: UInt64, _ interest: Readiness) {
+        private func control(
+            _ operation: Int32, _ descriptor: Int32, _ token: UInt64, _ interest: Readiness, _ mode: UInt32 = 0
+        ) {
             var event = unsafe epoll_event()
+            unsafe event.events = mode
             if interest.contains(.read) { unsafe event.events |= EventBits.input }
             if interest.contains(.write) { unsafe event.events |= EventBits.output }
             unsafe event.data.u64 = token
