@@ -3,9 +3,10 @@ import Synchronization
 /// A connected TCP or Unix-domain socket.
 package final class SocketStream: ByteStream, @unchecked Sendable {
     // Sendable because the descriptor never changes and lives until the last reference is gone (so a sender on
-    // another thread can never hit a reused number), and `handler` is touched on the loop's thread only.
+    // another thread can never hit a reused number), and the other `var`s are touched on the loop's thread only.
     private let descriptor: Int32
     private var handler: LoopHandler?
+    private var hasEndedWriting = false
     /// Changed by the one thread that writes; others only read it.
     private let acceptedBytes = Atomic(0)
     package let peerName: String
@@ -52,6 +53,7 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     }
 
     package func endWriting() {
+        hasEndedWriting = true
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
@@ -64,7 +66,7 @@ package final class SocketStream: ByteStream, @unchecked Sendable {
     package func close() {
         detach()
         // The descriptor itself is closed in deinit; shutdown makes a sender on another thread fail at once.
-        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+        if !hasEndedWriting { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
 
     package func abort() {
