@@ -232,9 +232,12 @@ package final class EventLoop: @unchecked Sendable {
         sleepPrecisely()
         var events: [ReadyEvent] = []
         var work: [Work] = []
+        var hasPolled = false
         while let timeout = timeToWait() {
             events.removeAll(keepingCapacity: true)
-            selector.wait(timeout: timeout, events: &events)
+            // Work often hands in more work, and descriptors can wait for one round of it.
+            hasPolled = timeout > 0 || !hasPolled
+            if hasPolled { selector.wait(timeout: timeout, events: &events) }
 
             let now = self.now
             for event in events {

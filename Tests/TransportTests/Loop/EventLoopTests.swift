@@ -53,8 +53,8 @@ import Transport
     }
 
     @Test func `is not woken for what its own handlers hand in`() async throws {
-        let wakes = Tally()
-        let loop = EventLoop { () throws(TransportError) in CountingSelector(try SelectorKind.automatic.make(), wakes) }
+        let selector = CountingSelector(try SelectorKind.automatic.make())
+        let loop = EventLoop { () throws(TransportError) in selector }
         defer { loop.stop() }
         let handed = Tally()
         let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: loop) { stream in
@@ -64,14 +64,36 @@ import Transport
                 handed.add(1)
             }
         }
-        let before = wakes.value
+        let before = selector.counts.wakes
         for round in 1...20 {
             let stream = try await Connector.connect(
                 to: .host("127.0.0.1", port: listener.port), timeout: 60_000_000_000, loop: .shared)
             #expect(await eventually(every: .microseconds(200), { handed.value == round }))
             stream.close()
         }
-        #expect(wakes.value == before)
+        #expect(selector.counts.wakes == before)
+        await listener.close()
+    }
+
+    @Test(arguments: SelectorKind.allCases)
+    func `work that hands in more work for ever does not starve descriptors`(selector: SelectorKind) async throws {
+        let loop = try EventLoop.start(selector: selector)
+        defer { loop.stop() }
+        let isOver = Tally()
+        @Sendable func again() {
+            if isOver.value == 0 { loop.execute { again() } }
+        }
+        again()
+        let accepted = Tally()
+        let listener = try await Listener.listen(on: .host("127.0.0.1", port: 0), loop: loop) { stream in
+            stream.close()
+            accepted.add(1)
+        }
+        let stream = try await Connector.connect(
+            to: .host("127.0.0.1", port: listener.port), timeout: 60_000_000_000, loop: .shared)
+        #expect(await eventually { accepted.value == 1 })
+        isOver.add(1)
+        stream.close()
         await listener.close()
     }
 
@@ -206,29 +228,5 @@ import Transport
         #expect(await eventually { servers.all.allSatisfy { $0.probe.ends.count == 1 } })
         #expect(servers.all.count == count)
         await listener.close()
-    }
-}
-
-/// Counts how often a loop is woken.
-private final class CountingSelector: Selector {
-    private let selector: any Selector
-    private let wakes: Tally
-
-    init(_ selector: any Selector, _ wakes: Tally) {
-        self.selector = selector
-        self.wakes = wakes
-    }
-
-    func add(_ descriptor: Int32, token: Int64, interest: Readiness) {
-        selector.add(descriptor, token: token, interest: interest)
-    }
-    func change(_ descriptor: Int32, token: Int64, interest: Readiness) {
-        selector.change(descriptor, token: token, interest: interest)
-    }
-    func remove(_ descriptor: Int32, token: Int64) { selector.remove(descriptor, token: token) }
-    func wait(timeout: Int64, events: inout [ReadyEvent]) { selector.wait(timeout: timeout, events: &events) }
-    func wake() {
-        wakes.add(1)
-        selector.wake()
     }
 }
