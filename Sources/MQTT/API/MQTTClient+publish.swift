@@ -94,9 +94,7 @@ extension MQTTClient {
     /// - Returns: the result of each message, in their order. Messages that have no answer yet when the task is cancelled, or
     ///   when the client stops connecting, fail with that reason; those that were sent may arrive all the same.
     public nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> PublishResults {
-        let messages = inThisVersion(messages)
-        return messages.allSatisfy { $0.qos == .atMostOnce }
-            ? await publisher.publishAtMostOnce(messages) : await publisher.publishAcknowledged(messages)
+        await publisher.publish(inThisVersion(messages))
     }
 
     /// Publishes a message and returns without waiting for its acknowledgement, which can be awaited later.

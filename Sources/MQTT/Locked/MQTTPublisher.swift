@@ -32,64 +32,6 @@ struct MQTTPublisher {
         }
     }
 
-    /// Publishes QoS 0 messages over one connection, as many under each lock as the outbox takes.
-    nonisolated(nonsending) func publishAtMostOnce(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults
-    {
-        var next = 0
-        var connection: UInt32?
-        var answers: [Int: MQTTPublishers.Answer] = [:]
-        do throws(MQTTError) {
-            while true {
-                let refusal = try publishRunAtMostOnce(messages[...], from: &next, over: &connection)
-                do throws(MQTTError) {
-                    if let refusal, try queueAtMostOnce(messages[next], after: refusal) { next += 1 }
-                } catch  where error.code != .notConnected {
-                    // The others may be sent all the same.
-                    answers[next] = .failure(error)
-                    next += 1
-                    if next < messages.count { continue }
-                }
-                if next == messages.count { break }
-                try await roomForAtMostOnce()
-            }
-        } catch {
-            for place in next..<messages.count { answers[place] = .failure(error) }
-        }
-        return MQTTClient.PublishResults(count: messages.count, success: MQTTPublishResult(.success), answers)
-    }
-
-    /// Publishes messages under one lock; returns why the next one was refused if it was.
-    ///
-    /// - Parameter connection: the engine's number of the connection that the first ones were published over.
-    /// - Throws: if it has ended, unless messages wait for the next one.
-    private func publishRunAtMostOnce(
-        _ messages: ArraySlice<MQTTOutgoingMessage>, from next: inout Int, over connection: inout UInt32?
-    ) throws(MQTTError) -> MQTTUsageError? {
-        let limit = core.settings.options.maximumOutboxBytes
-        let queues = core.settings.options.queuesQoS0WhileOffline
-        var index = next
-        var number = connection
-        defer { (next, connection) = (index, number) }
-        return try link.perform { machine throws(MQTTError) in
-            if machine.engine.phase == .connected { number = number ?? machine.engine.connection }
-            if let number, !queues, machine.engine.phase != .connected || machine.engine.connection != number {
-                throw .unsentAtMostOnce
-            }
-            while index < messages.endIndex, machine.engine.output.count < limit {
-                do throws(MQTTUsageError) {
-                    let message = messages[index]
-                    _ = try machine.engine.publish(
-                        topic: message.topic, payload: message.payload, qos: .atMostOnce, retain: message.retain,
-                        properties: message.properties, token: MQTTPublishers.unawaitedBit, at: machine.timeForQoS0)
-                } catch {
-                    return error
-                }
-                index += 1
-            }
-            return nil
-        }
-    }
-
     /// A QoS 0 message was refused. If the queue is full, where it waits for subscriptions or for a connection, this
     /// returns false for a message that has to wait for room, or drops the oldest one for it.
     private func queueAtMostOnce(
@@ -168,61 +110,68 @@ struct MQTTPublisher {
         link.perform { $0.publishers.cancel(token) }?.resume(returning: .failure(.cancelledWait))
     }
 
-    /// Publishes messages of any QoS, and waits for the last acknowledgement.
-    nonisolated(nonsending) func publishAcknowledged(
-        _ messages: [MQTTOutgoingMessage]
-    ) async -> MQTTClient.PublishResults {
-        let outputLimit = core.settings.options.maximumOutboxBytes
-        let id = link.perform { $0.publishers.batches.nextID() }
-        let batch = MQTTPublishBatch(messages, id: id, outputLimit: outputLimit)
+    // MARK: Many messages
+
+    /// Publishes messages of any QoS, as many each time as there is room for, and waits for the last acknowledgement.
+    nonisolated(nonsending) func publish(_ messages: [MQTTOutgoingMessage]) async -> MQTTClient.PublishResults {
+        let batch = MQTTPublishBatch(messages)
+        var failures: [Int: MQTTPublishers.Answer] = [:]
+        var failure: MQTTError?
         do throws(MQTTError) {
-            if core.persistence != nil { try await core.prepareStore() }
+            let isAcknowledged = messages.contains { $0.qos != .atMostOnce }
+            if core.persistence != nil, isAcknowledged { try await core.prepareStore() }
             repeat {
-                try await publish(batch)
-                if link.perform({ _ in batch.isComplete }) { break }
-                try await roomForAtMostOnce()
-            } while true
+                if isAcknowledged, Task.isCancelled { throw .cancelledWait }
+                var refusals: [MQTTPublishers.Refusal] = []
+                let (step, hasDropped) = link.perform { machine in
+                    let step = machine.publishers.feed(
+                        batch, core.settings.options, &machine.engine, machine.journal, &refusals)
+                    machine.flushRecords()
+                    return (step, machine.publishers.hasDropped)
+                }
+                if hasDropped { reportDropped() }
+                for (place, error) in refusals {
+                    failures[place] = .failure(error.map(core.explain) ?? .unsentAtMostOnce)
+                }
+                switch step {
+                case .sent, .pause: break
+                case .waitForOutbox: try await roomForAtMostOnce()
+                case .waitForQueue: try await waitForRoom()
+                case .waitForAnswers(let few): try await wait(for: batch, downTo: few)
+                case .failed(let error): throw error
+                }
+            } while batch.next < messages.count
+            try await wait(for: batch)
         } catch {
-            link.perform { _ in batch.failure = batch.failure ?? error }
+            failure = error
+            for place in batch.next..<messages.count { failures[place] = .failure(error) }
         }
-        return link.perform { _ in batch.results() }()
+        let answers = link.perform { machine in
+            machine.publishers.batches.remove(batch, failing: failure.map { .failure($0) })
+            return batch.answers
+        }
+        return MQTTClient.PublishResults(
+            count: messages.count, success: MQTTPublishResult(.success),
+            answers.merging(failures) { answer, _ in answer })
     }
 
-    /// Publishes a batch until it is complete, or its next message waits for room in the outbox.
-    private nonisolated(nonsending) func publish(_ batch: MQTTPublishBatch) async throws(MQTTError) {
-        let result = await waiting { waiter in
-            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
-            let end = link.perform { machine -> Resumption<Result<Void, MQTTError>>? in
-                batch.waiter = waiter.take()
-                if Task.isCancelled { batch.failure = .cancelledWait }
-                batch.failure =
-                    batch.failure
-                    ?? MQTTJournal.refusal(machine.publishers.refusal, machine.journal, machine.engine)
-                batch.feed(&machine.engine, at: core.loop.now)
-                machine.flushRecords()
-                if batch.isDone { return batch.takeEnd() }
-                machine.publishers.batches.add(batch)
-                return nil
-            }
-            end?.resume()
-        } onCancel: {
-            let end = link.perform { _ in
-                batch.failure = .cancelledWait
-                return batch.takeEnd()
-            }
-            end?.resume()
-        }
-        return try result.get()
+    /// Waits until at most `few` messages of a batch are unanswered.
+    private nonisolated(nonsending) func wait(for batch: MQTTPublishBatch, downTo few: Int = 0) async throws(MQTTError)
+    {
+        let call = PendingCall<Bool>()
+        // Answers that have arrived count even for a cancelled task.
+        guard link.perform({ _ in batch.await(call, downTo: few) }) else { return }
+        if await !call.answer(ifCancelled: false) { throw .cancelledWait }
     }
+
+    // MARK: Acknowledgements that are awaited later
 
     /// Publishes a message with QoS 1 or 2 whose acknowledgement is awaited later.
     nonisolated(nonsending) func publishForConfirmation(
         _ message: MQTTOutgoingMessage
     ) async throws(MQTTError) -> MQTTPublishBatch {
         try await core.prepareStore()
-        let id = link.perform { $0.publishers.batches.nextID() }
-        let batch = MQTTPublishBatch(
-            [message], id: id, outputLimit: core.settings.options.maximumOutboxBytes)
+        let batch = MQTTPublishBatch([message])
         while true {
             if Task.isCancelled { throw .cancelledWait }
             let (failure, hasDropped) = link.perform(urgent: true) { machine in
@@ -239,24 +188,11 @@ struct MQTTPublisher {
 
     /// Waits for the acknowledgement of the only message of a batch. Any number of callers may wait.
     nonisolated(nonsending) func confirm(_ batch: MQTTPublishBatch) async throws(MQTTError) -> MQTTPublishResult {
-        let token = Atomic(Waiters<Result<Void, MQTTError>>.noToken)
-        let result = await waiting { waiter in
-            var waiter: Waiter<Result<Void, MQTTError>>? = waiter
-            let answer = link.perform { _ -> Result<Void, MQTTError>? in
-                if let answer = batch.answer ?? (Task.isCancelled ? .failure(.cancelledWait) : nil) { return answer }
-                if let waiter = waiter.take() {
-                    token.store(batch.confirmations.add(waiter), ordering: .relaxed)
-                }
-                return nil
-            }
-            if let answer { waiter.take()?.resume(returning: answer) }
-        } onCancel: {
-            link.perform { _ in batch.confirmations.take(token.load(ordering: .relaxed)) }?
-                .resume(returning: .failure(.cancelledWait))
-        }
-        try result.get()
-        return try link.perform { _ in batch.result }.get()
+        try await wait(for: batch)
+        return try link.perform { _ in batch.answers[0] ?? .success(MQTTPublishResult(.success)) }.get()
     }
+
+    // MARK: Messages that are stored
 
     /// Hands a message over and returns when it is stored, or at once if there is no store.
     nonisolated(nonsending) func enqueue(_ message: MQTTOutgoingMessage) async throws(MQTTError) {

@@ -12,15 +12,14 @@ import Wire
 struct MQTTPublishers: ~Copyable, Sendable {
     typealias Answer = Result<MQTTPublishResult, MQTTError>
 
-    /// Set in tokens of messages of a batch, which also hold its number and the place of the message; single messages have
-    /// tokens below it.
-    static let batchBit: UInt64 = 1 << 63
-    /// Set in tokens of messages that no caller waits for: QoS 0, enqueued ones, and those of an earlier process.
+    /// Set in tokens of messages of a batch; single messages have tokens below it.
+    static let batchBit = SendBatches<MQTTOutgoingMessage, Answer>.bit
+    /// Set alone in tokens of messages that no caller waits for: QoS 0, enqueued ones, and those of an earlier process.
     static let unawaitedBit: UInt64 = 1 << 62
 
     /// Callers that wait for the acknowledgement of one message.
     var waiters = Waiters<Answer>()
-    var batches = MQTTPublishBatches()
+    var batches = SendBatches<MQTTOutgoingMessage, Answer>()
     /// Properties of PUBREC for messages whose PUBCOMP is still to come, by the token of their publisher.
     private var earlierProperties: [UInt64: MQTTProperties] = [:]
     /// Callers that enqueued messages, and the records that they wait for, in the order of their tickets. The table is made
@@ -34,7 +33,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
     /// Why requests fail at once, while the client does not try to be connected. Nil while it connects, is connected or
     /// is suspended.
     var refusal: Shared<MQTTError>? = Shared(.notSupervised(after: nil))
-    private let dropsOldest: Bool
+    let dropsOldest: Bool
     /// Whose clock is read.
     let loop: EventLoop
 
@@ -79,13 +78,17 @@ struct MQTTPublishers: ~Copyable, Sendable {
     ) -> MQTTError? {
         if let refusal = refusal(of: engine, journal) { return refusal }
         let message = batch.messages[0]
+        batches.add(batch)
         let failure = hand(
             message.topic, message.payload, message.qos, message.retain, message.properties,
-            token: batch.token, &engine, at: loop.now)
-        guard failure == nil else { return failure }
-        batch.next = 1
-        batches.add(batch)
-        return nil
+            token: batch.token(of: 0), &engine, at: loop.now)
+        if let failure {
+            batches.remove(batch, failing: .failure(failure))
+        } else {
+            batch.noteSent(0)
+            batch.next = 1
+        }
+        return failure
     }
 
     /// Hands a message to the engine; where the queue is full and the policy allows it, the oldest ones are dropped.
@@ -108,20 +111,14 @@ struct MQTTPublishers: ~Copyable, Sendable {
         }
     }
 
-    private mutating func drop(_ token: UInt64) {
+    mutating func drop(_ token: UInt64) {
         let error = MQTTError(
             .queueFull,
             "The message was dropped as the oldest of a full queue. Set queueOverflow to something else, or raise maximumQueuedMessages and maximumQueuedBytes."
         )
         var ended = takeDropped()
         if token & Self.batchBit != 0 {
-            if let batch = batches[token] {
-                batch.complete(token, .failure(error))
-                if batch.isDone {
-                    batches.remove(batch)
-                    batch.takeEnds(into: &ended.batches)
-                }
-            }
+            batches.answer(token, .failure(error), into: &ended.batches)
         } else if token & Self.unawaitedBit != 0 {
             ended.enqueued.append(error)
         } else if let waiter = waiters.take(token) {
@@ -215,15 +212,13 @@ struct MQTTPublishers: ~Copyable, Sendable {
     /// Takes out the waiters of messages that are complete.
     mutating func collect(into scratch: MQTTScratch, _ engine: inout MQTTEngine, at now: Int64) {
         if !scratch.work.effects.events.isEmpty { noteEarlierProperties(scratch.work.effects) }
-        var feeds = false
         for completion in scratch.work.effects.completions {
             if completion.token & Self.batchBit != 0 {
                 let isPlain =
                     Self.isSuccess(completion) && completion.remark < 0 && completion.reason == .success
                     && earlierProperties.isEmpty
                 let answer = isPlain ? nil : wholeAnswer(to: completion, scratch.work.effects)
-                batches.complete(completion, answer, into: scratch, &engine, at: now)
-                feeds = true
+                batches.answer(completion.token, answer, into: &scratch.work.batchEnds)
             } else if completion.token & Self.unawaitedBit != 0 {
                 if case .failure(let error) = Self.answer(to: completion, scratch.work.effects) {
                     scratch.work.undelivered.append(error)
@@ -235,9 +230,7 @@ struct MQTTPublishers: ~Copyable, Sendable {
                 }
             }
         }
-        if feeds { batches.feedCompleted(into: scratch, &engine, at: now) }
         if scratch.work.effects.queueHasRoom {
-            batches.feedAll(into: scratch, &engine, at: now)
             var rooms = roomWaiters.takeAll()
             rooms.drain { scratch.work.roomWaiters.append($0) }
         }
@@ -303,19 +296,13 @@ struct MQTTPublishers: ~Copyable, Sendable {
         var ended = MQTTEndedPublishers()
         var waiting = waiters.takeAll()
         waiting.drain { ended.waiters.append(Resumption($0, .failure(failure))) }
-        for batch in batches.takeAll() {
-            batch.failure = failure
-            batch.takeEnds(into: &ended.batches)
-        }
+        batches.failAll(.failure(failure), into: &ended.batches)
         ended.rooms = roomWaiters.takeAll()
         return ended
     }
 
     private func isAwaited(_ token: UInt64) -> Bool {
-        if token & Self.batchBit != 0 {
-            guard let batch = batches[token] else { return false }
-            return batch.failure?.code != .cancelled
-        }
+        if token & Self.batchBit != 0 { return batches.contains(token) }
         guard token & Self.unawaitedBit == 0 else { return false }
         return waiters.contains(token)
     }
@@ -330,7 +317,7 @@ struct MQTTStoreWait: Sendable {
 /// Publishers whose messages were dropped, or whose client stops, until they are resumed after the lock is released.
 struct MQTTEndedPublishers: ~Copyable, Sendable {
     var waiters = UniqueArray<Resumption<MQTTPublishers.Answer>>()
-    var batches = UniqueArray<Resumption<Result<Void, MQTTError>>>()
+    var batches = UniqueArray<Resumption<Bool>>()
     /// Publishers that try again.
     var rooms = UniqueArray<Waiter<Void>>()
     /// For messages that no caller waits for.

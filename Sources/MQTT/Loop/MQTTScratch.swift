@@ -120,7 +120,7 @@ struct MQTTWork: ~Copyable {
     /// Those who waited for the messages.
     var receivers = UniqueArray<Waiter<Bool>>()
     var resumptions = UniqueArray<Resumption<MQTTPublishers.Answer>>()
-    var batchEnds = UniqueArray<Resumption<Result<Void, MQTTError>>>()
+    var batchEnds = UniqueArray<Resumption<Bool>>()
     /// Publishers that try again, because the queue has room.
     var roomWaiters = UniqueArray<Waiter<Void>>()
     /// Enqueued messages that were not delivered.

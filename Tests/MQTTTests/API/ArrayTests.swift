@@ -112,13 +112,20 @@ struct ArrayTests {
         let bench = try await Bench()
         let client = try await bench.connected()
         let batch = MQTTPublishBatch(
-            (0..<250).map { _ in MQTTOutgoingMessage([], to: "a/+", qos: .atLeastOnce) }, id: 1,
-            outputLimit: 1_000)
+            (0..<250).map { _ in MQTTOutgoingMessage([], to: "a/+", qos: .atLeastOnce) })
+        var refused: [Int] = []
         for next in [100, 200, 250] {
-            client.core.link.perform { machine in batch.feed(&machine.engine, at: 0) }
-            #expect(batch.next == next && batch.isDone && batch.isComplete == (next == 250))
+            let refusals = client.core.link.perform { machine in
+                var refusals: [MQTTPublishers.Refusal] = []
+                _ = machine.publishers.feed(
+                    batch, client.core.settings.options, &machine.engine, machine.journal, &refusals)
+                return refusals
+            }
+            #expect(batch.next == next && refusals.allSatisfy { $0.error?.code == .invalidTopic })
+            refused += refusals.map(\.place)
         }
-        #expect(errorCodes(batch.results()()) == Array(repeating: .invalidRequest, count: 250))
+        #expect(refused == Array(0..<250))
+        client.core.link.perform { $0.publishers.batches.remove(batch, failing: nil) }
         await client.disconnect()
         await bench.stop()
     }

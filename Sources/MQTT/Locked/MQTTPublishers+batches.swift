@@ -1,0 +1,85 @@
+import MQTTCore
+import Messaging
+import Wire
+
+typealias MQTTPublishBatch = SendBatch<MQTTOutgoingMessage, MQTTPublishers.Answer>
+
+/// Handing the messages of an array to the engine, for the task that publishes them. Under the link's lock.
+extension MQTTPublishers {
+    /// What the task that feeds a batch has to do before it continues.
+    enum Step {
+        /// Nothing: all messages are handed over.
+        case sent
+        /// Nothing: so many messages were refused that others get the lock first.
+        case pause
+        case waitForOutbox
+        case waitForQueue
+        case waitForAnswers(downTo: Int)
+        /// The messages that are left fail.
+        case failed(MQTTError)
+    }
+
+    /// A message that is not sent, and the engine's reason; nil for QoS 0 without the connection of the batch. The errors for
+    /// callers are made without the lock.
+    typealias Refusal = (place: Int, error: MQTTUsageError?)
+
+    /// The most messages that are refused under one lock. Other callers and the loop wait meanwhile.
+    static let maximumRefusals = 100
+
+    /// Publishes as many messages of a batch as there is room for.
+    mutating func feed(
+        _ batch: MQTTPublishBatch, _ options: MQTTConfiguration, _ engine: inout MQTTEngine, _ journal: MQTTJournal?,
+        _ refusals: inout [Refusal]
+    ) -> Step {
+        if case .failure(let error) = batch.failure { return .failed(error) }
+        if let refusal { return .failed(refusal.value) }
+        if batch.id == 0 { batches.add(batch) }
+        let isConnected = engine.phase == .connected
+        let connection = batch.connection ?? (isConnected ? engine.connection : 0)
+        batch.connection = connection
+        let mayPublishQoS0 = options.queuesQoS0WhileOffline || isConnected && engine.connection == connection
+        let closed = MQTTJournal.refusal(nil, journal, engine)
+        let now = loop.now
+        // Read in place: taking each message out would retain and release its parts.
+        let messages = batch.messages
+        let all = messages.span
+        while batch.next < all.count {
+            let place = batch.next
+            let isQoS0 = all[place].qos == .atMostOnce
+            var refusal: MQTTUsageError?
+            if !isQoS0 {
+                if let closed { return .failed(closed) }
+                // Bounded by what may be in flight: the rest of the batch waits here, not in the engine's queue.
+                let limit = engine.windowLimit
+                if batch.unansweredCount >= limit { return .waitForAnswers(downTo: limit / 2) }
+            } else if mayPublishQoS0, engine.output.count >= options.maximumOutboxBytes {
+                return .waitForOutbox
+            }
+            if !isQoS0 || mayPublishQoS0 {
+                do throws(MQTTUsageError) {
+                    _ = try engine.publish(
+                        topic: all[place].topic, payload: all[place].payload, qos: all[place].qos,
+                        retain: all[place].retain, properties: all[place].properties,
+                        token: isQoS0 ? Self.unawaitedBit : batch.token(of: place), at: now)
+                    if !isQoS0 { batch.noteSent(place) }
+                    batch.next += 1
+                    continue
+                } catch {
+                    if error.code == .queueFull {
+                        guard isQoS0, !isConnected, options.queueOverflow != .wait else { return .waitForQueue }
+                        if dropsOldest, let oldest = engine.dropOldestQueued() {
+                            drop(oldest)
+                            continue
+                        }
+                    }
+                    refusal = error
+                }
+            }
+            // The others may be sent all the same.
+            refusals.append((place, refusal))
+            batch.next += 1
+            if refusals.count == Self.maximumRefusals { return .pause }
+        }
+        return .sent
+    }
+}

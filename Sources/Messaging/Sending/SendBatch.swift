@@ -1,0 +1,150 @@
+package import Transport
+package import Wire
+
+/// Messages that are sent together, and their answers; or one message whose answer is awaited later.
+///
+/// The task that sends feeds the batch, and nothing else does. Under the link's lock it hands messages to the engine from
+/// `next` on, as long as there is room, and notes those that will be answered (`noteSent`). Without the lock it waits for
+/// room, or until few enough messages are unanswered (`await(_:downTo:)`), and continues. The client's machine keeps the batch
+/// in its ``SendBatches``, which notes the answers and takes out the tasks whose wait is over.
+///
+///     batches.add(batch)                                  // under the lock, as is `feed`
+///     while batch.next < batch.messages.count {
+///         switch link.perform({ machine in machine.feed(batch) }) { … }
+///     }
+///     // wait until no message is unanswered
+///     batches.remove(batch, failing: nil)                 // under the lock; `answers` is complete
+package final class SendBatch<Message: Sendable, Answer: Sendable>: @unchecked Sendable {
+    // Sendable because the `var`s are used under the link's lock; `next` is changed by the task that feeds, which may read it
+    // without.
+
+    package let messages: [Message]
+    /// Identifies the batch in the tokens of its messages; 0 before it is added.
+    @usableFromInline package fileprivate(set) var id: UInt64 = 0
+    /// The messages from here on have not been handed to the engine.
+    package var next = 0
+    /// The engine's number of the connection that the batch began with; 0 for none, nil before it began.
+    package var connection: UInt32?
+    /// Messages that were sent and are not answered.
+    @usableFromInline package private(set) var unansweredCount = 0
+    /// Which messages these are; empty until the first is sent.
+    @usableFromInline var isUnanswered: [Bool] = []
+    /// The answers that are not a plain success, by the places of their messages.
+    package private(set) var answers: [Int: Answer] = [:]
+    /// Why no more messages are to be sent, although the task that feeds has not decided so.
+    package private(set) var failure: Answer?
+    /// Tasks that wait until at most `few` messages are unanswered.
+    private var waits: [(few: Int, call: PendingCall<Bool>)] = []
+
+    package init(_ messages: [Message]) {
+        self.messages = messages
+    }
+
+    /// The token of a message.
+    package func token(of place: Int) -> UInt64 {
+        SendBatches<Message, Answer>.bit | id << 32 | UInt64(truncatingIfNeeded: place)
+    }
+
+    /// A message was handed to the engine, which will answer it.
+    package func noteSent(_ place: Int) {
+        if isUnanswered.isEmpty { isUnanswered = Array(repeating: false, count: messages.count) }
+        isUnanswered[place] = true
+        unansweredCount += 1
+    }
+
+    /// Adds a task that waits until at most `few` messages are unanswered; the call ends with true then. Returns false if
+    /// that is so already.
+    package func await(_ call: PendingCall<Bool>, downTo few: Int) -> Bool {
+        guard unansweredCount > few else { return false }
+        waits.removeAll { $0.call.isOver }
+        waits.append((few, call))
+        return true
+    }
+
+    /// Notes the answer to a message, nil for a plain success.
+    fileprivate func answer(_ place: Int, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>) {
+        guard isUnanswered.indices.contains(place), isUnanswered[place] else { return }
+        isUnanswered[place] = false
+        unansweredCount -= 1
+        if let answer { answers[place] = answer }
+        if !waits.isEmpty { endWaits(into: &ended) }
+    }
+
+    /// Gives the same answer to all messages that are unanswered. No more are to be sent.
+    fileprivate func fail(_ failure: Answer) {
+        self.failure = failure
+        for place in isUnanswered.indices where isUnanswered[place] { answers[place] = failure }
+        isUnanswered = []
+        unansweredCount = 0
+    }
+
+    fileprivate func endWaits(into ended: inout UniqueArray<Resumption<Bool>>) {
+        let unanswered = unansweredCount
+        waits.removeAll { few, call in
+            guard unanswered <= few else { return false }
+            if let end = call.take(true) { ended.append(end) }
+            return true
+        }
+    }
+}
+
+/// The batches of a client's machine, by the number in the tokens of their messages. Under the link's lock.
+package struct SendBatches<Message: Sendable, Answer: Sendable>: Sendable {
+    package typealias Batch = SendBatch<Message, Answer>
+
+    /// Set in the tokens of messages of a batch. Below are 31 bits of its number, then 32 bits of the message's place.
+    package static var bit: UInt64 { 1 << 63 }
+
+    private var byID: [UInt64: Batch] = [:]
+    private var lastID: UInt64 = 0
+    /// The batch that was answered last: the next answer is most likely for it too.
+    private var last: Batch?
+
+    package init() {}
+
+    private static func id(of token: UInt64) -> UInt64 { (token & ~bit) >> 32 }
+
+    /// Whether a message's batch is here.
+    package func contains(_ token: UInt64) -> Bool { byID[Self.id(of: token)] != nil }
+
+    package mutating func add(_ batch: Batch) {
+        repeat { lastID = (lastID + 1) & 0x7FFF_FFFF } while byID[lastID] != nil
+        batch.id = lastID
+        byID[lastID] = batch
+    }
+
+    /// Removes a batch for the task that feeds it, the only one that could wait; answers that come later find nothing.
+    ///
+    /// - Parameter failure: the answer to the messages that are unanswered.
+    package mutating func remove(_ batch: Batch, failing failure: Answer?) {
+        if let failure { batch.fail(failure) }
+        forget(batch)
+    }
+
+    private mutating func forget(_ batch: Batch) {
+        if byID[batch.id] === batch { byID[batch.id] = nil }
+        last = nil
+    }
+
+    /// Notes the answer to a message, nil for a plain success, and takes out the tasks whose wait is over. A batch without
+    /// another message to come is removed.
+    package mutating func answer(
+        _ token: UInt64, _ answer: Answer?, into ended: inout UniqueArray<Resumption<Bool>>
+    ) {
+        let id = Self.id(of: token)
+        if last?.id != id { last = byID[id] }
+        guard let batch = last else { return }
+        batch.answer(Int(truncatingIfNeeded: token & 0xFFFF_FFFF), answer, into: &ended)
+        if batch.unansweredCount == 0, batch.next == batch.messages.count { forget(batch) }
+    }
+
+    /// Fails all batches: no message of theirs will be answered.
+    package mutating func failAll(_ failure: Answer, into ended: inout UniqueArray<Resumption<Bool>>) {
+        for (_, batch) in byID.sorted(by: { $0.key < $1.key }) {
+            batch.fail(failure)
+            batch.endWaits(into: &ended)
+        }
+        byID = [:]
+        last = nil
+    }
+}
