@@ -125,13 +125,13 @@ extension STOMPClient {
 /// ``STOMPClient/sendForReceipt(_:in:)``.
 public struct STOMPReceipt: Sendable {
     let core: STOMPClientCore
-    let group: STOMPReceiptGroup
+    let batch: STOMPSendBatch
 
     /// Returns when the broker has processed the frame.
     ///
     /// - Throws: ``STOMPError`` as ``STOMPClient/sendAndConfirm(_:in:)-(STOMPOutgoingMessage,_)`` does.
     public nonisolated(nonsending) func confirmed() async throws(STOMPError) {
-        try await core.sender.wait(for: group)
+        try await core.sender.confirm(batch)
     }
 }
 
@@ -143,7 +143,7 @@ extension STOMPClient {
     public nonisolated(nonsending) func send(
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) {
-        try await sender.sendAll(forThisBroker(messages), group: nil, in: transaction?.transaction)
+        try await sender.sendAll(forThisBroker(messages), in: transaction?.transaction)
     }
 
     /// Sends many messages in their order over one connection, and returns when the broker has processed all of them, with
@@ -163,7 +163,7 @@ extension STOMPClient {
         _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransactionHandle? = nil
     ) async -> SendResults {
         let failures = await sender.sendAllConfirmed(forThisBroker(messages), in: transaction?.transaction)
-        return SendResults(count: messages.count, success: (), failures.mapValues { .failure($0) })
+        return SendResults(count: messages.count, success: (), failures)
     }
 
     /// Sends a message and returns when its bytes are in the outbox; its receipt can be awaited later.
@@ -172,9 +172,8 @@ extension STOMPClient {
     public nonisolated(nonsending) func sendForReceipt(
         _ message: STOMPOutgoingMessage, in transaction: STOMPTransactionHandle? = nil
     ) async throws(STOMPError) -> STOMPReceipt {
-        let group = STOMPReceiptGroup()
-        try await sender.sendAll([forThisBroker(message)], group: group, in: transaction?.transaction)
-        return STOMPReceipt(core: core, group: group)
+        STOMPReceipt(
+            core: core, batch: try await sender.sendForReceipt(forThisBroker(message), in: transaction?.transaction))
     }
 }
 

@@ -13,8 +13,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     weak var core: STOMPClientCore?
     /// Callers that wait for the receipt of their frame.
     var receipts = Waiters<ReceiptAnswer>()
-    /// Frames whose receipts are awaited together, by the number in their tokens.
-    var groups: [UInt64: STOMPReceiptGroup] = [:]
+    /// Frames whose receipts are awaited together.
+    var batches = SendBatches<STOMPOutgoingMessage, ReceiptAnswer>()
     /// Frames that the engine took from `send`.
     var sentCount = 0
     var unsentCount = 0
@@ -29,20 +29,8 @@ struct STOMPMachine: ClientMachine, ~Copyable {
     private static let patience: Int64 = 10_000_000_000
 
     /// Set in the tokens of SUBSCRIBE and UNSUBSCRIBE, whose answers go to ``STOMPSubscriptions``.
-    static let requestBit: UInt64 = 1 << 63
-    /// Set in the tokens of frames that belong to a group. The 32 bits below are the number of the group, and the
-    /// lowest 30 the place of the frame in it.
-    static let groupBit: UInt64 = 1 << 62
-    private static let placeBits: UInt64 = 30
-    private static let placeMask: UInt64 = (1 << placeBits) - 1
-
-    /// The token of the first frame of a group.
-    static func groupToken(_ number: UInt64) -> UInt64 {
-        groupBit | UInt64(UInt32(truncatingIfNeeded: number)) << placeBits
-    }
-
-    /// The key of the group that a frame with this token belongs to.
-    static func group(of token: UInt64) -> UInt64 { token >> placeBits }
+    /// The tokens of ``batches`` have a bit of their own above it, those of ``receipts`` are below.
+    static let requestBit: UInt64 = 1 << 61
 
     init(engine: consuming STOMPEngine) {
         self.engine = engine
@@ -164,13 +152,9 @@ struct STOMPMachine: ClientMachine, ~Copyable {
         let error = scratch.effects.events.lazy.compactMap { record -> STOMPServerError? in
             if case .errorReceived(let error) = record.kind { error } else { nil }
         }.first
-        var run = ReceiptRun()
         // Made once: when a connection ends, thousands of frames may fail for one reason.
         var failed: (outcome: STOMPReceiptCompletion.Outcome, answer: ReceiptAnswer)?
         for completion in scratch.effects.completions {
-            if completion.token & Self.groupBit != 0, completion.outcome == .received, run.add(completion.token) {
-                continue
-            }
             var answer = ReceiptAnswer.success(())
             if completion.outcome != .received {
                 answer =
@@ -178,51 +162,14 @@ struct STOMPMachine: ClientMachine, ~Copyable {
                     ? failed?.answer ?? answer : .failure(STOMPError(completion.outcome, error))
                 failed = (completion.outcome, answer)
             }
-            if completion.token & Self.requestBit != 0 {
+            if completion.token & SendBatches<STOMPOutgoingMessage, ReceiptAnswer>.bit != 0 {
+                batches.answer(
+                    completion.token, completion.outcome == .received ? nil : answer, into: &scratch.batchEnds)
+            } else if completion.token & Self.requestBit != 0 {
                 scratch.requestAnswers.append((completion.token, answer))
-            } else if completion.token & Self.groupBit != 0 {
-                settle(run, .success(()), into: scratch)
-                run = ReceiptRun(token: completion.token, count: 1)
-                if completion.outcome != .received {
-                    settle(run, answer, into: scratch)
-                    run = ReceiptRun()
-                }
             } else if let waiter = receipts.take(completion.token) {
                 scratch.resumptions.append(Resumption(waiter, answer))
             }
         }
-        settle(run, .success(()), into: scratch)
-    }
-
-    /// Forgets a group whose receipts no task awaits any longer. Returns the places of its frames without a receipt.
-    mutating func abandon(_ group: STOMPReceiptGroup) -> [Int] {
-        guard let token = group.token, groups.removeValue(forKey: Self.group(of: token)) != nil else { return [] }
-        var places: [Int] = []
-        engine.forEachPendingReceipt { pending in
-            if Self.group(of: pending) == Self.group(of: token) { places.append(Int(pending & Self.placeMask)) }
-        }
-        return places
-    }
-
-    private mutating func settle(_ run: ReceiptRun, _ answer: ReceiptAnswer, into scratch: STOMPScratch) {
-        let id = Self.group(of: run.token)
-        guard run.count > 0, let group = groups[id] else { return }
-        if case .failure(let error) = answer { group.fail(Int(run.token & Self.placeMask), error) }
-        group.outstanding -= run.count
-        if group.outstanding == 0 { groups[id] = nil }
-        group.endWaits(into: &scratch.resumptions)
-    }
-}
-
-/// Receipts of one group that arrived one after the other.
-private struct ReceiptRun {
-    var token: UInt64 = 0
-    var count = 0
-
-    /// Counts one more receipt. Returns false if it belongs to another group.
-    mutating func add(_ token: UInt64) -> Bool {
-        guard count > 0, STOMPMachine.group(of: token) == STOMPMachine.group(of: self.token) else { return false }
-        count += 1
-        return true
     }
 }

@@ -7,7 +7,7 @@ import Wire
 /// Sends frames of a client and waits for their receipts.
 ///
 /// On the caller's task, any thread: frames are encoded into the outbox under the link's lock, in the order in which
-/// callers get it. See ``STOMPReceiptGroup`` for frames that are confirmed together.
+/// callers get it. ``STOMPMachine`` is the side under the lock.
 struct STOMPSender {
     let core: STOMPClientCore
 
@@ -111,89 +111,114 @@ struct STOMPSender {
         }
     }
 
-    /// Waits until at most `few` receipts of a group are outstanding.
-    nonisolated(nonsending) func wait(for group: STOMPReceiptGroup, downTo few: Int = 0) async throws(STOMPError) {
-        let call = STOMPReceiptGroup.Call()
-        // Receipts that have arrived count even for a cancelled task.
-        if let answer = core.link.perform({ _ in group.add(call, downTo: few) }) { return try answer.get() }
-        try await call.answer(ifCancelled: .failure(.cancelledWait)).get()
-    }
-
     // MARK: Many messages
 
-    /// Writes messages into the outbox, as many as fit each time that there is room.
-    ///
-    /// - Parameter group: where their receipts are counted; nil for messages without a receipt.
-    /// - Returns: the failures of the messages that were not written, by their places, if the group collects failures.
-    @discardableResult
+    /// Waits until at most `few` messages of a batch have no receipt.
+    nonisolated(nonsending) func wait(for batch: STOMPSendBatch, downTo few: Int = 0) async throws(STOMPError) {
+        let call = PendingCall<Bool>()
+        // Receipts that have arrived count even for a cancelled task.
+        guard core.link.perform({ _ in batch.await(call, downTo: few) }) else { return }
+        if await !call.answer(ifCancelled: false) { throw .cancelledWait }
+    }
+
+    /// Waits for the receipt of the only message of a batch. Any number of callers may wait.
+    nonisolated(nonsending) func confirm(_ batch: STOMPSendBatch) async throws(STOMPError) {
+        try await wait(for: batch)
+        try core.link.perform { _ in batch.answers[0] ?? .success(()) }.get()
+    }
+
+    /// Sends messages without receipts.
     nonisolated(nonsending) func sendAll(
-        _ messages: [STOMPOutgoingMessage], group: STOMPReceiptGroup?, in transaction: STOMPTransaction?
-    ) async throws(STOMPError) -> [Int: STOMPError] {
-        group?.token = group.map { _ in STOMPMachine.groupToken(core.ids.add(1, ordering: .relaxed).newValue) }
-        let collectsFailures = group?.collectsFailures == true
-        var failures: [Int: STOMPError] = [:]
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
+    ) async throws(STOMPError) {
+        var failures: [Int: STOMPError]?
+        try await feed(STOMPSendBatch(messages), isConfirmed: false, in: transaction, &failures)
+    }
+
+    /// Sends a message whose receipt is awaited later.
+    nonisolated(nonsending) func sendForReceipt(
+        _ message: STOMPOutgoingMessage, in transaction: STOMPTransaction?
+    ) async throws(STOMPError) -> STOMPSendBatch {
+        let batch = STOMPSendBatch([message])
+        var failures: [Int: STOMPError]?
+        do throws(STOMPError) {
+            try await feed(batch, isConfirmed: true, in: transaction, &failures)
+        } catch {
+            core.link.perform { $0.batches.remove(batch, failing: nil) }
+            throw error
+        }
+        return batch
+    }
+
+    /// Sends messages with receipts, waits for all of them, and returns the failures by the places of their messages.
+    nonisolated(nonsending) func sendAllConfirmed(
+        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
+    ) async -> [Int: STOMPMachine.ReceiptAnswer] {
+        let batch = STOMPSendBatch(messages)
+        var failures: [Int: STOMPError]? = [:]
+        var failure: STOMPError?
+        do throws(STOMPError) {
+            try await feed(batch, isConfirmed: true, in: transaction, &failures)
+            try await wait(for: batch)
+        } catch {
+            failure = error
+        }
+        let answers = core.link.perform { machine in
+            machine.batches.remove(batch, failing: failure.map { .failure($0) })
+            return batch.answers
+        }
+        return answers.merging((failures ?? [:]).mapValues { .failure($0) }) { answer, _ in answer }
+    }
+
+    /// Hands messages to the engine, as many each time as there is room for.
+    ///
+    /// - Parameter failures: why messages were not sent, by their places. Nil to throw the first failure instead.
+    private nonisolated(nonsending) func feed(
+        _ batch: STOMPSendBatch, isConfirmed: Bool, in transaction: STOMPTransaction?,
+        _ failures: inout [Int: STOMPError]?
+    ) async throws(STOMPError) {
+        let collectsFailures = failures != nil
         // Invalid options of any message are reported before the first is sent.
-        var headers: [STOMPHeaders] = []
-        headers.reserveCapacity(messages.count)
-        // A span, because a copy of each message would cost a dozen reference counts.
-        let all = messages.span
-        for index in all.indices {
-            if all[index].options.hasConstantHeaders {
-                headers.append(all[index].options.prepared)
-            } else {
-                do throws(STOMPError) {
-                    headers.append(
-                        try all[index].options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
-                } catch {
-                    guard collectsFailures else { throw error }
-                    failures[index] = error
-                    headers.append([:])
-                }
+        var headers: [STOMPHeaders?] = []
+        headers.reserveCapacity(batch.messages.count)
+        for (place, message) in batch.messages.enumerated() {
+            do throws(STOMPError) {
+                headers.append(
+                    try message.options.allHeaders(expiringRelatively: core.negotiation.expiresRelatively))
+            } catch {
+                guard collectsFailures else { throw error }
+                failures?[place] = error
+                headers.append(nil)
             }
         }
-        var run = STOMPSendRun(
-            messages, headers: headers, invalid: Set(failures.keys), in: transaction, group: group,
-            outputLimit: core.configuration.maximumOutboxBytes)
         do throws(STOMPError) {
-            while !run.rest.isEmpty {
+            while batch.next < batch.messages.count {
+                var refusals: [STOMPMachine.Refusal] = []
                 let now = core.loop.now
-                let step = core.link.perform { machine in run.write(into: &machine, at: now) }
-                for refusal in run.takeRefusals() {
-                    let failure = core.explain(refusal.error)
-                    guard collectsFailures else { throw failure }
-                    failures[refusal.place] = failure
+                let step = core.link.perform { machine in
+                    machine.feed(
+                        batch, headers: headers, isConfirmed: isConfirmed, in: transaction,
+                        outputLimit: core.configuration.maximumOutboxBytes,
+                        maximumRefusals: collectsFailures ? STOMPMachine.maximumRefusals : 1, &refusals, at: now)
+                }
+                for refusal in refusals {
+                    guard collectsFailures else { throw core.explain(refusal.error) }
+                    failures?[refusal.place] = core.explain(refusal.error)
                 }
                 switch step {
                 case .sent, .pause: break
-                case .waitForRoom:
+                case .waitForOutbox:
                     if Task.isCancelled { throw .cancelledWait }
                     await core.link.room()
-                case .waitForReceipts(let few):
-                    if let group { try await wait(for: group, downTo: few) }
+                case .waitForReceipts(let few): try await wait(for: batch, downTo: few)
                 case .cannotBegin(let refusal): throw core.explain(refusal)
                 case .connectionEnded: throw .endedBeforeSending
                 }
             }
         } catch {
             guard collectsFailures else { throw error }
-            for place in run.rest where failures[place] == nil { failures[place] = error }
+            for place in batch.next..<batch.messages.count where failures?[place] == nil { failures?[place] = error }
         }
-        return failures
-    }
-
-    /// Sends messages with receipts, waits for all of them, and returns the failures by the places of their messages.
-    nonisolated(nonsending) func sendAllConfirmed(
-        _ messages: [STOMPOutgoingMessage], in transaction: STOMPTransaction?
-    ) async -> [Int: STOMPError] {
-        let group = STOMPReceiptGroup(collectsFailures: true)
-        var failures: [Int: STOMPError] = [:]
-        do throws(STOMPError) {
-            failures = try await sendAll(messages, group: group, in: transaction)
-            try await wait(for: group)
-        } catch {
-            for place in core.link.perform({ $0.abandon(group) }) { failures[place] = error }
-        }
-        return core.link.perform { _ in group.failures }.merging(failures) { answer, _ in answer }
     }
 }
 
@@ -204,52 +229,4 @@ struct STOMPConfirmedSend: Sendable {
     let headers: STOMPHeaders
     let omitsContentLength: Bool
     let transaction: STOMPTransaction?
-}
-
-/// Frames whose receipts are awaited together: an array of messages, or one message whose receipt is awaited later.
-final class STOMPReceiptGroup: @unchecked Sendable {
-    // Sendable because the `var`s are used under the link's lock only.
-    typealias Call = PendingCall<STOMPMachine.ReceiptAnswer>
-
-    var outstanding = 0
-    /// Identifies the group in the tokens of its frames.
-    var token: UInt64?
-    /// Whether a failure is the result of its frame alone; otherwise the first is that of the group.
-    let collectsFailures: Bool
-    private(set) var failure: STOMPError?
-    /// The failures by the places of their frames, if they are collected.
-    private(set) var failures: [Int: STOMPError] = [:]
-    private var waits: [(few: Int, call: Call)] = []
-
-    init(collectsFailures: Bool = false) {
-        self.collectsFailures = collectsFailures
-    }
-
-    /// A frame failed; the first reason counts.
-    func fail(_ place: Int, _ error: STOMPError) {
-        if !collectsFailures {
-            failure = failure ?? error
-        } else if failures[place] == nil {
-            failures[place] = error
-        }
-    }
-
-    private var answer: STOMPMachine.ReceiptAnswer { failure.map { .failure($0) } ?? .success(()) }
-
-    /// Adds a caller that waits until at most `few` receipts are outstanding. Returns its answer if that is so already.
-    func add(_ call: Call, downTo few: Int) -> STOMPMachine.ReceiptAnswer? {
-        if outstanding <= few { return answer }
-        waits.removeAll { $0.call.isOver }
-        waits.append((few, call))
-        return nil
-    }
-
-    /// Ends the waits for which few enough receipts are outstanding.
-    func endWaits(into ended: inout UniqueArray<Resumption<STOMPMachine.ReceiptAnswer>>) {
-        waits.removeAll { few, call in
-            guard few >= outstanding else { return false }
-            if let end = call.take(answer) { ended.append(end) }
-            return true
-        }
-    }
 }

@@ -18,7 +18,7 @@ final class STOMPClientCore: ClientCore, @unchecked Sendable {
     let configuration: STOMPConfiguration
     let loop: EventLoop
     let link: Link<STOMPMachine>
-    /// Numbers of subscriptions, requests and groups of receipts.
+    /// Numbers of subscriptions and requests.
     let ids = Atomic<UInt64>(1)
     let negotiation: STOMPNegotiation
     let subscriptions = STOMPSubscriptions()

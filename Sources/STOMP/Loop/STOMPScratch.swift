@@ -11,6 +11,7 @@ final class STOMPScratch: ClientScratch {
     var version = STOMPVersion.v12
     var connection: UInt32 = 0
     var resumptions = UniqueArray<Resumption<STOMPMachine.ReceiptAnswer>>()
+    var batchEnds = UniqueArray<Resumption<Bool>>()
     var requestAnswers: [(UInt64, STOMPMachine.ReceiptAnswer)] = []
     /// The results of the SUBSCRIBE frames that follow CONNECTED.
     var subscriptions: [STOMPSubscriptions.Written] = []
@@ -87,6 +88,7 @@ final class STOMPScratch: ClientScratch {
         if isQuiet || closed != nil { pool.trim() }
         // Last, so that the resumed callers find the state that belongs to their answer.
         resumptions.drain { $0.resume() }
+        batchEnds.drain { $0.resume() }
         effects.removeAll()
         requestAnswers.removeAll(keepingCapacity: true)
         if !subscriptions.isEmpty { subscriptions = [] }

@@ -91,14 +91,6 @@ struct ReceiptTable {
     /// Ends the oldest wait; nil if no receipt is awaited.
     mutating func takeOldest() -> UInt64? { pending == 0 ? nil : take(first) }
 
-    /// The tokens of the pending receipts, in the order of their frames.
-    func forEachPending(_ body: (UInt64) -> Void) {
-        for offset in 0..<used {
-            let slot = ring[(head &+ offset) & (ring.count &- 1)]
-            if slot.isPending { body(slot.token) }
-        }
-    }
-
     private mutating func grow() {
         var larger: [Slot] = []
         larger.reserveCapacity(max(16, ring.count * 2))

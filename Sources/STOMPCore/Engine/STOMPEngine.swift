@@ -125,9 +125,6 @@ public struct STOMPEngine: ~Copyable, Sendable {
     /// The same for a caller that asks after each frame, see ``nextDeadlineInPlace()``.
     package mutating func pendingReceiptsInPlace() -> Int { receipts.pending }
 
-    /// The tokens of the pending receipts, in the order of their frames. Takes time in proportion to their number.
-    package borrowing func forEachPendingReceipt(_ body: (UInt64) -> Void) { receipts.forEachPending(body) }
-
     func require(
         _ condition: Bool, _ code: STOMPUsageError.Code, _ message: @autoclosure () -> String
     ) throws(STOMPUsageError) {

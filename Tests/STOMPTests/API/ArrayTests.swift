@@ -96,15 +96,18 @@ struct ArrayTests {
         let server = FakeServer()
         let (client, connection) = try await connected(to: server) { _ in }
         let messages = (0..<250).map { STOMPOutgoingMessage("\($0)", to: "") }
-        var run = STOMPSendRun(
-            messages, headers: messages.map { _ in [:] }, in: nil, group: STOMPReceiptGroup(collectsFailures: true),
-            outputLimit: 1_000)
-        for (rest, refused) in [(100..<250, 0..<100), (200..<250, 100..<200), (250..<250, 200..<250)] {
-            _ = client.core.link.perform { machine in run.write(into: &machine, at: 0) }
-            #expect(run.rest == rest)
-            #expect(run.takeRefusals().map(\.place) == Array(refused))
+        let batch = STOMPSendBatch(messages)
+        for refused in [0..<100, 100..<200, 200..<250] {
+            var refusals: [STOMPMachine.Refusal] = []
+            _ = client.core.link.perform { machine in
+                machine.feed(
+                    batch, headers: messages.map { _ in [:] }, isConfirmed: true, in: nil, outputLimit: 1_000,
+                    maximumRefusals: STOMPMachine.maximumRefusals, &refusals, at: 0)
+            }
+            #expect(batch.next == refused.upperBound)
+            #expect(refusals.map(\.place) == Array(refused))
         }
-        #expect(run.takeRefusals().isEmpty)
+        #expect(batch.unansweredCount == 0)
         connection.close()
         await client.disconnect()
     }
